@@ -1,0 +1,6 @@
+"""Values shared by every room: what a graph is made of, without any input or output.
+
+In the order of use: `names` parses what people call things; `types` are the types of properties; `catalog` is the
+checked schema; `changes` is what a write wants; `tokens` are the footprints two writes are compared by; `limits` holds
+every bound with its unit.
+"""

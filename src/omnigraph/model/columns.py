@@ -1,0 +1,42 @@
+"""The Arrow columns of a type's table. Needs pyarrow, so nothing that must start quickly imports it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.types import PropType, Scalar
+
+SCALARS: dict[Scalar, pa.DataType] = {
+    Scalar.STRING: pa.string(),
+    Scalar.BLOB: pa.large_binary(),
+    Scalar.BOOL: pa.bool_(),
+    Scalar.I32: pa.int32(),
+    Scalar.I64: pa.int64(),
+    Scalar.U32: pa.uint32(),
+    Scalar.U64: pa.uint64(),
+    Scalar.F32: pa.float32(),
+    Scalar.F64: pa.float64(),
+    Scalar.DATE: pa.date32(),
+    Scalar.DATETIME: pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_type(kind: PropType) -> pa.DataType:
+    """The Arrow type that stores values of `kind`."""
+    if kind.vector_dim is not None:
+        return pa.list_(pa.field("item", pa.float32(), nullable=True), kind.vector_dim)
+    if kind.is_list:
+        return pa.list_(pa.field("item", SCALARS[kind.scalar], nullable=True))
+    return SCALARS[kind.scalar]
+
+
+def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
+    """The columns of a type's table: `id` (and `src`, `dst`), then the properties by name."""
+    structural = ["id"] if isinstance(kind, NodeType) else ["id", "src", "dst"]
+    fields = [pa.field(name, pa.string(), nullable=False) for name in structural]
+    for prop in kind.properties.values():
+        # Nullability is a rule of the schema, judged on the final row; the column itself stays nullable, so that
+        # relaxing or tightening the rule never rewrites a table.
+        fields.append(pa.field(prop.name, arrow_type(prop.type), nullable=True))
+    return pa.schema(fields)

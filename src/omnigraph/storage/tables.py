@@ -1,0 +1,194 @@
+"""What the core may ask of stored tables. `lance.py` is the one implementation; simulations bring another.
+
+A table is a folder with immutable versions. `Table` is one opened version: reading it never changes, whoever writes
+meanwhile. `stage` makes a new version nobody can see until a graph commit names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from omnigraph.model.predicates import Predicate
+
+ADDRESS = "_rowaddr"  # the column name under which row addresses are returned
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table version: the folder relative to the graph's root, and the version (unsigned 64-bit)."""
+
+    path: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentInfo:
+    """A fragment of a version. Two fragments are the same data exactly when `identity` is equal."""
+
+    fragment_id: int
+    physical_rows: int
+    deleted_rows: int
+    identity: str  # data files and deletion file
+    files: str  # data files alone
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """An index of a version and the fragments it covers."""
+
+    name: str
+    column: str
+    kind: str
+    covered_fragments: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class NewFragments:
+    """Data files written beforehand (by Spark tasks, or by a merge that adopts them), as opaque descriptions."""
+
+    descriptions: tuple[str, ...]  # JSON of each fragment
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEdit:
+    """A change of a table's columns. Renaming moves no data; adding fills the given constant, or null."""
+
+    add: tuple[tuple[pa.Field, Any], ...] = ()
+    rename: tuple[tuple[str, str], ...] = ()
+    drop: tuple[str, ...] = ()
+    cast: tuple[pa.Field, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEdit:
+    """Build what is missing: an index of this kind over the fragments it does not cover yet, or anew (`replace`)."""
+
+    column: str
+    kind: str  # BTREE, BITMAP, IVF_FLAT, ...
+    replace: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableEdit:
+    """Everything that turns one version of a table into the next; all of it becomes ONE version.
+
+    Order of meaning: columns are edited, `delete` (addresses of rows in the base) is removed or, with `replace_all`,
+    every row; then `append` rows are added; then indices are built over the result.
+    """
+
+    columns: ColumnEdit | None = None
+    replace_all: bool = False
+    delete: pa.UInt64Array | None = None
+    append: pa.Table | Iterable[pa.RecordBatch] | NewFragments | None = None
+    indices: tuple[IndexEdit, ...] = ()
+    drop_indices: tuple[str, ...] = ()
+    compact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A version that was written and that nobody sees yet."""
+
+    ref: TableRef
+    base: TableRef
+    rows: int  # live rows of the new version
+    replaced: frozenset[str] = (
+        frozenset()
+    )  # identities of base fragments this version removes or rewrites
+    appended: tuple[
+        str, ...
+    ] = ()  # descriptions of the fragments added; enough to add them to another base
+    only_appends: bool = (
+        False  # nothing but appended rows (and absorbed tiny fragments): may be re-committed
+    )
+    bytes_written: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Table(Protocol):
+    """One opened version of a table. Immutable, and safe to share between threads."""
+
+    @property
+    def ref(self) -> TableRef: ...
+    @property
+    def schema(self) -> pa.Schema: ...
+    def count(self, predicate: Predicate | None = None) -> int: ...
+
+    def scan(
+        self,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+        *,
+        limit: int | None = None,
+        with_address: bool = False,
+    ) -> pa.Table:
+        """All rows that satisfy the predicate, in storage order."""
+        ...
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+        *,
+        with_address: bool = False,
+        batch_rows: int = 65_536,
+        fragments: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, as a stream; optionally of some fragments only."""
+        ...
+
+    def lookup(
+        self, column: str, values: pa.Array, columns: Sequence[str], *, with_address: bool = False
+    ) -> pa.Table:
+        """The rows whose column equals one of the values: through an index where it covers, by scan elsewhere."""
+        ...
+
+    def take(self, addresses: pa.UInt64Array, columns: Sequence[str]) -> pa.Table:
+        """The rows at these addresses, in the given order."""
+        ...
+
+    def fragments(self) -> tuple[FragmentInfo, ...]: ...
+    def indices(self) -> tuple[IndexInfo, ...]: ...
+
+    def files(self) -> frozenset[str]:
+        """Every object this version needs, relative to the table's folder; a trailing slash names a whole folder."""
+        ...
+
+
+class TableStore(Protocol):
+    """Opens and stages versions of tables under one graph's root."""
+
+    def create(self, path: str, schema: pa.Schema) -> TableRef:
+        """A new, empty table; its first version is the only ordinary one it ever gets."""
+        ...
+
+    def open(self, ref: TableRef) -> Table:
+        """Through the shared cache of handles; a version opened before costs nothing."""
+        ...
+
+    def stage(self, base: TableRef, edit: TableEdit) -> Staged:
+        """Write a new version of the table on top of exactly `base`."""
+        ...
+
+    def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
+        """Put the data of a staged version on top of another base without writing it again.
+
+        None where that is not allowed: it did more than append, or a fragment it absorbed has changed.
+        """
+        ...
+
+    def write_fragments(
+        self, base: TableRef, rows: pa.Table | Iterable[pa.RecordBatch]
+    ) -> NewFragments:
+        """Write data files for a later `append`, without making a version."""
+        ...
+
+    def sync(self, staged: Sequence[Staged]) -> None:
+        """Make everything written for these versions survive a power cut. A no-op on object stores."""
+        ...
