@@ -35,8 +35,9 @@ def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
     """The columns of a type's table: `id` (and `src`, `dst`), then the properties by name."""
     structural = ["id"] if isinstance(kind, NodeType) else ["id", "src", "dst"]
     fields = [pa.field(name, pa.string(), nullable=False) for name in structural]
-    for prop in kind.properties.values():
-        # Nullability is a rule of the schema, judged on the final row; the column itself stays nullable, so that
-        # relaxing or tightening the rule never rewrites a table.
-        fields.append(pa.field(prop.name, arrow_type(prop.type), nullable=True))
+    # Nullability is a rule of the schema, judged on the final row; the column itself stays nullable, so that relaxing or
+    # tightening the rule never rewrites a table.
+    fields += [
+        pa.field(p.name, arrow_type(p.type), nullable=True) for p in kind.properties.values()
+    ]
     return pa.schema(fields)

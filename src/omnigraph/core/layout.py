@@ -1,0 +1,84 @@
+"""Where things lie under a graph's root. The only place that spells keys."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+from omnigraph.errors import CommitNotFound
+from omnigraph.model.names import decode_name, encode_name
+
+GRAPH = "graph.json"
+CHAINS = "__manifest"
+BRANCHES = "_refs/branches"
+TAGS = "_refs/tags"
+RECORDS = "_gc"
+CLAIMS = "_keys"
+SCHEMAS = "_schemas"
+PLANS = "__recovery"
+TABLE_FOLDERS = {"node": "nodes", "edge": "edges"}
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_COMMIT_ID = re.compile(rf"([{_ALPHABET}]{{16}})\.([0-9]{{1,15}})(?:\.([0-9]{{1,6}}))?")
+
+
+def fresh_id() -> str:
+    """A random name that never repeats: 80 bits in 16 characters, safe in paths and easy to copy."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(16))
+
+
+def chain_folder(chain: str) -> str:
+    return f"{CHAINS}/{chain}"
+
+
+def branch_folder(name: str) -> str:
+    return f"{BRANCHES}/{encode_name(name)}"
+
+
+def tag_folder(name: str) -> str:
+    return f"{TAGS}/{encode_name(name)}"
+
+
+def name_in(folder: str, key: str) -> str:
+    """The branch or tag name in the key of one of its states."""
+    return decode_name(key.removeprefix(folder + "/").rsplit("/", 1)[0])
+
+
+def claim_key(idempotency_key: str) -> str:
+    return f"{CLAIMS}/{hashlib.sha256(idempotency_key.encode()).hexdigest()}"
+
+
+def schema_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def schema_key(hashed: str) -> str:
+    return f"{SCHEMAS}/{hashed}"
+
+
+def plan_key(plan: str) -> str:
+    return f"{PLANS}/{plan}.json"
+
+
+def fresh_table_path(kind: str, table_id: str) -> str:
+    """A folder no attempt before has used: what an earlier one left behind is not mixed in."""
+    return f"{TABLE_FOLDERS[kind]}/{table_id}-{fresh_id()}"
+
+
+def commit_id(chain: str, number: int, member: int | None = None) -> str:
+    """The id of a commit says where it is: chain, number, and its place in a group.
+
+    >>> commit_id("0123456789abcdef", 7)
+    '0123456789abcdef.7'
+    """
+    return f"{chain}.{number}" + ("" if member is None else f".{member}")
+
+
+def parse_commit_id(text: str) -> tuple[str, int, int | None]:
+    """Chain, number and member of a commit id."""
+    match = _COMMIT_ID.fullmatch(text)
+    if match is None:
+        raise CommitNotFound(f"{text!r} is not a commit id")
+    chain, number, member = match.groups()
+    return chain, int(number), None if member is None else int(member)

@@ -1,0 +1,245 @@
+"""The objects that make up a graph's history, exactly as they are stored: compact JSON, compressed.
+
+Everything read back is checked against these types; what does not fit is reported as damage, never skipped.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, TypeVar
+
+import msgspec
+
+from omnigraph.errors import Corrupt, LimitExceeded
+from omnigraph.model.limits import DEFAULT
+
+FORMAT = 1
+T = TypeVar("T")
+
+
+class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Base of all stored objects."""
+
+
+class GraphStamp(Struct, frozen=True):
+    """`graph.json`: creating it is what creates a graph."""
+
+    format: int
+    graph_id: str
+    main_chain: str
+    created: int  # microseconds since 1970, UTC
+
+
+class TableEntry(Struct, frozen=True):
+    """The exact version of one table a commit consists of."""
+
+    kind: str  # node or edge
+    type_name: str
+    path: str  # relative to the graph's root
+    version: str  # unsigned 64-bit, as text
+    rows: int
+
+
+class TableChange(Struct, frozen=True):
+    """What a commit did to one table. `touched` is a footprint: ids, endpoints and unique values."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    all: bool = False  # the table was replaced as a whole, or nothing more is known
+    touched: str = "="
+    inserted_ids: tuple[str, ...] | None = None  # listed only when they are few
+    updated_ids: tuple[str, ...] | None = None
+    deleted_ids: tuple[str, ...] | None = None
+
+
+class Member(Struct, frozen=True):
+    """One write inside a commit. A commit has one, or several when writers of a process were folded together."""
+
+    kind: str
+    operation_id: str
+    actor: str | None = None
+    message: str | None = None
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    changes: dict[str, TableChange] = {}
+    result: dict[str, Any] = {}
+
+
+class Recent(Struct, frozen=True):
+    """A write under an idempotency key, remembered by the commits after it."""
+
+    operation_id: str
+    number: int
+
+
+class Commit(Struct, frozen=True, tag="commit"):
+    """Commit `number` of a chain. It names every table, so that one read gives the whole state."""
+
+    graph_id: str
+    chain: str
+    number: int
+    branch: str
+    parents: tuple[str, ...]
+    time: int  # microseconds; later than the parent's
+    kind: str
+    schema: str
+    gc_epoch: int
+    content: str  # id of the newest commit that is not maintenance: this one, or an older one
+    tables: dict[str, TableEntry]
+    members: tuple[Member, ...] = ()
+    recent: tuple[Recent, ...] = ()
+    format: int = FORMAT
+
+
+class Seal(Struct, frozen=True, tag="seal"):
+    """The last object of a deleted branch's chain."""
+
+    chain: str
+    number: int
+    operation_id: str
+    actor: str | None = None
+    time: int = 0
+
+
+class Tombstone(Struct, frozen=True, tag="tombstone"):
+    """What is left of a commit removed by garbage collection: enough to recognise repeated writes and walk lineage."""
+
+    chain: str
+    number: int
+    branch: str
+    parents: tuple[str, ...]
+    time: int
+    kind: str
+    content: str
+    operations: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    recent: tuple[Recent, ...] = ()
+
+
+ChainObject = Commit | Seal | Tombstone
+
+
+class LiveRef(Struct, frozen=True, tag="live"):
+    """A branch or tag name in use. A branch owns `chain`; a tag points at commit `base_number` of it."""
+
+    chain: str
+    operation_id: str
+    source_chain: str | None = None
+    base_number: int | None = None
+    member: int | None = None
+    actor: str | None = None
+    time: int = 0
+
+
+class DeletedRef(Struct, frozen=True, tag="deleted"):
+    """A branch or tag name no longer in use."""
+
+    chain: str
+    operation_id: str
+
+
+RefState = LiveRef | DeletedRef
+
+
+class GcRecord(Struct, frozen=True):
+    """What this and all earlier collections may have taken. `epoch` is its own number."""
+
+    epoch: int
+    floors: dict[str, int]  # per chain: commits below may be gone
+    dead: tuple[str, ...]  # chains that may be gone as a whole
+    kept: tuple[tuple[str, int], ...]  # commits below a floor that stay
+    plans: tuple[str, ...]  # plans of long operations that were honoured
+    unfinished: tuple[str, ...] = ()  # chains of branches whose creation was not finished
+
+
+class KeyClaim(Struct, frozen=True):
+    """Who works under an idempotency key, and from where on its commit is to be looked for."""
+
+    operation_id: str
+    fingerprint: str
+    branch: str
+    chain: str
+    base_number: int
+
+
+class StoredPlan(Struct, frozen=True):
+    """The plan of a long operation: a lease on its staged files, its progress, and where to resume."""
+
+    plan: str
+    operation_id: str
+    kind: str
+    branch: str
+    gc_epoch: int
+    created: int
+    tables: tuple[str, ...]  # folders whose unreferenced files must be kept
+    state: dict[str, Any] = {}
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def encode(thing: Struct) -> bytes:
+    """The stored form of an object."""
+    return zlib.compress(_encoder.encode(thing), 6)
+
+
+def unpack(data: bytes, key: str) -> bytes:
+    """Decompress an object, refusing one that would not fit."""
+    try:
+        stream = zlib.decompressobj()
+        raw = stream.decompress(data, DEFAULT.object_bytes_max)
+    except zlib.error as error:
+        raise Corrupt(f"the object {key} is damaged: {error}", details={"object": key}) from error
+    if stream.unconsumed_tail:
+        raise LimitExceeded(
+            f"the object {key} is larger than object_bytes_max ({DEFAULT.object_bytes_max})",
+            details={"limit": "object_bytes_max", "object": key},
+        )
+    if not stream.eof:
+        raise Corrupt(f"the object {key} is cut short", details={"object": key})
+    return raw
+
+
+def decode(kind: Any, data: bytes, key: str) -> Any:
+    """The object of this kind stored under a key; anything else there is damage."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(unpack(data, key))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Corrupt(f"the object {key} is damaged: {error}", details={"object": key}) from error
+
+
+def decode_chain_object(data: bytes, key: str) -> ChainObject:
+    found: ChainObject = decode(ChainObject, data, key)
+    return found
+
+
+def decode_ref(data: bytes, key: str) -> RefState:
+    found: RefState = decode(RefState, data, key)
+    return found
+
+
+def operations_of(thing: ChainObject) -> frozenset[str]:
+    """The ids of the operations a chain object holds."""
+    match thing:
+        case Commit():
+            return frozenset(m.operation_id for m in thing.members)
+        case Tombstone():
+            return frozenset(thing.operations)
+        case Seal():
+            return frozenset({thing.operation_id})
+
+
+def keys_of(thing: ChainObject) -> frozenset[str]:
+    """The idempotency keys a chain object holds."""
+    match thing:
+        case Commit():
+            return frozenset(m.idempotency_key for m in thing.members if m.idempotency_key)
+        case Tombstone():
+            return frozenset(thing.keys)
+        case Seal():
+            return frozenset()

@@ -1,0 +1,48 @@
+"""One pinned state of a graph: a commit, its schema, and its tables at exactly the versions it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.core.records import Commit, TableEntry
+from omnigraph.errors import TableNotFound
+from omnigraph.model.catalog import Catalog, EntityType
+from omnigraph.storage.tables import Table, TableRef, TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a query or a write looks at. Immutable: whoever writes meanwhile, it stays the same."""
+
+    commit: Commit
+    catalog: Catalog
+    tables: TableStore
+    root: str  # the canonical address of the graph, for caches
+
+    @property
+    def commit_id(self) -> str:
+        """The id people see: maintenance commits do not count."""
+        return self.commit.content
+
+    def entry(self, table_id: str) -> TableEntry:
+        """The version of a table in this state."""
+        found = self.commit.tables.get(table_id)
+        if found is None:
+            raise TableNotFound(f"commit {self.commit_id} has no table {table_id}")
+        return found
+
+    def ref(self, table_id: str) -> TableRef:
+        return table_ref(self.entry(table_id))
+
+    def table(self, table_id: str) -> Table:
+        """The opened table; a second call is answered from the cache."""
+        return self.tables.open(self.ref(table_id))
+
+    def table_of(self, kind: EntityType) -> Table:
+        """The opened table of a node or edge type."""
+        return self.table(kind.table_id)
+
+
+def table_ref(entry: TableEntry) -> TableRef:
+    """Where the storage finds the version an entry names."""
+    return TableRef(entry.path, int(entry.version))

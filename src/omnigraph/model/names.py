@@ -1,0 +1,66 @@
+"""Names people give, parsed once at the edge, and their reversible, path-safe encoding."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import NewType
+
+from omnigraph.errors import NameInvalid
+
+BranchName = NewType("BranchName", str)
+NAME_BYTES_MAX = 255
+MAIN = BranchName("main")
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def branch_name(text: object) -> BranchName:
+    """A branch or tag name: NFC, no control characters, at most 255 bytes.
+
+    >>> branch_name("review/häfen")
+    'review/häfen'
+    """
+    if not isinstance(text, str):
+        raise NameInvalid(f"a branch or tag name must be text, got {type(text).__name__}")
+    name = unicodedata.normalize("NFC", text)
+    if not name or name != name.strip():
+        raise NameInvalid(f"the name {text!r} is empty or starts or ends with white space")
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
+        raise NameInvalid(f"the name {text!r} contains a control character")
+    if len(name.encode()) > NAME_BYTES_MAX:
+        raise NameInvalid(f"the name {text[:40]!r}… is longer than {NAME_BYTES_MAX} bytes")
+    return BranchName(name)
+
+
+def encode_name(name: str) -> str:
+    """One path segment that stands for the name, on any file system, whatever its case rules.
+
+    Lower-case letters, digits and `-` stand for themselves; every other byte is `_` and two hex digits. Long names are
+    cut into segments that cannot be mistaken for one another.
+
+    >>> encode_name("Fix a/b")
+    '_46ix_20a_2fb'
+    """
+    text = "".join(chr(b) if b in _PLAIN else f"_{b:02x}" for b in name.encode())
+    if len(text) <= 200:
+        return text
+    pieces = [text[i : i + 200] for i in range(0, len(text), 200)]
+    return "/".join(["+" + piece for piece in pieces[:-1]] + [pieces[-1]])
+
+
+def decode_name(path: str) -> str:
+    """The name an encoded path stands for."""
+    text = "".join(piece.removeprefix("+") for piece in path.split("/"))
+    raw = bytearray()
+    i = 0
+    try:
+        while i < len(text):
+            if text[i] == "_":
+                raw.append(int(text[i + 1 : i + 3], 16))
+                i += 3
+            else:
+                raw.append(ord(text[i]))
+                i += 1
+        return raw.decode()
+    except ValueError as bad:
+        raise NameInvalid(f"{path!r} is not an encoded name") from bad

@@ -1,0 +1,182 @@
+"""Footprints: 64-bit tokens of what a write touched or looked at, so that two writes can be compared.
+
+A token stands for one fact of a table: the id of a row, an endpoint of an edge, the value of a unique group. A
+`Footprint` is a set of tokens: exact up to a bound, a Bloom filter above it, everything beyond that. It never misses a
+token it was given (no false negatives), so what it calls disjoint is disjoint.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Tokens = npt.NDArray[np.uint64]
+
+EXACT_TOKENS_MAX = 512
+FILTER_BITS_MAX = 1 << 21
+FILTER_BITS_PER_TOKEN = 12
+FILTER_PROBES = 6
+NO_TOKENS: Tokens = np.empty(0, np.uint64)
+
+_M1, _M2, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xA0761D6478BD642F
+_SHIFT = np.uint64(32)
+
+
+def _mix(h: Tokens) -> Tokens:
+    h = h * _M1
+    h ^= h >> _SHIFT
+    h *= _M2
+    h ^= h >> _SHIFT
+    return h
+
+
+def _string_hashes(values: pa.Array, salt: int) -> Tokens:
+    """A 64-bit hash of each string, eight bytes of all of them at a time."""
+    values = values.cast(pa.large_string()) if values.type != pa.large_string() else values
+    offsets = np.frombuffer(values.buffers()[1], np.int64)[
+        values.offset : values.offset + len(values) + 1
+    ]
+    data = values.buffers()[2]
+    padded = np.zeros((data.size if data else 0) + 8, np.uint8)
+    if data:
+        padded[:-8] = np.frombuffer(data, np.uint8)
+    words: Tokens = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    h = _mix(lengths.astype(np.uint64) ^ np.uint64(salt & 0xFFFFFFFFFFFFFFFF))
+    rows = np.flatnonzero(lengths > 0)
+    at = 0
+    while len(rows):
+        word = words[starts[rows] + at]
+        tail = np.minimum(lengths[rows] - at, 8)
+        kept = np.where(
+            tail == 8,
+            np.uint64(0xFFFFFFFFFFFFFFFF),
+            (np.uint64(1) << (tail * 8).astype(np.uint64)) - np.uint64(1),
+        )
+        h[rows] = _mix(h[rows] ^ (word & kept))
+        at += 8
+        rows = rows[lengths[rows] > at]
+    return h
+
+
+def _as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    return values if pa.types.is_large_string(values.type) else values.cast(pa.large_string())
+
+
+def tokens(label: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Tokens:
+    """One token for each row of the columns, in the space named by the label. Rows with a null have none."""
+    salt = int(_string_hashes(pa.array([label], pa.large_string()), _SEED)[0])
+    present: pa.Array | None = None
+    total: Tokens | None = None
+    for position, column in enumerate(columns):
+        text = _as_text(column)
+        if text.null_count:
+            valid = pc.is_valid(text)
+            present = valid if present is None else pc.and_(present, valid)
+            text = pc.fill_null(text, "")
+        hashed = _string_hashes(text, salt + position)
+        total = hashed if total is None else _mix(total + hashed)
+    if total is None:
+        return NO_TOKENS
+    return total if present is None else total[present.to_numpy(zero_copy_only=False)]
+
+
+def id_tokens(ids: pa.Array | pa.ChunkedArray) -> Tokens:
+    """Tokens of rows, by id."""
+    return tokens("id", [ids])
+
+
+def endpoint_tokens(side: str, ids: pa.Array | pa.ChunkedArray) -> Tokens:
+    """Tokens of the `src` or `dst` nodes edges touch."""
+    return tokens(side, [ids])
+
+
+def unique_tokens(group: Sequence[str], columns: Sequence[pa.Array | pa.ChunkedArray]) -> Tokens:
+    """Tokens of the values of a unique group; tuples with a null are exempt from uniqueness and have none."""
+    return tokens("unique:" + ",".join(group), columns)
+
+
+def union(parts: Iterable[Tokens]) -> Tokens:
+    """All tokens, sorted, once each."""
+    arrays = [p for p in parts if len(p)]
+    return np.unique(np.concatenate(arrays)) if arrays else NO_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """A set of tokens as it is stored in a commit."""
+
+    exact: Tokens | None = None
+    filter: npt.NDArray[np.uint8] | None = None
+    everything: bool = False
+
+    @classmethod
+    def of(cls, found: Tokens) -> Footprint:
+        found = np.unique(found)
+        if len(found) <= EXACT_TOKENS_MAX:
+            return cls(exact=found)
+        bits = 1 << int(np.ceil(np.log2(len(found) * FILTER_BITS_PER_TOKEN)))
+        if bits > FILTER_BITS_MAX:
+            return cls(everything=True)
+        marks = np.zeros(bits, np.bool_)
+        for probe in _probes(found, bits):
+            marks[probe] = True
+        return cls(filter=np.packbits(marks))
+
+    def meets(self, others: Tokens) -> bool:
+        """Whether any of these tokens may be in the set."""
+        if self.everything:
+            return True
+        if self.exact is not None:
+            return bool(np.isin(others, self.exact).any()) if len(others) else False
+        if self.filter is None:
+            return False
+        hit = np.ones(len(others), np.bool_)
+        for probe in _probes(others, len(self.filter) * 8):
+            hit &= (self.filter[probe >> np.uint64(3)] >> (7 - (probe & np.uint64(7)))) & 1 == 1
+        return bool(hit.any())
+
+    def to_text(self) -> str:
+        """`*`, `=<base64>` or `~<base64>`."""
+        if self.everything:
+            return "*"
+        if self.exact is not None:
+            return "=" + base64.b64encode(self.exact.astype("<u8").tobytes()).decode()
+        return (
+            "~"
+            + base64.b64encode(self.filter.tobytes() if self.filter is not None else b"").decode()
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Footprint:
+        """What cannot be understood counts as everything."""
+        try:
+            raw = base64.b64decode(text[1:], validate=True)
+        except (binascii.Error, ValueError):
+            return cls(everything=True)
+        if text.startswith("=") and len(raw) % 8 == 0:
+            return cls(exact=np.frombuffer(raw, "<u8").astype(np.uint64))
+        size = len(raw)
+        if text.startswith("~") and size and size & (size - 1) == 0:
+            return cls(filter=np.frombuffer(raw, np.uint8))
+        return cls(everything=True)
+
+
+def _probes(found: Tokens, bits: int) -> Iterable[Tokens]:
+    step = _mix(found) | np.uint64(1)
+    mask = np.uint64(bits - 1)
+    for i in range(FILTER_PROBES):
+        yield (found + np.uint64(i) * step) & mask
