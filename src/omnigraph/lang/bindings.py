@@ -1,0 +1,69 @@
+"""What the rows of a plan bind: the variables with their kinds and types, and the score columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from omnigraph.lang import ir
+
+
+class VarKind(Enum):
+    NODE = "node"
+    EDGE = "edge"
+    PATH = "path"
+    SCORE = "score"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What one variable or score column of a row holds; `nullable` when an optional block bound it."""
+
+    kind: VarKind
+    types: tuple[str, ...] = ()
+    nullable: bool = False
+
+
+Bindings = dict[str, Binding]
+
+
+def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
+    """The bindings of an operator's rows by name; none once they are projected or aggregated.
+
+    `outer` are those of the row an enclosing operator hands to the block that `op` belongs to.
+    """
+    match op:
+        case ir.NodeScan(var, types):
+            return {var: Binding(VarKind.NODE, types)}
+        case ir.Outer():
+            return dict(outer or {})
+        case ir.Expand() | ir.ShortestPath():
+            return bindings(op.input, outer) | _reached(op)
+        case ir.Optional(source, block, vars):
+            below = bindings(source, outer)
+            inner = bindings(block, below)
+            return below | {v: replace(inner[v], nullable=True) for v in vars}
+        case ir.Join(left, right):
+            return bindings(left, outer) | bindings(right, outer)
+        case ir.Score(source, _, name) | ir.Rank(source, _, name):
+            return bindings(source, outer) | {name: Binding(VarKind.SCORE, nullable=True)}
+        case ir.Fuse():
+            below = bindings(op.primary, outer)
+            below.pop(op.primary_score, None)
+            return below | {op.name: Binding(VarKind.SCORE)}
+        case ir.Filter() | ir.SemiJoin() | ir.Sort() | ir.Slice():
+            return bindings(op.input, outer)
+        case ir.Project() | ir.Aggregate() | ir.Distinct() | ir.Union():
+            return {}
+
+
+def _reached(op: ir.Expand | ir.ShortestPath) -> Bindings:
+    found = {} if op.into else {op.dst: Binding(VarKind.NODE, op.dst_types)}
+    match op:
+        case ir.Expand(edge_var=str(var)):
+            found[var] = Binding(VarKind.EDGE, tuple(dict.fromkeys(s.edge for s in op.steps)))
+        case ir.ShortestPath():
+            found[op.path_var] = Binding(VarKind.PATH)
+        case _:
+            pass
+    return found

@@ -1,0 +1,298 @@
+"""The value of an expression for one row: the reference of what every function means.
+
+Engines compute whole columns at once; this computes single values. It serves constants (limits, values of an insert,
+the constant side of a comparison), and the tests of the engines.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang import ir
+from omnigraph.lang.cast import cast_value
+from omnigraph.lang.tree import walk
+from omnigraph.model.predicates import Op
+from omnigraph.model.types import INTEGER_RANGES, PropType, Scalar
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class ArithmeticOverflow(OmnigraphError):
+    """The result of a calculation does not fit its type."""
+
+    code, kind = "arithmetic_overflow", Kind.INVALID
+    default_help = "Integers are calculated in 64 bits; cast one side to F64 for larger values."
+
+
+class NotConstant(Exception):
+    """The expression reads something that is not given; callers test `is_constant` first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The values of a query's parameters, by name, and the instant `now()` stands for."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    now: dt.datetime = EPOCH
+
+
+Row = Mapping[
+    tuple[str, str], Any
+]  # (variable, column) to value; columns are properties, `id`, `src`, `dst`
+
+
+def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
+    """The value of an expression; `None` is null and unknown."""
+    match expr:
+        case ir.Literal(value):
+            return value
+        case ir.Param(name):
+            return bound.values[name]
+        case ir.Now():
+            return bound.now
+        case ir.Column(var, name):
+            return _look_up(row, var, name)
+        case ir.IdOf(var):
+            return _look_up(row, var, "id")
+        case ir.EndpointOf(var, end):
+            return _look_up(row, var, end.value)
+        case ir.And(parts):
+            return _all(evaluate(p, bound, row) for p in parts)
+        case ir.Or(parts):
+            return _negate(_all(_negate(evaluate(p, bound, row)) for p in parts))
+        case ir.Not(part):
+            return _negate(evaluate(part, bound, row))
+        case ir.IsNull(part, negated):
+            return (evaluate(part, bound, row) is None) is not negated
+        case ir.Has(items, item):
+            return _has(evaluate(items, bound, row), evaluate(item, bound, row))
+        case ir.Cast(part, kind):
+            return cast_value(evaluate(part, bound, row), kind)
+        case ir.Call(ir.Function.COALESCE, args):
+            values = (evaluate(a, bound, row) for a in args)
+            return next((v for v in values if v is not None), None)
+        case _:
+            return _strict(expr, bound, row)
+
+
+def _look_up(row: Row, var: str, name: str) -> Any:
+    try:
+        return row[var, name]
+    except KeyError:
+        raise NotConstant from None
+
+
+def _strict(expr: ir.Expr, bound: Bound, row: Row) -> Any:
+    """Expressions that are null as soon as an operand is."""
+    operands, apply = _operation(expr)
+    values = [evaluate(part, bound, row) for part in operands]
+    return None if any(v is None for v in values) else apply(*values)
+
+
+def _operation(expr: ir.Expr) -> tuple[tuple[ir.Expr, ...], Callable[..., Any]]:
+    match expr:
+        case ir.Compare(op, left, right):
+            return (left, right), lambda a, b: compare(op, a, b)
+        case ir.In(item, members):
+            return (item, members), lambda a, b: _has(b, a)
+        case ir.Contains(text, needle):
+            return (text, needle), lambda a, b: b in a
+        case ir.StartsWith(text, prefix):
+            return (text, prefix), str.startswith
+        case ir.RegexMatch(text, pattern):
+            return (text, pattern), lambda a, b: re.search(b, a) is not None
+        case ir.Arithmetic(op, left, right, kind):
+            return (left, right), lambda a, b: arithmetic(op, a, b, kind)
+        case ir.Call(function, args):
+            return args, FUNCTIONS[function]
+        case _:
+            raise NotConstant
+
+
+def is_constant(expr: ir.Expr) -> bool:
+    """Whether the value is the same for every row."""
+    constant = (ir.Literal, ir.Param, ir.Now, *OPERATIONS)
+    return all(isinstance(part, constant) for part in walk(expr))
+
+
+OPERATIONS = (
+    ir.Compare,
+    ir.And,
+    ir.Or,
+    ir.Not,
+    ir.IsNull,
+    ir.In,
+    ir.Has,
+    ir.Contains,
+    ir.StartsWith,
+    ir.RegexMatch,
+    ir.Arithmetic,
+    ir.Call,
+    ir.Cast,
+)
+
+
+# --- truth -------------------------------------------------------------------------------------------------------
+
+
+def _all(values: Any) -> bool | None:
+    answer: bool | None = True
+    for value in values:
+        if value is False:
+            return False
+        if value is None:
+            answer = None
+    return answer
+
+
+def _negate(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _has(items: Any, item: Any) -> bool:
+    return items is not None and item is not None and any(m == item for m in items)
+
+
+def compare(op: Op, left: Any, right: Any) -> bool:
+    """Strings compare by UTF-8 bytes, everything else by value."""
+    if isinstance(left, str) and isinstance(right, str):
+        left, right = left.encode(), right.encode()
+    match op:
+        case Op.EQ:
+            return bool(left == right)
+        case Op.NE:
+            return bool(left != right)
+        case Op.LT:
+            return bool(left < right)
+        case Op.LE:
+            return bool(left <= right)
+        case Op.GT:
+            return bool(left > right)
+        case Op.GE:
+            return bool(left >= right)
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+def arithmetic(op: ir.ArithmeticOp, left: Any, right: Any, kind: PropType) -> Any:
+    """A calculation in the type that was resolved for it."""
+    if kind.scalar is Scalar.F64:
+        return _float_arithmetic(op, float(left), float(right))
+    match op:
+        case ir.ArithmeticOp.ADD:
+            result = left + right
+        case ir.ArithmeticOp.SUB:
+            result = left - right
+        case ir.ArithmeticOp.MUL:
+            result = left * right
+        case _:
+            sign = -1 if left < 0 else 1
+            result = None if right == 0 else sign * (abs(left) % abs(right))
+    return _fits(result, kind)
+
+
+def _float_arithmetic(op: ir.ArithmeticOp, left: float, right: float) -> float | None:
+    match op:
+        case ir.ArithmeticOp.ADD:
+            return left + right
+        case ir.ArithmeticOp.SUB:
+            return left - right
+        case ir.ArithmeticOp.MUL:
+            return left * right
+        case ir.ArithmeticOp.DIV:
+            return None if right == 0 else left / right
+        case ir.ArithmeticOp.MOD:
+            return None if right == 0 or math.isinf(left) else math.fmod(left, right)
+
+
+def _fits(value: int | None, kind: PropType) -> int | None:
+    low, high = INTEGER_RANGES[kind.scalar]
+    if value is not None and not low <= value <= high:
+        raise ArithmeticOverflow(f"{value} does not fit {kind.scalar}")
+    return value
+
+
+def _negative(value: Any) -> Any:
+    return -value if isinstance(value, float) else _fits(-value, ir.I64)
+
+
+def _absolute(value: Any) -> Any:
+    return abs(value) if isinstance(value, float) else _fits(abs(value), PropType(Scalar.U64))
+
+
+def _round(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number) or abs(number) >= 2**52:
+        return number
+    return math.copysign(math.floor(abs(number) + 0.5), number)
+
+
+# --- text and time -----------------------------------------------------------------------------------------------
+
+
+def _per_character(change: Callable[[str], str]) -> Callable[[str], str]:
+    """Change characters one by one, leaving those alone that would become several: every engine agrees on these."""
+    return lambda text: "".join(new if len(new := change(c)) == 1 else c for c in text)
+
+
+def _substring(text: str, start: int, count: int | None = None) -> str:
+    first = max(start, 0)
+    return text[first:] if count is None else text[first : first + max(count, 0)]
+
+
+def _shift(value: dt.date, days: int) -> dt.date | None:
+    try:
+        return value + dt.timedelta(days=days)
+    except OverflowError:
+        return None
+
+
+def _days_between(start: dt.date, end: dt.date) -> int:
+    seconds = (_instant(end) - _instant(start)).total_seconds()
+    return int(seconds / 86_400)
+
+
+def _instant(value: dt.date) -> dt.datetime:
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC)
+    return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+
+
+def _part(name: str) -> Callable[[dt.date], int]:
+    return lambda value: int(getattr(_instant(value), name))
+
+
+FUNCTIONS: Mapping[ir.Function, Callable[..., Any]] = {
+    ir.Function.LOWER: _per_character(str.lower),
+    ir.Function.UPPER: _per_character(str.upper),
+    ir.Function.TRIM: str.strip,
+    ir.Function.LENGTH: len,
+    ir.Function.CONCAT: lambda *texts: "".join(texts),
+    ir.Function.SUBSTRING: _substring,
+    **{
+        function: _part(function.value)
+        for function in (
+            ir.Function.YEAR,
+            ir.Function.MONTH,
+            ir.Function.DAY,
+            ir.Function.HOUR,
+            ir.Function.MINUTE,
+            ir.Function.SECOND,
+        )
+    },
+    ir.Function.DATE_ADD: _shift,
+    ir.Function.DATE_SUB: lambda value, days: _shift(value, -days),
+    ir.Function.DAYS_BETWEEN: _days_between,
+    ir.Function.NEGATE: _negative,
+    ir.Function.ABS: _absolute,
+    ir.Function.ROUND: _round,
+}

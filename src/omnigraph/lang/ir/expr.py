@@ -1,0 +1,381 @@
+"""Types of values and expressions over one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from omnigraph.model.predicates import Op as CompareOp
+from omnigraph.model.types import PropType, Scalar
+
+FRESH = "%"  # first character of a variable made up by the lowering; no source text can contain such a name
+ROW = ""  # the variable of the row a mutation statement looks at
+
+BOOL = PropType(Scalar.BOOL)
+BOOL_OR_NULL = PropType(Scalar.BOOL, nullable=True)
+I64 = PropType(Scalar.I64)
+F64 = PropType(Scalar.F64)
+F64_OR_NULL = PropType(Scalar.F64, nullable=True)
+STRING = PropType(Scalar.STRING)
+STRING_OR_NULL = PropType(Scalar.STRING, nullable=True)
+STRINGS = PropType(Scalar.STRING, is_list=True)
+DATETIME = PropType(Scalar.DATETIME)
+
+
+# --- types of values ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EntityValue:
+    """A whole node or edge as one value: an object of `id`, `type` (edges: `from`, `to`) and its properties.
+
+    Blobs are left out.
+    """
+
+    types: tuple[str, ...]
+    nullable: bool = False
+
+    def __str__(self) -> str:
+        return "|".join(self.types) + ("?" if self.nullable else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PathValue:
+    """A path as one value: an object of `nodes` (ids), `edges` (ids) and `length`."""
+
+    nullable: bool = False
+
+    def __str__(self) -> str:
+        return "Path?" if self.nullable else "Path"
+
+
+ValueType = PropType | EntityValue | PathValue
+
+
+# --- expressions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: str, bool, int, float, date, aware datetime, tuple of those, or None."""
+
+    value: Any
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    name: str
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One instant per run of a query, the same wherever it appears."""
+
+    type: PropType = DATETIME
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A property of the entity bound to `var`."""
+
+    var: str
+    property: str
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class IdOf:
+    """The id of the node or edge bound to `var`; null when an optional block did not bind it."""
+
+    var: str
+    type: PropType = STRING
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf:
+    """The name of the type of the entity bound to `var`."""
+
+    var: str
+    type: PropType = STRING
+
+
+class End(Enum):
+    """An end of an edge as it is stored."""
+
+    SRC = "src"
+    DST = "dst"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointOf:
+    """The id of the node at one end of the edge bound to `var`."""
+
+    var: str
+    end: End
+    type: PropType = STRING
+
+
+@dataclass(frozen=True, slots=True)
+class EntityOf:
+    """The whole entity bound to `var`."""
+
+    var: str
+    type: EntityValue
+
+
+@dataclass(frozen=True, slots=True)
+class PathOf:
+    """The path bound to `var`."""
+
+    var: str
+    type: PathValue = PathValue()
+
+
+class PathPart(Enum):
+    NODES = "nodes"  # the ids along the path, source first
+    EDGES = "edges"  # the ids of its edges in order
+    LENGTH = "length"  # the number of hops
+
+
+@dataclass(frozen=True, slots=True)
+class PathGet:
+    """A part of the path bound to `var`."""
+
+    var: str
+    part: PathPart
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOf:
+    """The score column a `Score`, `Rank` or `Fuse` below added under this name."""
+
+    name: str
+    type: PropType = F64_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column made by the `Project`, `Aggregate` or `Union` below."""
+
+    name: str
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Strings by their UTF-8 bytes, false before true, dates by time, numbers by value."""
+
+    op: CompareOp
+    left: Expr
+    right: Expr
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Whether two variables are bound to the same entity; unknown when one is unbound."""
+
+    left: str
+    right: str
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Expr, ...]
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Expr, ...]
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Expr
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Never null itself."""
+
+    part: Expr
+    negated: bool = False
+    type: PropType = BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Whether `item` equals a member of a list. Null members never match; a null item or list gives null."""
+
+    item: Expr
+    members: Expr
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Whether the list has a member equal to `item`; FALSE, not null, for a null list or item."""
+
+    list: Expr
+    item: Expr
+    type: PropType = BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """Exact, case-sensitive substring; the empty needle is in every string."""
+
+    text: Expr
+    needle: Expr
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """Exact, case-sensitive prefix."""
+
+    text: Expr
+    prefix: Expr
+    type: PropType = BOOL_OR_NULL
+
+
+@dataclass(frozen=True, slots=True)
+class RegexMatch:
+    """An unanchored RE2 search; the pattern is a literal or a parameter."""
+
+    text: Expr
+    pattern: Literal | Param
+    type: PropType = BOOL_OR_NULL
+
+
+class ArithmeticOp(Enum):
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"  # always F64
+    MOD = "%"  # the sign of the dividend
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """In I64 when both sides are integers (U64 when both are unsigned), else in F64."""
+
+    op: ArithmeticOp
+    left: Expr
+    right: Expr
+    type: PropType
+
+
+class Function(Enum):
+    """Functions of one row, with the meaning of their arguments."""
+
+    LOWER = "lower"  # (text): each character on its own, where its lower case is one character
+    UPPER = "upper"  # (text): likewise
+    TRIM = "trim"  # (text): without white space at both ends
+    LENGTH = "length"  # (text) in characters, or (list) in members
+    CONCAT = "concat"  # (text, text, …)
+    SUBSTRING = (
+        "substring"  # (text, start[, count]): from 0, in characters; negative numbers count as 0
+    )
+    COALESCE = "coalesce"  # (a, b, …): the first that is not null
+    YEAR = "year"  # (Date or DateTime, in UTC), like the five below
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"  # 0 for a Date, like minute and second
+    MINUTE = "minute"
+    SECOND = "second"
+    DATE_ADD = "date_add"  # (Date or DateTime, days): the same type
+    DATE_SUB = "date_sub"
+    DAYS_BETWEEN = "days_between"  # (from, to): whole days, rounded towards zero
+    NEGATE = "-"
+    ABS = "abs"
+    ROUND = "round"  # (number): to the nearest whole number, halves away from zero, as F64
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: Function
+    args: tuple[Expr, ...]
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The same value in another type; null where it has none (unreadable text, a number out of range)."""
+
+    part: Expr
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class AnyWord:
+    """Some word of the query occurs in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllWords:
+    """Every word of the query occurs in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """The words of the query occur side by side and in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fuzzy:
+    """Some word of the text is within `edits` edits of some word of the query."""
+
+    edits: Expr
+
+
+TextMode = AnyWord | AllWords | Phrase | Fuzzy
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """Whether the analysed text of a property matches the analysed query; null for a null text."""
+
+    field: Column
+    query: Expr
+    mode: TextMode
+    type: PropType = BOOL_OR_NULL
+
+
+Expr = (
+    Literal
+    | Param
+    | Now
+    | Column
+    | IdOf
+    | TypeOf
+    | EndpointOf
+    | EntityOf
+    | PathOf
+    | PathGet
+    | ScoreOf
+    | Output
+    | Compare
+    | Same
+    | And
+    | Or
+    | Not
+    | IsNull
+    | In
+    | Has
+    | Contains
+    | StartsWith
+    | RegexMatch
+    | Arithmetic
+    | Call
+    | Cast
+    | TextMatch
+)

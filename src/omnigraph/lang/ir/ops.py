@@ -1,0 +1,274 @@
+"""Rankings and operators over bags of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from omnigraph.lang.ir.expr import Column, Expr
+from omnigraph.model.types import PropType
+
+# --- rankings ----------------------------------------------------------------------------------------------------
+
+
+class Metric(Enum):
+    """Distances between vectors; smaller is nearer."""
+
+    L2 = "l2"  # squared Euclidean distance
+    COSINE = "cosine"  # 1 - cosine similarity
+    DOT = "dot"  # 1 - inner product
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Entities with a vector, by ascending distance from `query`.
+
+    A query of type String is text to be embedded first, with `model` if the schema names one.
+    """
+
+    field: Column
+    query: Expr
+    metric: Metric
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """Entities whose text holds some word of `query`, by descending BM25 score."""
+
+    field: Column
+    query: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Rrf:
+    """Entities in either ranking, by descending sum of 1 / (constant + position + 1), positions from 0.
+
+    Both rankings are taken over the entities of `primary`'s variable that occur in the rows; where `secondary` ranks
+    another variable, an entity takes the best position among its rows.
+    """
+
+    primary: Nearest | Bm25
+    secondary: Nearest | Bm25
+    constant: Expr
+
+
+Ranking = Nearest | Bm25 | Rrf
+
+
+# --- operators ---------------------------------------------------------------------------------------------------
+
+
+class Direction(Enum):
+    """How a stored edge is walked."""
+
+    OUT = "out"  # from src to dst
+    IN = "in"  # from dst to src
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeStep:
+    """One edge type a hop may follow, and how; `near` and `far` are the node types at its two ends as walked."""
+
+    edge: str
+    direction: Direction
+    near: str
+    far: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScan:
+    var: str
+    types: tuple[str, ...]
+    predicate: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The row of the operator this block belongs to, with everything it binds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand:
+    input: Op
+    src: str
+    dst: str
+    steps: tuple[EdgeStep, ...]
+    dst_types: tuple[str, ...]
+    min_hops: int = 1
+    max_hops: int = 1
+    predicate: Expr | None = None  # over dst alone (and over edge_var, if there is one)
+    edge_var: str | None = None
+    into: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortestPath:
+    input: Op
+    src: str
+    dst: str
+    path_var: str
+    steps: tuple[EdgeStep, ...]
+    dst_types: tuple[str, ...]
+    min_hops: int
+    max_hops: int
+    predicate: Expr | None = None
+    into: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    input: Op
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    input: Op
+    block: Op
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    input: Op
+    block: Op
+    vars: tuple[str, ...]  # what the block adds
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Op
+    right: Op
+    on: tuple[tuple[Expr, Expr], ...] = ()  # an expression over left, one over right
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    input: Op
+    ranking: Ranking
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    input: Op
+    ranking: Nearest | Bm25
+    name: str
+    keep: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """Two runs of one pattern, each with a `Rank` of its own named by `primary_score` and `secondary_score`.
+
+    In each run the entities of `var` take positions 0, 1, … by their best score there (ties by id). An entity's fused
+    score is the sum over the runs that hold it of 1 / (constant + position + 1). The `keep` best entities stay (ties:
+    position in the primary run, then in the secondary), with their rows of the primary run, or of the secondary if the
+    primary has none, and the fused score in the column `name`. The scores of the two runs end here.
+    """
+
+    primary: Op
+    secondary: Op
+    primary_score: str
+    secondary_score: str
+    var: str
+    constant: Expr
+    keep: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExpr:
+    name: str
+    expr: Expr
+
+
+class AggregateFunction(Enum):
+    COUNT_ROWS = "count(*)"
+    COUNT = "count"  # values that are not null
+    SUM = "sum"  # F64; null over nothing, like all below
+    AVG = "avg"  # F64
+    MIN = "min"
+    MAX = "max"
+    COLLECT = "collect"  # a list of the values that are not null, ascending; empty over nothing
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAggregate:
+    name: str
+    function: AggregateFunction
+    arg: Expr | None  # none for COUNT_ROWS
+    distinct: bool
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    input: Op
+    keys: tuple[NamedExpr, ...]
+    aggregates: tuple[NamedAggregate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    input: Op
+    columns: tuple[NamedExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    input: Op
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    expr: Expr
+    descending: bool = False
+
+    @property
+    def nulls_first(self) -> bool:
+        return not self.descending
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    input: Op
+    keys: tuple[SortKey, ...]
+    ties: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Counts are literals or parameters, whole numbers from 0."""
+
+    input: Op
+    skip: Expr | None = None
+    limit: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    inputs: tuple[Op, ...]
+
+
+Op = (
+    NodeScan
+    | Outer
+    | Expand
+    | ShortestPath
+    | Filter
+    | SemiJoin
+    | Optional
+    | Join
+    | Score
+    | Rank
+    | Fuse
+    | Aggregate
+    | Project
+    | Distinct
+    | Sort
+    | Slice
+    | Union
+)

@@ -1,0 +1,107 @@
+"""Mutation statements, and whole queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from omnigraph.lang.ir.expr import Expr, ValueType
+from omnigraph.lang.ir.ops import Op
+from omnigraph.model.types import PropType
+
+# --- mutations ---------------------------------------------------------------------------------------------------
+
+
+class TargetKind(Enum):
+    NODE = "node"
+    EDGE = "edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    kind: TargetKind
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """The new value of one property; its type fits the property's, or is null where the property may be."""
+
+    property: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRow:
+    """One row; its values are made of literals, parameters and `now()`. `src` and `dst` (ids) are those of an edge."""
+
+    values: tuple[Assign, ...]
+    src: Expr | None = None
+    dst: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A row whose type has a key changes the entity with that key, if there is one, in the fields named here."""
+
+    target: Target
+    rows: tuple[InsertRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Every row for which the predicate is true gets the values, which all see the row as it was before."""
+
+    target: Target
+    values: tuple[Assign, ...]
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Every row for which the predicate is true goes, and with a node all its edges."""
+
+    target: Target
+    predicate: Expr
+
+
+Statement = Insert | Update | Delete
+
+
+# --- queries -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDecl:
+    name: str
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    name: str
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    plan: Op
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    params: tuple[ParamDecl, ...]
+    body: Read | Mutation
+    description: str | None = None
+    instruction: str | None = None
+
+    @property
+    def is_read(self) -> bool:
+        return isinstance(self.body, Read)

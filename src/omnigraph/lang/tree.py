@@ -1,0 +1,141 @@
+"""Walking and rebuilding trees of the intermediate representation, whatever their nodes.
+
+The nodes are dataclasses of `ir` whose fields hold values, nodes, or tuples of nodes, so one generic walk serves
+expressions, operators and statements alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from omnigraph.lang import ir
+
+T = TypeVar("T")
+Node = Any  # a dataclass of `ir`; their union would have to be spelt here again without checking anything more
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _names(cls: type) -> tuple[str, ...]:
+    """The fields of a node class that may hold nodes, looked up once per class."""
+    names = _NAMES.get(cls)
+    if names is None:
+        names = tuple(f.name for f in fields(cls) if f.name not in ("type", "types"))
+        _NAMES[cls] = names
+    return names
+
+
+def is_node(value: object) -> bool:
+    """Whether a value is a node, rather than a name, an enum member or a type."""
+    return type(value).__module__.startswith(ir.__name__) and hasattr(value, "__dataclass_fields__")
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly below a node, in the order of its fields."""
+    for name in _names(type(node)):
+        yield from _nodes_in(getattr(node, name))
+
+
+def _nodes_in(value: object) -> Iterator[Node]:
+    if is_node(value):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes_in(item)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and everything below it, parents first."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def rebuild(node: T, change: Callable[[Node], Node]) -> T:
+    """The node with `change` applied to each node directly below it; the same object if none changed."""
+    changed: dict[str, Any] = {}
+    for name in _names(type(node)):
+        old = getattr(node, name)
+        new = _changed(old, change)
+        if new is not old:
+            changed[name] = new
+    if not changed:
+        return node
+    kept = {f.name: getattr(node, f.name) for f in fields(node)}  # type: ignore[arg-type]
+    return type(node)(**{**kept, **changed})
+
+
+def _changed(value: Any, change: Callable[[Node], Node]) -> Any:
+    if is_node(value):
+        return change(value)
+    if isinstance(value, tuple):
+        items = tuple(_changed(item, change) for item in value)
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    return value
+
+
+def transform(node: T, change: Callable[[Node], Node]) -> T:
+    """The tree with `change` applied to every node, children first."""
+    result: T = change(rebuild(node, lambda child: transform(child, change)))
+    return result
+
+
+def variables(node: Node) -> frozenset[str]:
+    """The variables an expression reads; a ranking or a text match reads the variable of its field."""
+    found = set()
+    for part in walk(node):
+        match part:
+            case ir.Same(left, right):
+                found |= {left, right}
+            case (
+                ir.Column(var=var)
+                | ir.IdOf(var=var)
+                | ir.TypeOf(var=var)
+                | ir.EndpointOf(var=var)
+                | ir.EntityOf(var=var)
+                | ir.PathOf(var=var)
+                | ir.PathGet(var=var)
+            ):
+                found.add(var)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def conjuncts(predicate: ir.Expr | None) -> tuple[ir.Expr, ...]:
+    """The parts of a predicate all of which must be true."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, ir.And):
+        return tuple(p for part in predicate.parts for p in conjuncts(part))
+    return (predicate,)
+
+
+def conjunction(parts: tuple[ir.Expr, ...]) -> ir.Expr | None:
+    """One predicate that is true where all parts are; none for no parts."""
+    unique = tuple(dict.fromkeys(parts))
+    if not unique:
+        return None
+    return unique[0] if len(unique) == 1 else ir.And(unique)
+
+
+def columns_read(node: Node) -> dict[str, frozenset[str]]:
+    """For every variable the properties that are read somewhere in the tree; `*` when the whole entity is."""
+    found: dict[str, set[str]] = {}
+    for part in walk(node):
+        match part:
+            case ir.Column(var, name):
+                found.setdefault(var, set()).add(name)
+            case ir.EntityOf(var):
+                found.setdefault(var, set()).add("*")
+            case _:
+                pass
+    return {var: frozenset(names) for var, names in sorted(found.items())}
+
+
+def uses_now(node: Node) -> bool:
+    """Whether the tree asks for the current time."""
+    return any(isinstance(part, ir.Now) for part in walk(node))
