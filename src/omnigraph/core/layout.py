@@ -8,11 +8,11 @@ import secrets
 
 from omnigraph.errors import CommitNotFound
 from omnigraph.model.names import decode_name, encode_name
+from omnigraph.storage.objects import numbered
 
 GRAPH = "graph.json"
 CHAINS = "__manifest"
-BRANCHES = "_refs/branches"
-TAGS = "_refs/tags"
+REFS = "_refs"
 RECORDS = "_gc"
 CLAIMS = "_keys"
 SCHEMAS = "_schemas"
@@ -32,17 +32,14 @@ def chain_folder(chain: str) -> str:
     return f"{CHAINS}/{chain}"
 
 
-def branch_folder(name: str) -> str:
-    return f"{BRANCHES}/{encode_name(name)}"
+def ref_folder(name: str) -> str:
+    """The states of a name. Branches and tags share one folder each, so that a name can only be one of them."""
+    return f"{REFS}/{encode_name(name)}"
 
 
-def tag_folder(name: str) -> str:
-    return f"{TAGS}/{encode_name(name)}"
-
-
-def name_in(folder: str, key: str) -> str:
+def name_in(key: str) -> str:
     """The branch or tag name in the key of one of its states."""
-    return decode_name(key.removeprefix(folder + "/").rsplit("/", 1)[0])
+    return decode_name(key.removeprefix(REFS + "/").rsplit("/", 1)[0])
 
 
 def claim_key(idempotency_key: str) -> str:
@@ -55,6 +52,11 @@ def schema_hash(content: bytes) -> str:
 
 def schema_key(hashed: str) -> str:
     return f"{SCHEMAS}/{hashed}"
+
+
+def record_key(epoch: int) -> str:
+    """Collections are counted from 1; epoch 0 means that there was none yet."""
+    return numbered(RECORDS, epoch - 1)
 
 
 def plan_key(plan: str) -> str:
@@ -73,6 +75,11 @@ def commit_id(chain: str, number: int, member: int | None = None) -> str:
     '0123456789abcdef.7'
     """
     return f"{chain}.{number}" + ("" if member is None else f".{member}")
+
+
+def content_id(chain: str, number: int, members: int) -> str:
+    """The id of a commit with content of its own: of its only member, or of the last of a group."""
+    return commit_id(chain, number, members - 1 if members > 1 else None)
 
 
 def parse_commit_id(text: str) -> tuple[str, int, int | None]:

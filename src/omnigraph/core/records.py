@@ -89,6 +89,7 @@ class Commit(Struct, frozen=True, tag="commit"):
     tables: dict[str, TableEntry]
     members: tuple[Member, ...] = ()
     recent: tuple[Recent, ...] = ()
+    merged: dict[str, str] = {}  # per source chain: its newest commit that was merged here
     format: int = FORMAT
 
 
@@ -125,6 +126,7 @@ class LiveRef(Struct, frozen=True, tag="live"):
 
     chain: str
     operation_id: str
+    tag: bool = False
     source_chain: str | None = None
     base_number: int | None = None
     member: int | None = None
@@ -151,6 +153,13 @@ class GcRecord(Struct, frozen=True):
     kept: tuple[tuple[str, int], ...]  # commits below a floor that stay
     plans: tuple[str, ...]  # plans of long operations that were honoured
     unfinished: tuple[str, ...] = ()  # chains of branches whose creation was not finished
+
+
+class StoredSchema(Struct, frozen=True):
+    """A schema as it was written, and its form with stable identities."""
+
+    source: str
+    ir: str
 
 
 class KeyClaim(Struct, frozen=True):

@@ -14,7 +14,7 @@ import errno
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,6 +35,7 @@ NUMBER_MAX = (1 << 60) - 1
 REQUEST_SECONDS_MAX = 60
 READ_RETRIES_MAX = 5
 TEMPORARY = "_tmp"
+PLACE_ATTEMPTS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Every object whose key starts with the folder `prefix`, in no particular order."""
+        ...
+
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        """The names of the folders directly under a folder."""
         ...
 
     def newest(self, folder: str, at_least: int = -1) -> int | None:
@@ -117,19 +122,11 @@ class LocalObjects:
 
     def put_new(self, key: str, data: bytes) -> None:
         _count("put", bytes=len(data))
-        path = self._path(key)
-        with self._translated(key), self._finished_file(data) as temporary:
-            self._make_folder(path.parent)
-            os.link(temporary, path)
-            self._sync_folder(path.parent)
+        self._place(key, data, os.link)
 
     def put(self, key: str, data: bytes) -> None:
         _count("put", bytes=len(data))
-        path = self._path(key)
-        with self._translated(key), self._finished_file(data) as temporary:
-            self._make_folder(path.parent)
-            os.replace(temporary, path)
-            self._sync_folder(path.parent)
+        self._place(key, data, os.replace)
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -147,6 +144,12 @@ class LocalObjects:
                     found = path.stat()
                     when = datetime.fromtimestamp(found.st_mtime, UTC)
                     yield ObjectInfo(path.relative_to(self._root).as_posix(), found.st_size, when)
+
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        _count("list")
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._path(prefix)) as found:
+            return tuple(sorted(entry.name for entry in found if entry.is_dir()))
+        return ()
 
     def newest(self, folder: str, at_least: int = -1) -> int | None:
         # A directory of a hundred thousand commits is not read: numbers have no gaps, so doubling steps and then
@@ -167,6 +170,20 @@ class LocalObjects:
         if any(part in ("", ".", "..") for part in parts):
             raise AddressInvalid(f"{key!r} is not a key of an object")
         return self._root.joinpath(*parts)
+
+    def _place(self, key: str, data: bytes, move: Callable[[Path, Path], None]) -> None:
+        path = self._path(key)
+        for attempt in range(PLACE_ATTEMPTS_MAX):
+            try:
+                with self._translated(key), self._finished_file(data) as temporary:
+                    self._make_folder(path.parent)
+                    move(temporary, path)
+                    self._sync_folder(path.parent)
+                    return
+            except ObjectNotFound:
+                # A collection may take a temporary file from under a slow writer, who then writes it again.
+                if attempt + 1 == PLACE_ATTEMPTS_MAX:
+                    raise
 
     @contextlib.contextmanager
     def _finished_file(self, data: bytes) -> Iterator[Path]:
@@ -277,6 +294,14 @@ class RemoteObjects:
                 _count("list")
                 for found in chunk:
                     yield ObjectInfo(found["path"], found["size"], found["last_modified"])
+
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        import obstore
+
+        _count("list")
+        with self._translated(prefix, reading=True):
+            found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
+        return tuple(sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found))
 
     def newest(self, folder: str, at_least: int = -1) -> int | None:
         import obstore

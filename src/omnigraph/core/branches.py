@@ -1,0 +1,334 @@
+"""Branches and tags: names for chains and commits. Creating one copies nothing, whatever the number of tables.
+
+A branch exists once commit 0 of its chain is there; its name is written before that, and what it starts from is checked
+against the newest collection record in between, so that a collection either sees the name or is seen by its creator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from omnigraph.core import layout
+from omnigraph.core.leases import newest_record, pruned
+from omnigraph.core.publisher import Outcome, create
+from omnigraph.core.records import (
+    Commit,
+    DeletedRef,
+    LiveRef,
+    RefState,
+    Seal,
+    Tombstone,
+    decode_ref,
+    encode,
+)
+from omnigraph.core.repository import Head, Repository
+from omnigraph.errors import (
+    BranchExists,
+    BranchNotFound,
+    BranchProtected,
+    CommitNotFound,
+    CommitPruned,
+    CommitUnknown,
+    ObjectExists,
+    RetriesExhausted,
+    StoreOutcomeUnknown,
+)
+from omnigraph.model.names import MAIN, BranchName, branch_name
+from omnigraph.storage import metrics
+from omnigraph.storage.objects import number_of, numbered
+
+REF_ATTEMPTS_MAX = 16
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A branch or tag name and its newest state."""
+
+    name: BranchName
+    number: int
+    state: LiveRef
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a branch begins: a branch whose head it follows, or exactly one commit."""
+
+    head_of: BranchName | None = None
+    commit: Commit | None = None
+
+
+# --- creating ----------------------------------------------------------------------------------------------------
+
+
+def create_branch(
+    repo: Repository,
+    name: str,
+    start: Start,
+    *,
+    actor: str | None = None,
+    first: Callable[[str, Commit], Commit] | None = None,
+) -> Commit:
+    """Make a branch. `first` builds its commit 0 from the chain's name and the commit it starts from."""
+    branch = branch_name(name)
+    if branch == MAIN:
+        raise BranchExists("the branch 'main' exists already")
+    source_chain, base = _source(repo, start)
+    chain = repo.world.fresh_id()
+    state = LiveRef(
+        chain,
+        repo.world.fresh_id(),
+        source_chain=source_chain,
+        base_number=base,
+        actor=actor,
+        time=repo.world.now(),
+    )
+    number = _claim_name(repo, branch, state)
+    commit, record = _in_parallel(lambda: _begin(repo, start), lambda: newest_record(repo))
+    if commit is None or pruned(record, commit.chain, commit.number):
+        _take_back(repo, branch, state, number)
+        raise CommitPruned(f"what branch {branch!r} was to start from is gone")
+    zero = (first or _genesis)(chain, commit)
+    zero = _stamped(repo, zero, branch, commit)
+    outcome = create(repo, zero)
+    if outcome is Outcome.UNKNOWN:
+        raise CommitUnknown(f"the store did not say whether branch {branch!r} was created")
+    if outcome is Outcome.TAKEN and not _is_ours(repo, zero):
+        raise CommitPruned(f"the creation of branch {branch!r} was cancelled by a collection")
+    repo.moved(Head(branch, number, zero))
+    return zero
+
+
+def _in_parallel(one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
+    tasks: list[Callable[[], Any]] = [one, other]
+    first, second = metrics.parallel(tasks)
+    return first, second
+
+
+def _source(repo: Repository, start: Start) -> tuple[str, int | None]:
+    if start.commit is not None:
+        return start.commit.chain, start.commit.number
+    if start.head_of is None:
+        raise AssertionError("a branch starts from a branch or a commit")
+    return repo.known_head(start.head_of).commit.chain, None
+
+
+def _begin(repo: Repository, start: Start) -> Commit | None:
+    """The commit to start from, read after the name was written; None if it is gone."""
+    if start.head_of is not None:
+        try:
+            return repo.head(start.head_of).commit
+        except BranchNotFound:
+            return None
+    given = start.commit
+    if given is None:
+        return None
+    found = repo.chains.read(given.chain, given.number)
+    return found if isinstance(found, Commit) else None
+
+
+def _genesis(chain: str, base: Commit) -> Commit:
+    """A first commit that is the commit it starts from, under a new chain."""
+    import msgspec
+
+    replaced: Commit = msgspec.structs.replace(
+        base,
+        chain=chain,
+        number=0,
+        kind="branch",
+        parents=(layout.commit_id(base.chain, base.number),),
+        members=(),
+        recent=(),
+        merged={**base.merged},
+    )
+    return replaced
+
+
+def _stamped(repo: Repository, zero: Commit, branch: BranchName, base: Commit) -> Commit:
+    import msgspec
+
+    time = max(repo.world.now(), base.time + 1)
+    replaced: Commit = msgspec.structs.replace(
+        zero, branch=branch, time=time, gc_epoch=base.gc_epoch
+    )
+    return replaced
+
+
+def _is_ours(repo: Repository, zero: Commit) -> bool:
+    found = repo.chains.read(zero.chain, 0)
+    return isinstance(
+        found, Commit
+    )  # nobody else knows the name of this chain; a collector would have sealed it
+
+
+def _claim_name(repo: Repository, name: BranchName, state: LiveRef) -> int:
+    """Write the next state of a name; the first guess is that the name was never used."""
+    folder, number = layout.ref_folder(name), 0
+    for _ in range(REF_ATTEMPTS_MAX):
+        key = numbered(folder, number)
+        try:
+            repo.objects.put_new(key, encode(state))
+            return number
+        except StoreOutcomeUnknown:
+            pass  # look what is there
+        except ObjectExists:
+            pass
+        newest = repo.ref_state(folder)
+        if newest is None:
+            continue  # the request was lost: the same number again
+        number, there = newest
+        if _same(there, state):
+            return number
+        if isinstance(there, LiveRef) and _alive(repo, there):
+            raise BranchExists(f"there is a {'tag' if there.tag else 'branch'} {name!r} already")
+        number += 1
+    raise RetriesExhausted(f"the name {name!r} kept changing")
+
+
+def _same(there: RefState, mine: RefState) -> bool:
+    return type(there) is type(mine) and (there.chain, there.operation_id) == (
+        mine.chain,
+        mine.operation_id,
+    )
+
+
+def _alive(repo: Repository, state: LiveRef) -> bool:
+    """A live name over a sealed chain counts as deleted."""
+    if state.tag:
+        return True
+    last = repo.chains.newest(state.chain)
+    return last is None or not isinstance(repo.chains.read(state.chain, last), Seal)
+
+
+def _take_back(repo: Repository, name: BranchName, state: LiveRef, number: int) -> None:
+    create(repo, Seal(state.chain, 0, state.operation_id, state.actor, repo.world.now()))
+    end_name(repo, layout.ref_folder(name), number, state)
+
+
+def end_name(repo: Repository, folder: str, number: int, state: LiveRef) -> None:
+    """Write that a name is no longer in use; bound to the incarnation that was read."""
+    ended = DeletedRef(state.chain, repo.world.fresh_id())
+    for attempt in range(REF_ATTEMPTS_MAX):
+        try:
+            repo.objects.put_new(numbered(folder, number + 1), encode(ended))
+        except ObjectExists:
+            return  # ours after a lost answer, or somebody else got there first: it is over either way
+        except StoreOutcomeUnknown:
+            repo.world.back_off(
+                attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
+            )
+        else:
+            return
+
+
+# --- deleting ----------------------------------------------------------------------------------------------------
+
+
+def delete_branch(repo: Repository, name: str, *, actor: str | None = None) -> None:
+    """Seal the branch's chain, then end its name. Whoever writes to it afterwards loses to the seal."""
+    branch = branch_name(name)
+    if branch == MAIN:
+        raise BranchProtected("the branch 'main' cannot be deleted")
+    head = repo.known_head(branch)
+    chain, operation = head.commit.chain, repo.world.fresh_id()
+    number = head.commit.number + 1
+    for _ in range(repo.limits.publish_attempts_max):
+        seal = Seal(chain, number, operation, actor, repo.world.now())
+        outcome = create(repo, seal)
+        if outcome is Outcome.CREATED:
+            break
+        if outcome is Outcome.UNKNOWN:
+            raise CommitUnknown(f"the store did not say whether branch {branch!r} was deleted")
+        last = repo.chains.newest(chain, number)
+        there = repo.chains.read(chain, number if last is None else last)
+        if isinstance(there, Seal):
+            if there.operation_id != operation:
+                repo.forget(branch)
+                raise repo.no_branch(branch)
+            break
+        number = (number if last is None else last) + 1
+    else:
+        raise RetriesExhausted(f"other writers kept branch {branch!r} moving")
+    repo.forget(branch)
+    end_name(repo, layout.ref_folder(branch), head.ref_number, LiveRef(chain, operation))
+
+
+# --- tags --------------------------------------------------------------------------------------------------------
+
+
+def create_tag(
+    repo: Repository,
+    name: str,
+    commit: Commit,
+    *,
+    member: int | None = None,
+    actor: str | None = None,
+) -> None:
+    """Give a commit a name. It is kept by cleanup from now on."""
+    tag = branch_name(name)
+    if tag == MAIN:
+        raise BranchExists("'main' is the name of a branch")
+    operation = repo.world.fresh_id()
+    state = LiveRef(
+        commit.chain,
+        operation,
+        tag=True,
+        base_number=commit.number,
+        member=member,
+        actor=actor,
+        time=repo.world.now(),
+    )
+    number = _claim_name(repo, tag, state)
+    record = newest_record(repo)
+    there = repo.chains.read(commit.chain, commit.number)
+    if pruned(record, commit.chain, commit.number) or isinstance(there, Tombstone):
+        end_name(repo, layout.ref_folder(tag), number, state)
+        raise CommitPruned(f"commit {commit.content} was pruned before it could be tagged")
+
+
+def delete_tag(repo: Repository, name: str) -> None:
+    """Take a name away from a commit."""
+    tag = branch_name(name)
+    found = repo.ref_state(layout.ref_folder(tag))
+    if found is None or not isinstance(found[1], LiveRef) or not found[1].tag:
+        raise CommitNotFound(f"there is no tag {tag!r}")
+    end_name(repo, layout.ref_folder(tag), found[0], found[1])
+
+
+# --- listing -----------------------------------------------------------------------------------------------------
+
+
+def live_refs(repo: Repository) -> list[Ref]:
+    """Every name in use and its newest state: one listing, then one read each, in parallel."""
+    newest: dict[str, int] = {}
+    for info in repo.objects.list(layout.REFS):
+        name = layout.name_in(info.key)
+        newest[name] = max(newest.get(name, -1), number_of(info.key))
+
+    def read(name: str, number: int) -> Ref | None:
+        key = numbered(layout.ref_folder(name), number)
+        state = decode_ref(repo.objects.get(key), key)
+        return Ref(BranchName(name), number, state) if isinstance(state, LiveRef) else None
+
+    tasks = [lambda n=name, k=number: read(n, k) for name, number in sorted(newest.items())]
+    found = metrics.parallel(tasks, repo.limits.read_threads_max)
+    return [ref for ref in found if ref is not None]
+
+
+def branch_names(repo: Repository) -> list[BranchName]:
+    """All branches, main first."""
+    return [MAIN, *(ref.name for ref in live_refs(repo) if not ref.state.tag)]
+
+
+def tags(repo: Repository) -> dict[str, str]:
+    """All tags and the ids of their commits."""
+    found: dict[str, str] = {}
+    for ref in live_refs(repo):
+        if ref.state.tag and ref.state.base_number is not None:
+            found[ref.name] = layout.commit_id(
+                ref.state.chain, ref.state.base_number, ref.state.member
+            )
+    return found

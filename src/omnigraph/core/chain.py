@@ -1,0 +1,90 @@
+"""Reading chains: the numbered objects that are a branch's history, newest first to find, one request each to read."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from omnigraph.core import layout
+from omnigraph.core.records import FORMAT, ChainObject, Commit, decode_chain_object
+from omnigraph.errors import Corrupt, FormatUnsupported, ObjectNotFound
+from omnigraph.model.limits import Limits
+from omnigraph.storage import metrics
+from omnigraph.storage.objects import ObjectStore, numbered
+
+
+class Chains:
+    """All chains of one graph. Commits never change, so what was read once is remembered."""
+
+    def __init__(self, objects: ObjectStore, graph_id: str, limits: Limits) -> None:
+        self._objects = objects
+        self._graph_id = graph_id
+        self._limits = limits
+        self._known: OrderedDict[tuple[str, int], Commit] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, chain: str, number: int) -> ChainObject | None:
+        """The object with this number, or None if there is none yet."""
+        with self._lock:
+            known = self._known.get((chain, number))
+        return known if known is not None else self.read(chain, number)
+
+    def read(self, chain: str, number: int) -> ChainObject | None:
+        """The same, from the store: a commit known here may have been replaced by a tombstone since."""
+        key = numbered(layout.chain_folder(chain), number)
+        try:
+            data = self._objects.get(key)
+        except ObjectNotFound:
+            return None
+        found = decode_chain_object(data, key)
+        if (found.chain, found.number) != (chain, number):
+            raise Corrupt(f"the object {key} says it is {found.chain}.{found.number}")
+        if isinstance(found, Commit):
+            self._check(found, key)
+            self.remember(found)
+        return found
+
+    def expect(self, chain: str, number: int) -> ChainObject:
+        """The object with a number that must exist."""
+        found = self.get(chain, number)
+        if found is None:
+            key = numbered(layout.chain_folder(chain), number)
+            raise Corrupt(f"the commit object {key} is missing", details={"object": key})
+        return found
+
+    def newest(self, chain: str, at_least: int = -1) -> int | None:
+        """The number of the last object of a chain."""
+        return self._objects.newest(layout.chain_folder(chain), at_least)
+
+    def since(self, chain: str, number: int) -> list[ChainObject]:
+        """Everything after a number, in order, read in parallel."""
+        last = self.newest(chain, number)
+        if last is None or last <= number:
+            return []
+        return self.range(chain, number + 1, last)
+
+    def range(self, chain: str, first: int, last: int) -> list[ChainObject]:
+        """The objects numbered first to last."""
+        tasks = [lambda n=n: self.expect(chain, n) for n in range(first, last + 1)]
+        return metrics.parallel(tasks, self._limits.read_threads_max)
+
+    def remember(self, commit: Commit) -> None:
+        """Keep a commit that was read or just written."""
+        with self._lock:
+            self._known[commit.chain, commit.number] = commit
+            self._known.move_to_end((commit.chain, commit.number))
+            while len(self._known) > self._limits.commits_cached_max:
+                self._known.popitem(last=False)
+
+    def forget(self, chain: str, number: int) -> None:
+        """Drop a commit that turned out to be pruned."""
+        with self._lock:
+            self._known.pop((chain, number), None)
+
+    def _check(self, commit: Commit, key: str) -> None:
+        if commit.graph_id != self._graph_id:
+            raise Corrupt(f"the object {key} belongs to another graph ({commit.graph_id})")
+        if commit.format != FORMAT:
+            raise FormatUnsupported(
+                f"commit {key} has storage format {commit.format}; this version reads {FORMAT}"
+            )

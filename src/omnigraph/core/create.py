@@ -1,0 +1,105 @@
+"""Making a new graph: everything is prepared out of sight, and `graph.json` makes it exist."""
+
+from __future__ import annotations
+
+import msgspec
+
+from omnigraph.core import layout
+from omnigraph.core.plan import PublishPlan, Register
+from omnigraph.core.publisher import Outcome, create, store_schema
+from omnigraph.core.records import FORMAT, Commit, GraphStamp, Member, StoredSchema, encode
+from omnigraph.core.repository import Repository, repository_at
+from omnigraph.core.stage import stage
+from omnigraph.errors import (
+    CommitUnknown,
+    GraphExists,
+    ObjectExists,
+    ObjectNotFound,
+    StoreOutcomeUnknown,
+)
+from omnigraph.lang.schema import catalog_of, decode_ir
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.columns import arrow_schema
+from omnigraph.model.limits import DEFAULT, Limits
+from omnigraph.model.names import MAIN
+from omnigraph.storage.objects import ObjectStore, locate, open_objects
+from omnigraph.storage.probe import probe
+
+
+def create_graph(
+    uri: object, stored: StoredSchema, *, limits: Limits = DEFAULT, actor: str | None = None
+) -> Repository:
+    """Create a graph with a schema; refused where one exists or where the store cannot keep its promises."""
+    catalog = catalog_of(decode_ir(stored.ir.encode()))
+    place = locate(uri)
+    objects = open_objects(place)
+    _refuse_existing(objects)
+    probe(objects)
+    stamp = GraphStamp(FORMAT, layout.fresh_id(), layout.fresh_id(), 0)
+    repo = repository_at(place, objects, stamp, limits)
+    stamp = msgspec.structs.replace(stamp, created=repo.world.now())
+    hashed = store_schema(repo, encode(stored))
+    _first_commit(repo, catalog, hashed, actor)
+    _stamp(repo, objects, stamp)
+    return repo
+
+
+def register_all(catalog: Catalog) -> tuple[Register, ...]:
+    """The actions that make a table for every type."""
+    return tuple(
+        Register(kind.table_id, kind.kind, kind.name, arrow_schema(kind))
+        for kind in catalog.entities()
+    )
+
+
+def _refuse_existing(objects: ObjectStore) -> None:
+    try:
+        objects.get(layout.GRAPH)
+    except ObjectNotFound:
+        return
+    raise GraphExists(f"there is a graph at {objects.uri} already", details={"uri": objects.uri})
+
+
+def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | None) -> Commit:
+    chain = repo.stamp.main_chain
+    empty = Commit(
+        graph_id=repo.stamp.graph_id,
+        chain=chain,
+        number=0,
+        branch=MAIN,
+        parents=(),
+        time=repo.world.now(),
+        kind="init",
+        schema=schema,
+        gc_epoch=0,
+        content=layout.commit_id(chain, 0),
+        tables={},
+        members=(Member("init", repo.world.fresh_id(), actor),),
+    )
+    plan = PublishPlan(kind="init", actions=register_all(catalog))
+    staged = stage(repo.tables, empty, [plan], repo.limits.staging_threads_max)
+    repo.tables.sync(list(staged.staged.values()))
+    commit = msgspec.structs.replace(empty, tables=staged.on({}))
+    if create(repo, commit) is Outcome.UNKNOWN:
+        raise CommitUnknown(
+            f"the store at {repo.place.uri} did not answer; there is no graph there yet"
+        )
+    return commit
+
+
+def _stamp(repo: Repository, objects: ObjectStore, stamp: GraphStamp) -> None:
+    data = msgspec.json.format(msgspec.json.encode(stamp), indent=2) + b"\n"
+    for attempt in range(repo.limits.unknown_attempts_max):
+        try:
+            objects.put_new(layout.GRAPH, data)
+            return
+        except ObjectExists:
+            if objects.get(layout.GRAPH) == data:
+                return  # our own, after a lost answer
+            raise GraphExists(f"somebody else created a graph at {objects.uri} meanwhile") from None
+        except StoreOutcomeUnknown:
+            if attempt + 1 == repo.limits.unknown_attempts_max:
+                raise
+            repo.world.back_off(
+                attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
+            )

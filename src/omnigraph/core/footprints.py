@@ -1,0 +1,161 @@
+"""What a plan does to each table, in the words other writers need: counts, ids and footprints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.plan import (
+    Adopt,
+    Append,
+    Delete,
+    Overwrite,
+    PublishPlan,
+    TableAction,
+    Upsert,
+)
+from omnigraph.core.records import TableChange
+from omnigraph.model.catalog import Catalog, EdgeType, EntityType
+from omnigraph.model.limits import Limits
+from omnigraph.model.tokens import (
+    NO_TOKENS,
+    Footprint,
+    Tokens,
+    endpoint_tokens,
+    id_tokens,
+    union,
+    unique_tokens,
+)
+from omnigraph.storage.tables import NewFragments
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What a plan does to one table.
+
+    `own` are the facts that must not have changed meanwhile (ids it writes, unique values it takes); `shown` is `own`
+    plus what only other writers look at (the endpoints of edges).
+    """
+
+    inserted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    updated: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    inserted_rows: int = 0
+    own: Tokens = field(default_factory=lambda: NO_TOKENS)
+    shown: Tokens = field(default_factory=lambda: NO_TOKENS)
+    everything: bool = False
+
+    def change(self, limits: Limits) -> TableChange:
+        """The summary that is stored in the commit."""
+        footprint = Footprint(everything=True) if self.everything else Footprint.of(self.shown)
+        return TableChange(
+            inserted=max(self.inserted_rows, len(self.inserted)),
+            updated=len(self.updated),
+            deleted=len(self.deleted),
+            all=self.everything,
+            touched=footprint.to_text(),
+            inserted_ids=_listed(self.inserted, self, limits),
+            updated_ids=_listed(self.updated, self, limits),
+            deleted_ids=_listed(self.deleted, self, limits),
+        )
+
+
+def _listed(ids: pa.Array, touch: Touch, limits: Limits) -> tuple[str, ...] | None:
+    if touch.everything or touch.inserted_rows > len(touch.inserted):
+        return None
+    return tuple(ids.to_pylist()) if len(ids) <= limits.changed_ids_max else None
+
+
+def touches(plan: PublishPlan, catalog: Catalog) -> dict[str, Touch]:
+    """What the plan does to each table it writes rows of. Maintenance touches nothing."""
+    types = {kind.table_id: kind for kind in catalog.entities()}
+    grouped: dict[str, list[TableAction]] = {}
+    for action in plan.actions:
+        grouped.setdefault(action.table_id, []).append(action)
+    found = {table: _touch(actions, types.get(table)) for table, actions in grouped.items()}
+    return {table: touch for table, touch in found.items() if touch is not None}
+
+
+def changes(
+    plan: PublishPlan, touched: Mapping[str, Touch], limits: Limits
+) -> dict[str, TableChange]:
+    """The change summaries of a plan, as its commit stores them."""
+    adopted = {a.table_id: a.change for a in plan.actions if isinstance(a, Adopt)}
+    return {table: touch.change(limits) for table, touch in touched.items()} | adopted
+
+
+def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | None:
+    inserted: list[pa.Array] = []
+    updated: list[pa.Array] = []
+    deleted: list[pa.Array] = []
+    own: list[Tokens] = []
+    shown: list[Tokens] = []
+    everything = known = False
+    hidden_rows = 0
+    for action in actions:
+        match action:
+            case Append(_, NewFragments() as written) | Overwrite(_, NewFragments() as written):
+                everything, hidden_rows = True, hidden_rows + written.rows
+            case Append(_, rows):
+                inserted.append(_ids(rows))
+                own += _own(rows, kind)
+                shown += _ends(rows, kind)
+            case Overwrite(_, pa.Table() as table):
+                everything, hidden_rows = True, hidden_rows + int(table.num_rows)
+            case Upsert(_, rows, before):
+                old = _ids(before)
+                new = _ids(rows)
+                updated.append(old)
+                inserted.append(new.filter(pc.invert(pc.is_in(new, value_set=old))))
+                own += _own(rows, kind)
+                shown += [*_ends(rows, kind), *_ends(before, kind)]
+            case Delete(_, before):
+                deleted.append(_ids(before))
+                own.append(id_tokens(before["id"]))
+                shown += _ends(before, kind)
+            case Adopt():
+                everything = True
+            case _:
+                continue
+        known = True
+    if not known:
+        return None
+    mine = union(own)
+    return Touch(
+        inserted=_joined(inserted),
+        updated=_joined(updated),
+        deleted=_joined(deleted),
+        inserted_rows=hidden_rows,
+        own=mine,
+        shown=union([mine, *shown]),
+        everything=everything,
+    )
+
+
+def _ids(rows: pa.Table) -> pa.Array:
+    return (
+        pa.concat_arrays(rows["id"].chunks) if rows["id"].num_chunks else pa.array([], pa.string())
+    )
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    filled = [part.cast(pa.string()) for part in parts if len(part)]
+    return pa.concat_arrays(filled) if filled else pa.array([], pa.string())
+
+
+def _own(rows: pa.Table, kind: EntityType | None) -> list[Tokens]:
+    groups = kind.uniques if kind is not None else ()
+    present = [group for group in groups if set(group) <= set(rows.column_names)]
+    values = [unique_tokens(group, [rows[name] for name in group]) for group in present]
+    return [id_tokens(rows["id"]), *values]
+
+
+def _ends(rows: pa.Table, kind: EntityType | None) -> list[Tokens]:
+    if not isinstance(kind, EdgeType):
+        return []
+    return [
+        endpoint_tokens(side, rows[side]) for side in ("src", "dst") if side in rows.column_names
+    ]

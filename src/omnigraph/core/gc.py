@@ -1,0 +1,368 @@
+"""Garbage collection over the whole graph, without clocks.
+
+A collection first writes down what it may take (the record), then moves every branch to a new epoch, then looks again
+at who refers to what, and only then removes things. A writer that staged before the epoch loses its race to the epoch's
+commit and stages again; a file made after the first listing is not in it; a name made meanwhile is either seen here or
+its maker sees the record. So no interleaving loses data, and no waiting time is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from omnigraph.core import layout
+from omnigraph.core.branches import Ref, live_refs
+from omnigraph.core.leases import newest_record, pruned, stored_plans
+from omnigraph.core.publisher import Outcome, create
+from omnigraph.core.records import (
+    ChainObject,
+    Commit,
+    GcRecord,
+    Recent,
+    Seal,
+    Tombstone,
+    encode,
+    keys_of,
+    operations_of,
+)
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import table_ref
+from omnigraph.errors import CommitUnknown, ObjectExists, RetriesExhausted, StoreOutcomeUnknown
+from omnigraph.model.names import MAIN
+from omnigraph.storage import metrics
+from omnigraph.storage.objects import ObjectInfo, numbered
+from omnigraph.storage.tables import TableRef
+
+DATA_FOLDERS = ("nodes", "edges", "_tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much history stays readable: the newest `keep` commits of each branch, and all that are young enough."""
+
+    keep: int = 10
+    younger_than: int | None = None  # microseconds since 1970; commits from then on stay
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection did, or would do."""
+
+    epoch: int
+    commits_pruned: int
+    objects_deleted: int
+    bytes_deleted: int
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class Survey:
+    """What there is before anything is decided."""
+
+    objects: list[ObjectInfo]
+    chains: tuple[str, ...]  # listed before the refs: a chain here without a ref there is dead
+    plans: dict[str, tuple[str, ...]]  # plan -> tables it holds
+    refs: list[Ref]
+    heads: dict[str, Commit] = field(default_factory=dict)  # live chains
+    unfinished: list[Ref] = field(default_factory=list)
+    sealed: list[Ref] = field(default_factory=list)
+
+
+def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) -> Collected:
+    """One collection. Safe beside any number of writers, readers and other collections."""
+    survey = _survey(repo)
+    record = _record(repo, survey, retention, newest_record(repo))
+    if not dry_run:
+        record = _publish_record(repo, survey, retention, record)
+        _move_epochs(repo, survey, record)
+    later = live_refs(repo)
+    kept = _kept_commits(repo, record, [*survey.refs, *later], survey)
+    doomed = _doomed(repo, survey, kept)
+    condemned = _prunable(repo, record, kept)
+    if not dry_run:
+        for commit in condemned:
+            _bury(repo, commit)
+        _delete(repo, doomed)
+    return Collected(
+        record.epoch, len(condemned), len(doomed), sum(info.size for info in doomed), dry_run
+    )
+
+
+# --- what there is -----------------------------------------------------------------------------------------------
+
+
+def _survey(repo: Repository) -> Survey:
+    objects = [info for folder in DATA_FOLDERS for info in repo.objects.list(folder)]
+    chains = repo.objects.folders(layout.CHAINS)
+    plans = {plan.plan: plan.tables for plan in stored_plans(repo)}
+    survey = Survey(objects, chains, plans, live_refs(repo))
+    survey.heads[repo.stamp.main_chain] = repo.head(MAIN).commit
+    for ref in survey.refs:
+        if ref.state.tag:
+            continue
+        last = repo.chains.newest(ref.state.chain)
+        thing = None if last is None else repo.chains.read(ref.state.chain, last)
+        match thing:
+            case None:
+                survey.unfinished.append(ref)
+            case Commit():
+                survey.heads[ref.state.chain] = thing
+            case _:
+                survey.sealed.append(ref)
+    return survey
+
+
+# --- the record --------------------------------------------------------------------------------------------------
+
+
+def _record(
+    repo: Repository, survey: Survey, retention: Retention, before: GcRecord | None
+) -> GcRecord:
+    """Everything this and earlier collections may take."""
+    floors = {chain: _floor(repo, head, retention) for chain, head in survey.heads.items()}
+    for chain, floor in before.floors.items() if before is not None else ():
+        floors[chain] = max(floor, floors.get(chain, 0))
+    live = set(survey.heads) | {ref.state.chain for ref in survey.unfinished}
+    dead = {chain for chain in survey.chains if chain not in live}
+    dead |= set(before.dead) if before is not None else set()
+    held = {place for place in _roots(repo, survey.refs, survey) if not pruned(before, *place)}
+    return GcRecord(
+        epoch=before.epoch + 1 if before is not None else 1,
+        floors=floors,
+        dead=tuple(sorted(dead)),
+        kept=tuple(sorted(held)),
+        plans=tuple(sorted(survey.plans)),
+        unfinished=tuple(sorted(ref.state.chain for ref in survey.unfinished)),
+    )
+
+
+def _floor(repo: Repository, head: Commit, retention: Retention) -> int:
+    """The oldest number of a chain that stays because of its age or its place."""
+    left, number = max(retention.keep, 1), head.number
+    thing: ChainObject = head
+    while number > 0:
+        if not isinstance(thing, Commit):
+            return number + 1
+        own = layout.parse_commit_id(thing.content)[:2] == (thing.chain, thing.number)
+        young = retention.younger_than is not None and thing.time >= retention.younger_than
+        left -= own
+        if left <= 0 and not young:
+            return number
+        number -= 1
+        thing = repo.chains.expect(head.chain, number)
+    return 0
+
+
+def _roots(repo: Repository, refs: Iterable[Ref], survey: Survey) -> set[tuple[str, int]]:
+    """Commits outside the retained history that must stay: tags, forks, and the newest merged of each source."""
+    found: set[tuple[str, int]] = set()
+    for ref in refs:
+        state = ref.state
+        if state.tag and state.base_number is not None:
+            found.add((state.chain, state.base_number))
+        elif state.base_number is not None and state.source_chain is not None:
+            found.add((state.source_chain, state.base_number))
+    for chain, head in survey.heads.items():
+        zero = repo.chains.get(chain, 0)
+        parents = zero.parents if isinstance(zero, Commit | Tombstone) else ()
+        for parent in (*parents, *head.merged.values()):
+            found.add(layout.parse_commit_id(parent)[:2])
+    return found
+
+
+def _publish_record(
+    repo: Repository, survey: Survey, retention: Retention, record: GcRecord
+) -> GcRecord:
+    for attempt in range(repo.limits.publish_attempts_max):
+        try:
+            repo.objects.put_new(layout.record_key(record.epoch), encode(record))
+            return record
+        except (ObjectExists, StoreOutcomeUnknown):
+            there = newest_record(repo)
+            if there == record:
+                return record
+            record = _record(repo, survey, retention, there)
+            repo.world.back_off(
+                attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
+            )
+    raise RetriesExhausted("other collections kept taking the next record")
+
+
+# --- epochs ------------------------------------------------------------------------------------------------------
+
+
+def _move_epochs(repo: Repository, survey: Survey, record: GcRecord) -> None:
+    """Every branch gets a commit of the new epoch, so that whoever staged before it has to look again."""
+    tasks = [lambda c=chain: _move_epoch(repo, c, record.epoch) for chain in survey.heads]
+    metrics.parallel(tasks, repo.limits.read_threads_max)
+    before = pruned_epoch(repo, record)
+    for ref in survey.unfinished:
+        if (
+            ref.state.chain in before
+        ):  # unfinished twice: its creator, if there is one, now fails cleanly
+            create(repo, Seal(ref.state.chain, 0, repo.world.fresh_id(), None, repo.world.now()))
+
+
+def pruned_epoch(repo: Repository, record: GcRecord) -> frozenset[str]:
+    """The chains that were unfinished at the collection before this one."""
+    from omnigraph.core.leases import record as read
+
+    return frozenset(read(repo, record.epoch - 1).unfinished) if record.epoch > 1 else frozenset()
+
+
+def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
+    import msgspec
+
+    for attempt in range(repo.limits.publish_attempts_max):
+        last = repo.chains.newest(chain)
+        head = None if last is None else repo.chains.read(chain, last)
+        if not isinstance(head, Commit) or head.gc_epoch >= epoch:
+            return
+        following: Commit = msgspec.structs.replace(
+            head,
+            number=head.number + 1,
+            parents=(layout.commit_id(chain, head.number),),
+            time=max(repo.world.now(), head.time + 1),
+            kind="epoch",
+            gc_epoch=epoch,
+            members=(),
+            recent=_recent(repo, head),
+        )
+        outcome = create(repo, following)
+        if outcome is Outcome.CREATED:
+            return
+        if outcome is Outcome.UNKNOWN:
+            raise CommitUnknown(
+                "the store did not say whether the collection's epoch was published"
+            )
+        repo.world.back_off(
+            attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
+        )
+    raise RetriesExhausted(f"other writers kept chain {chain} moving")
+
+
+def _recent(repo: Repository, head: Commit) -> tuple[Recent, ...]:
+    oldest = head.number + 1 - repo.limits.recent_commits
+    return tuple(known for known in head.recent if known.number > oldest)
+
+
+# --- what stays --------------------------------------------------------------------------------------------------
+
+
+def _kept_commits(
+    repo: Repository, record: GcRecord, refs: list[Ref], survey: Survey
+) -> dict[tuple[str, int], Commit]:
+    """Every commit whose files must stay: retained history, roots of either listing, and whatever is not declared."""
+    wanted = set(_roots(repo, refs, survey))
+    chains = set(survey.heads) | {ref.state.chain for ref in refs if not ref.state.tag}
+    for ref in refs:
+        if (
+            not ref.state.tag
+            and ref.state.source_chain is not None
+            and ref.state.base_number is None
+        ):
+            finished = repo.chains.get(ref.state.chain, 0) is not None
+            if not finished:  # it may start from any commit of its source
+                chains.add(ref.state.source_chain)
+                wanted |= _all_numbers(repo, ref.state.source_chain)
+    for chain in chains:
+        last = repo.chains.newest(chain)
+        if last is not None:
+            floor = record.floors.get(chain, 0)
+            wanted |= {(chain, number) for number in range(floor, last + 1)}
+    wanted |= set(record.kept)
+    tasks = [lambda c=chain, n=number: repo.chains.get(c, n) for chain, number in sorted(wanted)]
+    found = metrics.parallel(tasks, repo.limits.read_threads_max)
+    return {(c.chain, c.number): c for c in found if isinstance(c, Commit)}
+
+
+def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
+    last = repo.chains.newest(chain)
+    return {(chain, number) for number in range((last if last is not None else -1) + 1)}
+
+
+def _doomed(
+    repo: Repository, survey: Survey, kept: dict[tuple[str, int], Commit]
+) -> list[ObjectInfo]:
+    """The listed objects nothing refers to."""
+    versions = {table_ref(entry) for commit in kept.values() for entry in commit.tables.values()}
+    needed: dict[str, set[str]] = {}
+    tasks = [lambda r=ref: (r, repo.tables.open(r).files()) for ref in sorted(versions, key=_place)]
+    for ref, files in metrics.parallel(tasks, repo.limits.read_threads_max):
+        needed.setdefault(ref.path, set()).update(files)
+    held = {table for tables in survey.plans.values() for table in tables}
+    return [info for info in survey.objects if not _is_needed(info.key, needed, held)]
+
+
+def _place(ref: TableRef) -> tuple[str, int]:
+    return ref.path, ref.version
+
+
+def _is_needed(key: str, needed: dict[str, set[str]], held: set[str]) -> bool:
+    folder, name, *rest = key.split("/", 2)
+    table = f"{folder}/{name}"
+    if table in held:
+        return True
+    files = needed.get(table)
+    if files is None or not rest:
+        return False
+    inside = rest[0]
+    parts = inside.split("/")
+    folders = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
+    return inside in files or any(name in files for name in folders)
+
+
+# --- removing ----------------------------------------------------------------------------------------------------
+
+
+def _prunable(
+    repo: Repository, record: GcRecord, kept: dict[tuple[str, int], Commit]
+) -> list[Commit]:
+    """Commits below their floor or of dead chains, newest first, down to what earlier collections left."""
+    found: list[Commit] = []
+    for chain, floor in record.floors.items():
+        found += _commits_below(repo, chain, floor, kept)
+    for chain in record.dead:
+        last = repo.chains.newest(chain)
+        if last is not None:
+            found += _commits_below(repo, chain, last + 1, kept)
+    return found
+
+
+def _commits_below(
+    repo: Repository, chain: str, floor: int, kept: dict[tuple[str, int], Commit]
+) -> list[Commit]:
+    found: list[Commit] = []
+    for number in reversed(range(floor)):
+        if (chain, number) in kept:
+            continue
+        thing = repo.chains.read(chain, number)
+        if isinstance(thing, Tombstone):
+            break  # everything below was buried before
+        if isinstance(thing, Commit):
+            found.append(thing)
+    return found
+
+
+def _bury(repo: Repository, commit: Commit) -> None:
+    """Replace a commit by its tombstone. It is never removed: its number must not become free again."""
+    tomb = Tombstone(
+        chain=commit.chain,
+        number=commit.number,
+        branch=commit.branch,
+        parents=commit.parents,
+        time=commit.time,
+        kind=commit.kind,
+        content=commit.content,
+        operations=tuple(sorted(operations_of(commit))),
+        keys=tuple(sorted(keys_of(commit))),
+        recent=commit.recent,
+    )
+    repo.objects.put(numbered(layout.chain_folder(commit.chain), commit.number), encode(tomb))
+    repo.chains.forget(commit.chain, commit.number)
+
+
+def _delete(repo: Repository, doomed: list[ObjectInfo]) -> None:
+    for start in range(0, len(doomed), 1000):
+        repo.objects.delete([info.key for info in doomed[start : start + 1000]])

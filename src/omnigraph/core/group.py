@@ -1,0 +1,131 @@
+"""Group commit: writers of one branch in one process queue, and whoever is first publishes for all of them.
+
+While a leader is busy the others wait; it then takes everything that has queued up and folds it into one commit. A
+writer alone pays nothing for this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+from omnigraph.core.idempotency import claim
+from omnigraph.core.plan import Request
+from omnigraph.core.publisher import Published, Ticket, publish
+from omnigraph.core.records import KeyClaim
+from omnigraph.core.repository import Repository
+from omnigraph.model.names import BranchName
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A writer in the queue."""
+
+    ticket: Ticket
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(slots=True)
+class Queue:
+    """The writers of one branch."""
+
+    waiting: deque[Waiter] = field(default_factory=deque)
+    busy: bool = False
+
+
+class Writers:
+    """Brings requests to the publisher, one group at a time per branch."""
+
+    def __init__(self, repo: Repository, *, grouping: bool = True) -> None:
+        self._repo = repo
+        self._grouping = grouping
+        self._lock = threading.Lock()
+        self._queues: dict[BranchName, Queue] = {}
+
+    def submit(self, request: Request) -> Published:
+        """Publish a request, together with others where that is possible."""
+        self._repo.check_process()
+        request.deadline.check()
+        waiter = Waiter(self._ticket(request))
+        if self._enter(waiter):
+            self._lead(request.branch, waiter)
+        elif not waiter.done.wait(request.deadline.remaining()) and self._leave(waiter):
+            raise request.deadline.error()
+        waiter.done.wait()
+        if waiter.ticket.error is not None:
+            raise waiter.ticket.error
+        outcome = waiter.ticket.outcome
+        if outcome is None:
+            raise AssertionError("a finished ticket has an outcome or an error")
+        return outcome
+
+    def _ticket(self, request: Request) -> Ticket:
+        repo = self._repo
+        operation = repo.world.fresh_id()
+        if request.idempotency_key is None:
+            return Ticket(request, operation, instant=repo.world.now())
+        head = repo.head(request.branch).commit
+        wanted = KeyClaim(operation, request.fingerprint, request.branch, head.chain, head.number)
+        found = claim(repo, request.idempotency_key, wanted)
+        return Ticket(request, found.operation_id, found.base_number, instant=repo.world.now())
+
+    def _enter(self, waiter: Waiter) -> bool:
+        """Queue up; True for whoever has to lead."""
+        with self._lock:
+            queue = self._queues.setdefault(waiter.ticket.request.branch, Queue())
+            queue.waiting.append(waiter)
+            leads, queue.busy = not queue.busy, True
+            return leads
+
+    def _leave(self, waiter: Waiter) -> bool:
+        """Step out of the queue, unless a leader has taken us along already."""
+        with self._lock:
+            queue = self._queues[waiter.ticket.request.branch]
+            if waiter not in queue.waiting:
+                return False
+            queue.waiting.remove(waiter)
+            return True
+
+    def _lead(self, branch: BranchName, own: Waiter) -> None:
+        """Publish groups until our own write is settled, then hand over to the next in the queue, if any."""
+        while not own.done.is_set():
+            group = self._take(branch)
+            try:
+                publish(self._repo, [waiter.ticket for waiter in group])
+            except BaseException as error:
+                for waiter in group:
+                    if not waiter.ticket.is_settled:
+                        waiter.ticket.error = error
+                raise
+            finally:
+                for waiter in group:
+                    waiter.done.set()
+                if own.done.is_set():
+                    self._hand_over(branch)
+
+    def _take(self, branch: BranchName) -> list[Waiter]:
+        """The next group: the first in the queue and those behind it that can share its commit."""
+        with self._lock:
+            waiting = self._queues[branch].waiting
+            group = [waiting.popleft()]
+            limit = self._repo.limits.group_members_max if self._grouping else 1
+            while (
+                waiting and len(group) < limit and not _alone(group[-1]) and not _alone(waiting[0])
+            ):
+                group.append(waiting.popleft())
+            return group
+
+    def _hand_over(self, branch: BranchName) -> None:
+        with self._lock:
+            queue = self._queues[branch]
+            if not queue.waiting:
+                queue.busy = False
+                return
+            successor = queue.waiting[0]
+        threading.Thread(target=self._lead, args=(branch, successor), daemon=True).start()
+
+
+def _alone(waiter: Waiter) -> bool:
+    request = waiter.ticket.request
+    return request.alone or request.if_commit is not None

@@ -1,0 +1,254 @@
+"""Walking back: points in time, logs, and the lineage of branches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from omnigraph.core import layout
+from omnigraph.core.leases import newest_record, pruned
+from omnigraph.core.records import ChainObject, Commit, LiveRef, Member, Seal, Tombstone
+from omnigraph.core.repository import Repository
+from omnigraph.errors import BranchNotFound, CommitNotFound, CommitPruned, NameInvalid
+from omnigraph.model.names import branch_name
+
+LOG_PAGE_COMMITS = 32
+
+_UNIT_MICROS = {
+    unit: int(seconds * 1_000_000)
+    for unit, seconds in {
+        "second": 1,
+        "minute": 60,
+        "hour": 3600,
+        "day": 86400,
+        "week": 604800,
+    }.items()
+}
+_TILDE = re.compile(r"(?P<name>.+)~(?P<back>[0-9]{1,7})")
+_AGO = re.compile(r"@\{(?P<count>[0-9]{1,9}) (?P<unit>second|minute|hour|day|week)s? ago\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A resolved point in time: a commit object, and the member of it that was named, if one was."""
+
+    commit: Commit
+    member: int | None = None
+
+    @property
+    def id(self) -> str:
+        if self.member is None:
+            return self.commit.content
+        return layout.commit_id(self.commit.chain, self.commit.number, self.member)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a log: a write and the commit object it is in."""
+
+    id: str
+    parents: tuple[str, ...]
+    branch: str
+    time: int
+    kind: str
+    actor: str | None
+    message: str | None
+    commit: Commit | Tombstone
+    member: Member | None
+
+    @property
+    def is_pruned(self) -> bool:
+        return isinstance(self.commit, Tombstone)
+
+
+# --- points ------------------------------------------------------------------------------------------------------
+
+
+def resolve(repo: Repository, at: object, branch: str) -> Point:
+    """What `at` names: a commit id, a tag, a branch, `name~n`, then a time (on `branch`)."""
+    if isinstance(at, datetime | date):
+        return Point(at_time(repo, branch, _micros(at)))
+    if not isinstance(at, str) or not at:
+        raise CommitNotFound(f"{at!r} is not a commit, tag, branch or time")
+    found = _by_id(repo, at) or _by_name(repo, at) or _by_distance(repo, at, branch)
+    if found is None:
+        when = _parse_time(repo, at)
+        found = None if when is None else Point(at_time(repo, branch, when))
+    if found is None:
+        raise CommitNotFound(f"no commit, tag, branch or time matches {at!r}", details={"at": at})
+    return found
+
+
+def commit_at(repo: Repository, chain: str, number: int) -> Commit:
+    """A commit by its place; a clear error when it was pruned or never existed."""
+    match repo.chains.get(chain, number):
+        case Commit() as commit:
+            return commit
+        case Tombstone():
+            raise pruned_error(layout.commit_id(chain, number))
+        case _:
+            raise CommitNotFound(f"there is no commit {layout.commit_id(chain, number)}")
+
+
+def pruned_error(commit_id: str) -> CommitPruned:
+    return CommitPruned(f"commit {commit_id} was removed by cleanup", details={"commit": commit_id})
+
+
+def is_pruned_now(repo: Repository, commit: Commit) -> bool:
+    """Whether a commit that could be read once may have lost its files since."""
+    repo.chains.forget(commit.chain, commit.number)
+    if isinstance(repo.chains.get(commit.chain, commit.number), Tombstone):
+        return True
+    return pruned(newest_record(repo), commit.chain, commit.number)
+
+
+def _by_id(repo: Repository, text: str) -> Point | None:
+    try:
+        chain, number, member = layout.parse_commit_id(text)
+    except CommitNotFound:
+        return None
+    commit = commit_at(repo, chain, number)
+    if member is not None and member >= max(len(commit.members), 1):
+        raise CommitNotFound(f"there is no commit {text}")
+    return Point(commit, member)
+
+
+def _by_name(repo: Repository, text: str) -> Point | None:
+    try:
+        name = branch_name(text)
+    except NameInvalid:
+        return None
+    found = repo.ref_state(layout.ref_folder(name))
+    if found is not None and isinstance(found[1], LiveRef) and found[1].tag:
+        state = found[1]
+        return Point(commit_at(repo, state.chain, state.base_number or 0), state.member)
+    try:
+        return Point(repo.head(name).commit)
+    except BranchNotFound:
+        return None
+
+
+def _by_distance(repo: Repository, text: str, branch: str) -> Point | None:
+    match = _TILDE.fullmatch(text)
+    if match is None:
+        return None
+    start = _by_name(repo, match["name"]) or _by_id(repo, match["name"])
+    if start is None:
+        return None
+    wanted = int(match["back"])
+    for step, entry in enumerate(walk(repo, start.commit)):
+        if step == wanted:
+            return _readable(entry)
+    raise CommitNotFound(
+        f"branch {branch!r} has fewer than {wanted} commits before {match['name']}"
+    )
+
+
+def _readable(entry: Entry) -> Point:
+    if isinstance(entry.commit, Tombstone):
+        raise pruned_error(entry.id)
+    member = layout.parse_commit_id(entry.id)[2]
+    return Point(entry.commit, member)
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+def at_time(repo: Repository, branch: str, micros: int) -> Commit:
+    """The newest commit of a branch that is not younger than a time: a binary search, since times only grow."""
+    thing: ChainObject = repo.head(branch).commit
+    while True:
+        if isinstance(thing, Seal):
+            raise CommitNotFound("the branch was deleted")
+        first = repo.chains.expect(thing.chain, 0)
+        if not isinstance(first, Seal) and first.time <= micros:
+            return _last_before(repo, thing.chain, thing.number, micros)
+        if isinstance(first, Seal) or not first.parents:
+            raise CommitNotFound(
+                f"branch {branch!r} did not exist at {datetime.fromtimestamp(micros / 1e6, UTC).isoformat()}"
+            )
+        chain, number, _ = layout.parse_commit_id(first.parents[0])
+        thing = repo.chains.expect(chain, number)
+
+
+def _last_before(repo: Repository, chain: str, newest: int, micros: int) -> Commit:
+    low, high = 0, newest
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = repo.chains.expect(chain, middle)
+        if isinstance(found, Seal) or found.time > micros:
+            high = middle - 1
+        else:
+            low = middle
+    return commit_at(repo, chain, low)
+
+
+def _micros(when: datetime | date) -> int:
+    if not isinstance(when, datetime):
+        when = datetime(when.year, when.month, when.day, tzinfo=UTC)
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return int(when.timestamp() * 1_000_000)
+
+
+def _parse_time(repo: Repository, text: str) -> int | None:
+    """ISO dates and times (UTC unless they say otherwise), and `@{2 hours ago}`."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return repo.world.now() - int(ago["count"]) * _UNIT_MICROS[ago["unit"]]
+    try:
+        return _micros(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+# --- logs --------------------------------------------------------------------------------------------------------
+
+
+def walk(repo: Repository, start: Commit, *, maintenance: bool = False) -> Iterator[Entry]:
+    """The writes that led to a commit, newest first, along the first parents. Read a page of commits at a time."""
+    chain, number = start.chain, start.number
+    while True:
+        first = max(0, number - LOG_PAGE_COMMITS + 1)
+        page = repo.chains.range(chain, first, number)
+        for thing in reversed(page):
+            if not isinstance(thing, Seal):
+                yield from _entries(thing, maintenance)
+        number = first - 1
+        if number >= 0:
+            continue
+        zero = page[0]
+        if isinstance(zero, Seal) or not zero.parents:
+            return
+        chain, number, _ = layout.parse_commit_id(zero.parents[0])
+
+
+def _entries(thing: Commit | Tombstone, maintenance: bool) -> Iterator[Entry]:
+    """The writes of one object, newest first; hidden ones only on request."""
+    here = layout.commit_id(thing.chain, thing.number)
+    hidden = layout.parse_commit_id(thing.content)[:2] != (thing.chain, thing.number)
+    if hidden and not maintenance:
+        return
+    common = (thing.parents, thing.branch, thing.time)
+    if isinstance(thing, Tombstone):
+        yield Entry(here, *common, thing.kind, None, None, thing, None)
+        return
+    if not thing.members:
+        yield Entry(here, *common, thing.kind, None, None, thing, None)
+    for index in reversed(range(len(thing.members))):
+        member = thing.members[index]
+        name = here if len(thing.members) == 1 else f"{here}.{index}"
+        parents = common[0] if index == 0 else (f"{here}.{index - 1}",)
+        yield Entry(
+            name,
+            parents,
+            thing.branch,
+            thing.time,
+            member.kind,
+            member.actor,
+            member.message,
+            thing,
+            member,
+        )

@@ -1,0 +1,86 @@
+"""One key, one application: claims of idempotency keys, and finding what was done under them."""
+
+from __future__ import annotations
+
+from omnigraph.core import layout
+from omnigraph.core.records import (
+    ChainObject,
+    Commit,
+    KeyClaim,
+    Seal,
+    decode,
+    encode,
+    operations_of,
+)
+from omnigraph.core.repository import Repository
+from omnigraph.errors import (
+    IdempotencyMismatch,
+    ObjectExists,
+    ObjectNotFound,
+    StoreOutcomeUnknown,
+)
+
+
+def claim(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
+    """Claim a key, or join whoever did: the answer says under which operation id to work."""
+    where = layout.claim_key(key)
+    for attempt in range(repo.limits.unknown_attempts_max):
+        try:
+            repo.objects.put_new(where, encode(wanted))
+            return wanted
+        except ObjectExists:
+            return _join(repo, key, wanted)
+        except StoreOutcomeUnknown:
+            if attempt + 1 == repo.limits.unknown_attempts_max:
+                raise
+            _pause(repo, attempt)
+    raise AssertionError("the loop ends by returning or raising")
+
+
+def _pause(repo: Repository, attempt: int) -> None:
+    repo.world.back_off(attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds)
+
+
+def existing_claim(repo: Repository, key: str) -> KeyClaim | None:
+    """The claim of a key, if there is one."""
+    where = layout.claim_key(key)
+    try:
+        found: KeyClaim = decode(KeyClaim, repo.objects.get(where), where)
+    except ObjectNotFound:
+        return None
+    return found
+
+
+def _join(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
+    found = existing_claim(repo, key)
+    if found is None:
+        raise StoreOutcomeUnknown(f"the claim of the key {key!r} exists but cannot be read")
+    for name in ("fingerprint", "branch", "chain"):
+        if getattr(found, name) != getattr(wanted, name):
+            raise IdempotencyMismatch(
+                f"the idempotency key {key!r} was used for another request (its {name} differs)",
+                details={"key": key, "differs": name, "branch": found.branch},
+            )
+    return found
+
+
+def landed_before(
+    repo: Repository, operation_id: str, claimed_at: int, head: Commit
+) -> ChainObject | None:
+    """The commit of an operation, if it lies after `claimed_at` and not after `head`.
+
+    Every commit remembers the operations under a key of the few hundred before it, so the search goes in strides.
+    """
+    number = head.number
+    at: ChainObject = head
+    while number > claimed_at:
+        if isinstance(at, Seal):
+            return None
+        for known in at.recent:
+            if known.operation_id == operation_id:
+                return repo.chains.expect(head.chain, known.number)
+        number -= repo.limits.recent_commits
+        if number > claimed_at:
+            at = repo.chains.expect(head.chain, number)
+    first = repo.chains.get(head.chain, 0) if claimed_at < 0 else None
+    return first if first is not None and operation_id in operations_of(first) else None

@@ -1,0 +1,77 @@
+"""Stored plans of long operations: a lease on staged files, their progress, and where to resume.
+
+A plan does not make anything visible. It tells garbage collection which tables' unreferenced files to spare; whether it
+was heard is read from the collection records, never from the plan's own existence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.core import layout
+from omnigraph.core.records import GcRecord, StoredPlan, decode, encode
+from omnigraph.core.repository import Repository
+from omnigraph.errors import Corrupt, ObjectNotFound
+
+
+def save_plan(repo: Repository, plan: StoredPlan) -> None:
+    """Write a plan, or its progress."""
+    repo.objects.put(layout.plan_key(plan.plan), encode(plan))
+
+
+def load_plan(repo: Repository, plan: str) -> StoredPlan | None:
+    """A plan by its id."""
+    key = layout.plan_key(plan)
+    try:
+        found: StoredPlan = decode(StoredPlan, repo.objects.get(key), key)
+    except ObjectNotFound:
+        return None
+    return found
+
+
+def remove_plan(repo: Repository, plan: str) -> None:
+    """The operation is over, or given up: its files are ordinary garbage now."""
+    repo.objects.delete([layout.plan_key(plan)])
+
+
+def stored_plans(repo: Repository) -> Iterator[StoredPlan]:
+    """All plans there are."""
+    for info in repo.objects.list(layout.PLANS):
+        name = info.key.rsplit("/", 1)[-1].removesuffix(".json")
+        plan = load_plan(repo, name)
+        if plan is not None:
+            yield plan
+
+
+def still_honoured(repo: Repository, plan: str | None, staged_in: int, now_in: int) -> bool:
+    """Whether every collection since the staging named the plan, so that its files are still there."""
+    if plan is None:
+        return False
+    return all(plan in record(repo, epoch).plans for epoch in range(staged_in + 1, now_in + 1))
+
+
+def record(repo: Repository, epoch: int) -> GcRecord:
+    """The record of a collection that is known to have begun."""
+    known = repo.records.get(epoch)
+    if known is not None:
+        return known
+    key = layout.record_key(epoch)
+    try:
+        found: GcRecord = decode(GcRecord, repo.objects.get(key), key)
+    except ObjectNotFound as error:
+        raise Corrupt(f"the collection record {key} is missing", details={"object": key}) from error
+    repo.records[epoch] = found
+    return found
+
+
+def newest_record(repo: Repository) -> GcRecord | None:
+    """The record of the latest collection, if there ever was one."""
+    number = repo.objects.newest(layout.RECORDS, max(repo.records, default=0) - 1)
+    return None if number is None else record(repo, number + 1)
+
+
+def pruned(record: GcRecord | None, chain: str, number: int) -> bool:
+    """Whether a collection has declared that this commit may be gone."""
+    if record is None or (chain, number) in record.kept:
+        return False
+    return chain in record.dead or number < record.floors.get(chain, 0)

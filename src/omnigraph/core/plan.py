@@ -1,0 +1,198 @@
+"""A commit before it happens: what should change, on what the decision rests, and how it is to be judged.
+
+A verb (mutate, load, merge, …) is a function of a `WriteTxn` that returns a `PublishPlan`. The plan is a value: it can
+be folded with others, staged, staged again on another base, and published; it never publishes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.core.deadline import NEVER, Deadline
+from omnigraph.core.records import StoredSchema, TableChange, TableEntry
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.names import BranchName
+from omnigraph.model.tokens import NO_TOKENS, Tokens, union
+from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments
+
+if TYPE_CHECKING:
+    from omnigraph.core.txn import WriteTxn
+
+
+# --- actions: a closed union; several on one table become one version ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Rows with ids that do not exist yet."""
+
+    table_id: str
+    rows: pa.Table | NewFragments
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Whole rows by id; `before` are the rows they replace: `id` (edges: `src`, `dst`) and their addresses."""
+
+    table_id: str
+    rows: pa.Table
+    before: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The rows of `before` go: `id` (edges: `src`, `dst`) and their addresses."""
+
+    table_id: str
+    before: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """These rows instead of all there were."""
+
+    table_id: str
+    rows: pa.Table | NewFragments
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A new table for a new type."""
+
+    table_id: str
+    kind: str
+    type_name: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """The type is dropped: its table is no longer part of the graph."""
+
+    table_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """A type is renamed, or its columns change."""
+
+    table_id: str
+    type_name: str
+    columns: ColumnEdit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """Build or complete indices."""
+
+    table_id: str
+    indices: tuple[IndexEdit, ...]
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Compact the table: other fragments, the same rows."""
+
+    table_id: str
+    indices: tuple[IndexEdit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Take over a version that exists already, as a merge or a reset does."""
+
+    table_id: str
+    entry: TableEntry
+    change: TableChange
+
+
+TableAction = (
+    Append
+    | Upsert
+    | Delete
+    | Overwrite
+    | Register
+    | Tombstone
+    | Alter
+    | CreateIndex
+    | Rewrite
+    | Adopt
+)
+MAINTENANCE_ACTIONS = (CreateIndex, Rewrite)
+
+
+# --- what a decision rests on -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a verb looked at in one table: single facts (tokens), or everything."""
+
+    tokens: Tokens = field(default_factory=lambda: NO_TOKENS)
+    everything: bool = False
+
+    def __or__(self, other: Reads) -> Reads:
+        return Reads(union([self.tokens, other.tokens]), self.everything or other.everything)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchema:
+    """A schema that comes into force with the commit."""
+
+    stored: StoredSchema
+    catalog: Catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishPlan:
+    """Everything needed to stage and publish one write."""
+
+    kind: str  # mutation, load, schema, merge, revert, optimize, …
+    actions: tuple[TableAction, ...] = ()
+    reads: Mapping[str, Reads] = field(default_factory=dict)
+    schema: NewSchema | None = None
+    strict: bool = False  # a conflict is answered, never resolved by running again
+    merged: tuple[str, str] | None = None  # source chain and the commit of it that is merged
+    parents: tuple[str, ...] = ()  # besides the head
+    result: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # kept in the commit, for repeated requests
+    value: Any = None  # handed to the caller as it is
+    empty: bool = False  # nothing to do: no commit is made
+    plan_id: str | None = None  # the stored plan of a long operation
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether the rows of the graph stay the same."""
+        return bool(self.actions) and all(isinstance(a, MAINTENANCE_ACTIONS) for a in self.actions)
+
+    @property
+    def written(self) -> frozenset[str]:
+        return frozenset(action.table_id for action in self.actions)
+
+
+NOTHING = PublishPlan(kind="nothing", empty=True)
+Verb = Callable[["WriteTxn"], PublishPlan]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A write somebody asked for."""
+
+    branch: BranchName
+    verb: Verb
+    actor: str | None = None
+    message: str | None = None
+    idempotency_key: str | None = None
+    fingerprint: str = ""
+    if_commit: str | None = None
+    create_from: str | None = (
+        None  # make the branch, starting there, with this write as its first commit
+    )
+    alone: bool = False  # never folded with other writers
+    deadline: Deadline = NEVER

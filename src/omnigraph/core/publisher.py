@@ -1,0 +1,449 @@
+"""The one door through which a graph changes: create-only objects at the end of a chain.
+
+`publish` runs the verbs of some requests on the head of a branch, folds what they want into one commit, stages it, and
+creates the next object of the chain. Exactly one writer can create it; the others find out what they missed, decide by
+`conflicts.decide`, and go on. A crash before the create changes nothing, one after it everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from omnigraph.core import layout
+from omnigraph.core.conflicts import Decision, Intent, Verdict, decide
+from omnigraph.core.footprints import changes, touches
+from omnigraph.core.idempotency import landed_before
+from omnigraph.core.leases import still_honoured
+from omnigraph.core.plan import PublishPlan, Request
+from omnigraph.core.records import (
+    ChainObject,
+    Commit,
+    Member,
+    Recent,
+    encode,
+    keys_of,
+    operations_of,
+)
+from omnigraph.core.repository import Head, Repository
+from omnigraph.core.stage import StagedTables, restage, stage
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import (
+    BranchDeleted,
+    CommitUnknown,
+    ObjectExists,
+    OmnigraphError,
+    PreconditionFailed,
+    RetriesExhausted,
+    StoreOutcomeUnknown,
+    StoreUnavailable,
+    WriteConflict,
+)
+from omnigraph.model.catalog import Catalog
+from omnigraph.storage.objects import numbered
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How a write ended: its commit, or none when there was nothing to do."""
+
+    commit: Commit | None
+    member: int = 0
+    value: Any = None
+    replayed: bool = False
+
+    @property
+    def commit_id(self) -> str | None:
+        if self.commit is None:
+            return None
+        grouped = len(self.commit.members) > 1
+        return layout.commit_id(
+            self.commit.chain, self.commit.number, self.member if grouped else None
+        )
+
+
+@dataclass(slots=True)
+class Ticket:
+    """One request on its way: who asked, under which operation id, and how it ended."""
+
+    request: Request
+    operation_id: str
+    claimed_at: int | None = (
+        None  # with an idempotency key: the commit number at which it was claimed
+    )
+    outcome: Published | None = None
+    error: BaseException | None = None
+    instant: int = 0  # microseconds; `now()` of the write, the same in every attempt
+
+    @property
+    def is_settled(self) -> bool:
+        return self.outcome is not None or self.error is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A request whose verb agreed on this base."""
+
+    ticket: Ticket
+    plan: PublishPlan
+    intent: Intent
+    catalog: Catalog
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One run of the verbs on one base."""
+
+    head: Head
+    accepted: list[Accepted] = field(default_factory=list)
+
+    @property
+    def plans(self) -> list[PublishPlan]:
+        return [one.plan for one in self.accepted]
+
+
+class Outcome(Enum):
+    """What became of a create."""
+
+    CREATED = "created"
+    TAKEN = "taken"
+    UNKNOWN = "unknown"
+
+
+# --- creating chain objects --------------------------------------------------------------------------------------
+
+
+def create(repo: Repository, thing: ChainObject) -> Outcome:
+    """Create a chain object. An unanswered create is repeated at the same number until the number is known to be taken.
+
+    TAKEN may mean that an earlier, unanswered attempt of ours took it: the caller compares operation ids.
+    """
+    key = numbered(layout.chain_folder(thing.chain), thing.number)
+    data = encode(thing)
+    for attempt in range(repo.limits.unknown_attempts_max):
+        try:
+            repo.objects.put_new(key, data)
+        except ObjectExists:
+            return Outcome.TAKEN
+        except StoreOutcomeUnknown:
+            if _is_taken(repo, thing):
+                return Outcome.TAKEN
+            _back_off(repo, attempt)
+        else:
+            if isinstance(thing, Commit):
+                repo.chains.remember(thing)
+            return Outcome.CREATED
+    return Outcome.UNKNOWN
+
+
+def _is_taken(repo: Repository, thing: ChainObject) -> bool:
+    try:
+        return repo.chains.read(thing.chain, thing.number) is not None
+    except StoreUnavailable:
+        return False
+
+
+def _back_off(repo: Repository, attempt: int) -> None:
+    limits = repo.limits
+    repo.world.back_off(attempt, limits.backoff_first_seconds, limits.backoff_max_seconds)
+
+
+# --- publishing --------------------------------------------------------------------------------------------------
+
+
+def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
+    """Settle every ticket: all belong to one branch, and those that agree share one commit."""
+    waiting = list(tickets)
+    for tries in range(repo.limits.publish_attempts_max):
+        waiting = [ticket for ticket in waiting if not ticket.is_settled]
+        if not waiting:
+            return
+        if tries > 1:
+            _back_off(repo, tries)
+        try:
+            _run(repo, waiting)
+        except OmnigraphError as error:
+            _fail(waiting, error)
+            return
+    _fail(waiting, RetriesExhausted(f"other writers won {repo.limits.publish_attempts_max} times"))
+
+
+def _run(repo: Repository, waiting: Sequence[Ticket]) -> None:
+    """One attempt: verbs, stage, create. Tickets that are not settled afterwards want another one."""
+    attempt = Attempt(repo.head(waiting[0].request.branch))
+    _accept(repo, attempt, waiting)
+    if not attempt.accepted:
+        return
+    base = attempt.head.commit
+    staged = stage(repo.tables, base, attempt.plans, repo.limits.staging_threads_max)
+    _store_schemas(repo, attempt.plans)
+    head = attempt.head
+    for _ in range(repo.limits.publish_attempts_max):
+        if _drop_overdue(attempt):
+            return
+        repo.tables.sync(list(staged.staged.values()))
+        commit = build_commit(repo, head, attempt, staged)
+        outcome = create(repo, commit)
+        if outcome is Outcome.CREATED:
+            _succeed(repo, attempt, commit, head)
+            return
+        if outcome is Outcome.UNKNOWN:
+            _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
+            return
+        missed = repo.chains.since(base.chain, base.number)
+        if _settle_landed(attempt, missed):
+            return
+        decision = _decide(repo, attempt, base, missed)
+        if decision.head is None:
+            _give_up(repo, attempt, decision)
+            return
+        head = Head(head.branch, head.ref_number, decision.head)
+        staged = _onto(repo, attempt, staged, decision)
+
+
+def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
+    """Run each verb on the base plus the writes accepted before it. One that fails does not concern the others."""
+    head = attempt.head.commit
+    snapshot = repo.snapshot(head)
+    txn: WriteTxn | None = None
+    for ticket in waiting:
+        request = ticket.request
+        try:
+            request.deadline.check()
+            if _landed_already(repo, ticket, head):
+                continue
+            if request.if_commit is not None and request.if_commit != head.content:
+                raise _precondition(request.if_commit, head)
+            now = datetime.fromtimestamp(ticket.instant / 1_000_000, UTC)
+            txn = (
+                WriteTxn(snapshot, request.branch, now, snapshot.catalog)
+                if txn is None
+                else txn.at(now)
+            )
+            plan = request.verb(txn)
+            if plan.empty:
+                ticket.outcome = Published(None, value=plan.value)
+                continue
+            catalog = plan.schema.catalog if plan.schema is not None else txn.catalog
+            intent = Intent(plan, touches(plan, catalog))
+        except Exception as error:
+            ticket.error = error
+            continue
+        attempt.accepted.append(Accepted(ticket, plan, intent, catalog))
+        txn = txn.after(plan)
+
+
+def _landed_already(repo: Repository, ticket: Ticket, head: Commit) -> bool:
+    """A write under an idempotency key may be in the base already, put there by somebody with the same key."""
+    if ticket.claimed_at is None:
+        return False
+    found = landed_before(repo, ticket.operation_id, ticket.claimed_at, head)
+    if found is None:
+        return False
+    ticket.outcome = replay(found, ticket.operation_id)
+    return True
+
+
+def replay(commit: ChainObject, operation_id: str) -> Published:
+    """The outcome of a write that was made before."""
+    if not isinstance(commit, Commit):
+        return Published(None, replayed=True)
+    index = [m.operation_id for m in commit.members].index(operation_id)
+    return Published(commit, index, dict(commit.members[index].result), replayed=True)
+
+
+def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedTables) -> Commit:
+    """The next commit object after a head."""
+    parent = head.commit
+    number = parent.number + 1
+    members = tuple(_member(repo, one) for one in attempt.accepted)
+    plans = attempt.plans
+    maintenance = all(plan.is_maintenance for plan in plans)
+    schemas = [layout.schema_hash(encode(p.schema.stored)) for p in plans if p.schema is not None]
+    own = layout.content_id(parent.chain, number, len(members))
+    keyed = [m.operation_id for m in members if m.idempotency_key]
+    oldest = number - repo.limits.recent_commits
+    return Commit(
+        graph_id=repo.stamp.graph_id,
+        chain=parent.chain,
+        number=number,
+        branch=head.branch,
+        parents=(
+            layout.commit_id(parent.chain, parent.number),
+            *(x for p in plans for x in p.parents),
+        ),
+        time=max(repo.world.now(), parent.time + 1),
+        kind=plans[0].kind if len(plans) == 1 else "group",
+        schema=schemas[-1] if schemas else parent.schema,
+        gc_epoch=parent.gc_epoch,
+        content=parent.content if maintenance else own,
+        tables=staged.on(parent.tables),
+        members=members,
+        recent=tuple(r for r in parent.recent if r.number > oldest)
+        + tuple(Recent(operation, number) for operation in keyed),
+        merged=parent.merged | dict(p.merged for p in plans if p.merged is not None),
+    )
+
+
+def _member(repo: Repository, one: Accepted) -> Member:
+    request = one.ticket.request
+    return Member(
+        kind=one.plan.kind,
+        operation_id=one.ticket.operation_id,
+        actor=request.actor,
+        message=request.message,
+        idempotency_key=request.idempotency_key,
+        fingerprint=request.fingerprint or None if request.idempotency_key else None,
+        changes=changes(one.plan, one.intent.touches, repo.limits),
+        result=dict(one.plan.result),
+    )
+
+
+def _store_schemas(repo: Repository, plans: Sequence[PublishPlan]) -> None:
+    """Schemas are named by their content and never removed, so one that exists already is as good as a new one."""
+    for plan in plans:
+        if plan.schema is not None:
+            store_schema(repo, encode(plan.schema.stored))
+
+
+def store_schema(repo: Repository, data: bytes) -> str:
+    """Put a schema object; the answer is its hash."""
+    hashed = layout.schema_hash(data)
+    for attempt in range(repo.limits.unknown_attempts_max):
+        try:
+            repo.objects.put_new(layout.schema_key(hashed), data)
+        except ObjectExists:
+            return hashed
+        except StoreOutcomeUnknown:
+            if attempt + 1 == repo.limits.unknown_attempts_max:
+                raise
+            _back_off(repo, attempt)
+        else:
+            return hashed
+    return hashed
+
+
+def _onto(
+    repo: Repository, attempt: Attempt, staged: StagedTables, decision: Decision
+) -> StagedTables:
+    """What was staged, on the new head."""
+    head = decision.head
+    if head is None or decision.verdict is Verdict.SAME:
+        return staged
+    threads = repo.limits.staging_threads_max
+    return restage(repo.tables, staged, head, attempt.plans, moved=decision.tables, threads=threads)
+
+
+def _decide(
+    repo: Repository, attempt: Attempt, base: Commit, missed: Sequence[ChainObject]
+) -> Decision:
+    """Judge what was missed since the base the verbs saw. A newer epoch voids what was staged, unless a lease held."""
+    intents = [one.intent for one in attempt.accepted]
+    newest = missed[-1]
+    for one in attempt.accepted:
+        wanted = one.ticket.request.if_commit
+        if wanted is not None and isinstance(newest, Commit) and newest.content != wanted:
+            one.ticket.error = _precondition(wanted, newest)
+            return Decision(Verdict.AGAIN)
+    if isinstance(newest, Commit) and newest.gc_epoch != base.gc_epoch:
+        plans = [one.plan.plan_id for one in attempt.accepted]
+        if all(still_honoured(repo, plan, base.gc_epoch, newest.gc_epoch) for plan in plans):
+            return decide(_in_epoch(base, newest.gc_epoch), intents, missed)
+    return decide(base, intents, missed)
+
+
+def _in_epoch(base: Commit, epoch: int) -> Commit:
+    import msgspec
+
+    return msgspec.structs.replace(base, gc_epoch=epoch)
+
+
+# --- settling ----------------------------------------------------------------------------------------------------
+
+
+def _succeed(repo: Repository, attempt: Attempt, commit: Commit, head: Head) -> None:
+    for plan in attempt.plans:
+        if plan.schema is not None:
+            repo.learn(commit.schema, plan.schema.stored)
+    repo.moved(Head(head.branch, head.ref_number, commit))
+    for index, one in enumerate(attempt.accepted):
+        one.ticket.outcome = Published(commit, index, one.plan.value)
+
+
+def _settle_landed(attempt: Attempt, missed: Sequence[ChainObject]) -> bool:
+    """Recognise our own writes among those we missed: an answer was lost, or somebody works under the same key."""
+    landed = False
+    for one in attempt.accepted:
+        ticket = one.ticket
+        for thing in missed:
+            key = ticket.request.idempotency_key
+            if ticket.operation_id in operations_of(thing) or (key and key in keys_of(thing)):
+                ticket.outcome = _found(thing, ticket, one.plan)
+                landed = True
+    return landed
+
+
+def _found(thing: ChainObject, ticket: Ticket, plan: PublishPlan) -> Published:
+    if not isinstance(thing, Commit):
+        return Published(None, value=plan.value)
+    key = ticket.request.idempotency_key
+    for index, member in enumerate(thing.members):
+        if member.operation_id == ticket.operation_id or (key and member.idempotency_key == key):
+            return Published(thing, index, plan.value)
+    raise AssertionError("the commit was found by this operation")
+
+
+def _give_up(repo: Repository, attempt: Attempt, decision: Decision) -> None:
+    """Strict writes get their conflict; the others stay unsettled and run again."""
+    if decision.verdict is Verdict.SEALED:
+        branch = attempt.head.branch
+        repo.forget(branch)
+        error = BranchDeleted(f"branch {branch!r} was deleted while it was being written")
+        _fail([one.ticket for one in attempt.accepted], error)
+    if decision.culprit is not None:
+        strict = [one.ticket for one in attempt.accepted if one.plan.strict]
+        _fail(strict, _conflict(decision.culprit))
+
+
+def _drop_overdue(attempt: Attempt) -> bool:
+    """Whether somebody's time is over: the others are folded again without them."""
+    overdue = [one.ticket for one in attempt.accepted if one.ticket.request.deadline.over]
+    for ticket in overdue:
+        ticket.error = ticket.request.deadline.error()
+    return bool(overdue)
+
+
+def _fail(tickets: Sequence[Ticket], error: OmnigraphError) -> None:
+    for ticket in tickets:
+        if not ticket.is_settled:
+            ticket.error = error
+
+
+def _precondition(wanted: str, head: Commit) -> PreconditionFailed:
+    return PreconditionFailed(
+        f"the branch is at commit {head.content}, not at {wanted}",
+        details={"expected": wanted, "actual": head.content},
+    )
+
+
+def _conflict(commit: Commit) -> WriteConflict:
+    member = commit.members[-1] if commit.members else None
+    actor = member.actor if member is not None else None
+    tables = sorted({table for m in commit.members for table in m.changes})
+    names = [commit.tables[table].type_name for table in tables if table in commit.tables]
+    who = f" by {actor}" if actor else ""
+    return WriteConflict(
+        f"commit {commit.content}{who} changed {', '.join(names) or 'the schema'} meanwhile",
+        details={"commit": commit.content, "actor": actor, "types": names},
+    )
+
+
+def _unknown(attempt: Attempt) -> CommitUnknown:
+    operations = [one.ticket.operation_id for one in attempt.accepted]
+    return CommitUnknown(
+        f"the store did not say whether operation {', '.join(operations)} was published",
+        details={"operation_ids": operations},
+    )

@@ -1,0 +1,273 @@
+"""One graph in one process: its stores, its caches, and where its branches are now.
+
+Reading is strongly consistent: every `head` asks the store for the next commit; the answer "none" is the common one and
+costs one request.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+
+from omnigraph.core import layout
+from omnigraph.core.chain import Chains
+from omnigraph.core.records import (
+    FORMAT,
+    Commit,
+    GcRecord,
+    GraphStamp,
+    LiveRef,
+    RefState,
+    Seal,
+    StoredSchema,
+    Tombstone,
+    decode,
+    decode_ref,
+)
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.world import REAL, World
+from omnigraph.errors import (
+    BranchNotFound,
+    Corrupt,
+    ForkedProcess,
+    FormatUnsupported,
+    GraphNotFound,
+    ObjectNotFound,
+)
+from omnigraph.lang.schema import SchemaIR, catalog_of, decode_ir
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.limits import DEFAULT, Limits
+from omnigraph.model.names import MAIN, BranchName, branch_name
+from omnigraph.storage.objects import Location, ObjectStore, locate, numbered, open_objects
+from omnigraph.storage.tables import TableStore
+
+HEAD_ATTEMPTS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest commit of a branch, and the state of its name that led there."""
+
+    branch: BranchName
+    ref_number: int  # -1 for main, whose chain is named by the graph itself
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema in force: as written, as stored, and as checked."""
+
+    hash: str
+    stored: StoredSchema
+    ir: SchemaIR
+    catalog: Catalog
+
+
+class Repository:
+    """A graph as this process knows it. Safe to share between threads; not carried over a fork."""
+
+    def __init__(
+        self,
+        place: Location,
+        objects: ObjectStore,
+        tables: TableStore,
+        stamp: GraphStamp,
+        *,
+        limits: Limits = DEFAULT,
+        world: World = REAL,
+    ) -> None:
+        self.place = place
+        self.objects = objects
+        self.tables = tables
+        self.stamp = stamp
+        self.limits = limits
+        self.world = world
+        self.chains = Chains(objects, stamp.graph_id, limits)
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._heads: dict[BranchName, Head] = {}
+        self._schemas: dict[str, Schema] = {}
+        self.records: dict[int, GcRecord] = {}  # collection records by epoch; they never change
+
+    # --- heads --------------------------------------------------------------------------------------------------
+
+    def head(self, branch: str) -> Head:
+        """The newest commit of a branch, now."""
+        self.check_process()
+        name = branch_name(branch)
+        with self._lock:
+            known = self._heads.get(name)
+        found = self._newer(known) if known is not None else None
+        for _ in range(HEAD_ATTEMPTS_MAX):
+            if found is not None:
+                return self.moved(found)
+            found = self._resolve(name)
+        raise Corrupt(
+            f"the head of branch {name!r} cannot be read: every newest commit is a tombstone"
+        )
+
+    def known_head(self, branch: BranchName) -> Head:
+        """Where the branch was when last seen: good enough where a create will tell."""
+        with self._lock:
+            known = self._heads.get(branch)
+        return known if known is not None else self.head(branch)
+
+    def moved(self, head: Head) -> Head:
+        """Remember where a branch is; an older head never replaces a newer one of the same chain."""
+        with self._lock:
+            known = self._heads.get(head.branch)
+            stale = (
+                known is not None
+                and known.commit.chain == head.commit.chain
+                and known.commit.number > head.commit.number
+            )
+            if not stale:
+                self._heads[head.branch] = head
+        return head
+
+    def forget(self, branch: BranchName) -> None:
+        """Resolve the branch anew next time."""
+        with self._lock:
+            self._heads.pop(branch, None)
+
+    def _newer(self, known: Head) -> Head | None:
+        """The head after a known one; None when the chain was sealed or pruned under us."""
+        chain, number = known.commit.chain, known.commit.number
+        following = self.chains.read(chain, number + 1)
+        if following is None:
+            return known
+        last = self.chains.newest(chain, number + 1)
+        if last is not None and last > number + 1:
+            following = self.chains.read(chain, last)
+        if isinstance(following, Commit):
+            return Head(known.branch, known.ref_number, following)
+        self.forget(known.branch)
+        return None
+
+    def _resolve(self, name: BranchName) -> Head | None:
+        """From the branch's name; None when a collection got in between and it is worth trying again."""
+        number, chain = -1, self.stamp.main_chain
+        if name != MAIN:
+            number, state = self.ref_state(layout.ref_folder(name)) or (-1, None)
+            if not isinstance(state, LiveRef) or state.tag:
+                raise self.no_branch(name)
+            chain = state.chain
+        last = self.chains.newest(chain)
+        if last is None:
+            raise self.no_branch(name)  # its creation was never finished
+        match self.chains.read(chain, last):
+            case Commit() as commit:
+                return Head(name, number, commit)
+            case Seal():
+                raise self.no_branch(name)  # deleted, whatever its name still says
+            case None:
+                raise Corrupt(f"the newest commit {chain}.{last} of branch {name!r} is missing")
+            case Tombstone():
+                return None
+
+    def no_branch(self, name: str) -> BranchNotFound:
+        return BranchNotFound(f"there is no branch {name!r}", details={"branch": name})
+
+    def ref_state(self, folder: str) -> tuple[int, RefState] | None:
+        """The newest state of a branch or tag name."""
+        number = self.objects.newest(folder)
+        if number is None:
+            return None
+        key = numbered(folder, number)
+        try:
+            return number, decode_ref(self.objects.get(key), key)
+        except ObjectNotFound as error:
+            raise Corrupt(
+                f"the state {key} of a name is missing", details={"object": key}
+            ) from error
+
+    # --- commits and schemas ----------------------------------------------------------------------------------------
+
+    def snapshot(self, commit: Commit) -> Snapshot:
+        """Everything needed to read at a commit."""
+        return Snapshot(commit, self.schema(commit.schema).catalog, self.tables, self.place.uri)
+
+    def schema(self, hashed: str) -> Schema:
+        """A schema by its hash; read once."""
+        with self._lock:
+            known = self._schemas.get(hashed)
+        if known is not None:
+            return known
+        key = layout.schema_key(hashed)
+        try:
+            data = self.objects.get(key)
+        except ObjectNotFound as error:
+            raise Corrupt(f"the schema {key} is missing", details={"object": key}) from error
+        if layout.schema_hash(data) != hashed:
+            raise Corrupt(f"the schema {key} does not match its name", details={"object": key})
+        stored: StoredSchema = decode(StoredSchema, data, key)
+        return self.learn(hashed, stored)
+
+    def learn(self, hashed: str, stored: StoredSchema) -> Schema:
+        """Remember a schema that was read or is about to be stored."""
+        ir = decode_ir(stored.ir.encode())
+        schema = Schema(hashed, stored, ir, catalog_of(ir))
+        with self._lock:
+            return self._schemas.setdefault(hashed, schema)
+
+    def check_process(self) -> None:
+        """A graph opened before a fork is refused in the child: Lance's threads do not come along."""
+        if os.getpid() != self._pid:
+            raise ForkedProcess(
+                "this graph was opened in another process and cannot be used after a fork"
+            )
+
+
+def open_repository(uri: object, *, limits: Limits = DEFAULT) -> Repository:
+    """Open the graph at an address; a clear error if there is none, or one of another format."""
+    place = locate(uri)
+    objects = open_objects(place)
+    return repository_at(place, objects, read_stamp(objects), limits)
+
+
+def repository_at(
+    place: Location, objects: ObjectStore, stamp: GraphStamp, limits: Limits
+) -> Repository:
+    """A repository over stores that are open already."""
+    from omnigraph.storage.lance import LanceTables
+
+    return Repository(
+        place, objects, LanceTables(place.uri, dict(place.options)), stamp, limits=limits
+    )
+
+
+def read_stamp(objects: ObjectStore) -> GraphStamp:
+    """What kind of graph is there."""
+    try:
+        data = objects.get(layout.GRAPH)
+    except ObjectNotFound as error:
+        raise GraphNotFound(
+            f"there is no graph at {objects.uri}", details={"uri": objects.uri}
+        ) from error
+    return check_stamp(data, objects.uri)
+
+
+def check_stamp(data: bytes, uri: str) -> GraphStamp:
+    """Decode a stamp; the format is looked at first, so that other formats are told apart from damage."""
+    import msgspec
+
+    try:
+        found = msgspec.json.decode(data)
+        number = found["format"]
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise Corrupt(
+            f"graph.json at {uri} is damaged: {error}", details={"object": layout.GRAPH}
+        ) from error
+    if number != FORMAT:
+        age = "older" if isinstance(number, int) and number < FORMAT else "newer"
+        raise FormatUnsupported(
+            f"the graph at {uri} has storage format {number!r}, {age} than {FORMAT}, which this version reads",
+            details={"format": number, "supported": FORMAT},
+        )
+    try:
+        return msgspec.convert(found, GraphStamp)
+    except msgspec.ValidationError as error:
+        raise Corrupt(
+            f"graph.json at {uri} is damaged: {error}", details={"object": layout.GRAPH}
+        ) from error

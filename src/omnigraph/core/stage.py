@@ -1,0 +1,175 @@
+"""Write a plan's tables, all in parallel, as versions nobody can see yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from omnigraph.core import layout
+from omnigraph.core.plan import (
+    Adopt,
+    Alter,
+    CreateIndex,
+    PublishPlan,
+    Register,
+    Rewrite,
+    TableAction,
+    Tombstone,
+)
+from omnigraph.core.records import Commit, TableEntry
+from omnigraph.core.snapshot import table_ref
+from omnigraph.core.txn import NO_OVERLAY, Overlay
+from omnigraph.errors import TableNotFound
+from omnigraph.storage import metrics
+from omnigraph.storage.tables import ADDRESS, Staged, TableEdit, TableRef, TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTables:
+    """The entries a commit will name, and what was written for them."""
+
+    entries: Mapping[str, TableEntry | None]  # none: the table leaves the graph
+    staged: Mapping[str, Staged]
+
+    def on(self, tables: Mapping[str, TableEntry]) -> dict[str, TableEntry]:
+        """A head's table map with these entries put in."""
+        merged = {**tables, **{k: v for k, v in self.entries.items() if v is not None}}
+        return {k: v for k, v in merged.items() if self.entries.get(k, v) is not None}
+
+
+def stage(
+    tables: TableStore, base: Commit, plans: Iterable[PublishPlan], threads: int
+) -> StagedTables:
+    """Stage the folded plans on a base commit."""
+    grouped = _by_table(action for plan in plans for action in plan.actions)
+    tasks = [
+        lambda table_id=table_id, actions=actions: _stage_table(tables, base, table_id, actions)
+        for table_id, actions in grouped.items()
+    ]
+    done = metrics.parallel(tasks, threads)
+    staged = {
+        table_id: written for table_id, (_, written) in zip(grouped, done, strict=True) if written
+    }
+    entries = {table_id: entry for table_id, (entry, _) in zip(grouped, done, strict=True)}
+    return StagedTables(entries, staged)
+
+
+def restage(
+    tables: TableStore,
+    earlier: StagedTables,
+    base: Commit,
+    plans: Iterable[PublishPlan],
+    *,
+    moved: frozenset[str],
+    threads: int,
+) -> StagedTables:
+    """The same rows on a newer base: the moved tables are committed again, or staged again where that is not enough."""
+    grouped = _by_table(a for plan in plans for a in plan.actions if a.table_id in moved)
+
+    def again(table_id: str, actions: list[TableAction]) -> tuple[TableEntry | None, Staged | None]:
+        written = earlier.staged.get(table_id)
+        entry = base.tables[table_id]
+        if written is not None:
+            moved_over = tables.recommit(written, table_ref(entry))
+            if moved_over is not None:
+                return _entry_of(entry, moved_over), moved_over
+        return _stage_table(tables, base, table_id, actions, moved=True)
+
+    tasks = [lambda t=table_id, a=actions: again(t, a) for table_id, actions in grouped.items()]
+    done = dict(zip(grouped, metrics.parallel(tasks, threads), strict=True))
+    entries = {**earlier.entries, **{table_id: entry for table_id, (entry, _) in done.items()}}
+    staged = {
+        **earlier.staged,
+        **{table_id: written for table_id, (_, written) in done.items() if written},
+    }
+    return StagedTables(entries, staged)
+
+
+def _by_table(actions: Iterable[TableAction]) -> dict[str, list[TableAction]]:
+    grouped: dict[str, list[TableAction]] = {}
+    for action in actions:
+        grouped.setdefault(action.table_id, []).append(action)
+    return grouped
+
+
+def _stage_table(
+    tables: TableStore, base: Commit, table_id: str, actions: list[TableAction], moved: bool = False
+) -> tuple[TableEntry | None, Staged | None]:
+    entry = base.tables.get(table_id)
+    for action in actions:
+        match action:
+            case Tombstone():
+                return None, None
+            case Adopt():
+                return action.entry, None
+            case Register():
+                entry = _created(tables, action)
+            case Alter() if entry is not None:
+                entry = _with(entry, type_name=action.type_name)
+    if entry is None:
+        raise TableNotFound(f"commit {base.content} has no table {table_id} to write to")
+    edit = _edit(tables, table_ref(entry), actions, moved)
+    if edit is None:
+        return entry, None
+    written = tables.stage(table_ref(entry), edit)
+    return _entry_of(entry, written), written
+
+
+def _created(tables: TableStore, action: Register) -> TableEntry:
+    path = layout.fresh_table_path(action.kind, action.table_id)
+    ref = tables.create(path, action.schema)
+    return TableEntry(action.kind, action.type_name, path, str(ref.version), 0)
+
+
+def _edit(
+    tables: TableStore, base: TableRef, actions: list[TableAction], moved: bool
+) -> TableEdit | None:
+    """Everything the actions mean for the table, as one edit."""
+    overlay = NO_OVERLAY
+    edit = TableEdit()
+    for action in actions:
+        overlay = overlay.plus(action)
+        match action:
+            case Alter(_, _, columns) if columns is not None:
+                edit = replace(edit, columns=columns)
+            case CreateIndex(_, indices, drop):
+                edit = replace(
+                    edit, indices=edit.indices + indices, drop_indices=edit.drop_indices + drop
+                )
+            case Rewrite(_, indices):
+                edit = replace(edit, compact=True, indices=edit.indices + indices)
+    edit = replace(
+        edit,
+        replace_all=overlay.replaced,
+        delete=None if overlay.replaced else _addresses(tables, base, overlay, moved),
+        append=overlay.fragments if overlay.fragments is not None else _filled(overlay.rows),
+    )
+    return None if edit == TableEdit() else edit
+
+
+def _filled(rows: pa.Table | None) -> pa.Table | None:
+    return rows if rows is not None and rows.num_rows else None
+
+
+def _addresses(
+    tables: TableStore, base: TableRef, overlay: Overlay, moved: bool
+) -> pa.UInt64Array | None:
+    """Where the rows to remove are. On a base other than the verb's, they are looked up by id again."""
+    if not overlay.masked.num_rows:
+        return None
+    if not moved:
+        return overlay.masked[ADDRESS].combine_chunks()
+    ids = overlay.masked["id"].combine_chunks()
+    return tables.open(base).lookup("id", ids, ["id"], with_address=True)[ADDRESS].combine_chunks()
+
+
+def _entry_of(entry: TableEntry, written: Staged) -> TableEntry:
+    return _with(entry, version=str(written.ref.version), rows=written.rows)
+
+
+def _with(entry: TableEntry, **fields: object) -> TableEntry:
+    import msgspec
+
+    return msgspec.structs.replace(entry, **fields)

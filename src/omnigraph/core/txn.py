@@ -1,0 +1,200 @@
+"""What a verb is given: one pinned state, seen through the writes that come before it.
+
+`WriteTxn` is resolved once and cannot reach anything newer. `plus` gives the same transaction after some actions, which
+is how a statement sees the ones before it, and a folded writer the writers before it. Nothing is stored meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.plan import (
+    Append,
+    Delete,
+    Overwrite,
+    PublishPlan,
+    Register,
+    TableAction,
+    Tombstone,
+    Upsert,
+)
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.predicates import Predicate
+from omnigraph.storage.predicates import evaluate
+from omnigraph.storage.tables import ADDRESS, NewFragments, Table
+
+EMPTY_MASK = pa.table({"id": pa.array([], pa.string()), ADDRESS: pa.array([], pa.uint64())})
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What earlier actions did to one table: stored rows that are gone or superseded, and rows on top."""
+
+    replaced: bool = False  # all stored rows are gone
+    masked: pa.Table = field(default_factory=lambda: EMPTY_MASK)  # id and address of stored rows
+    rows: pa.Table | None = None
+    fragments: NewFragments | None = None  # rows written beforehand; not seen by later statements
+
+    def plus(self, action: TableAction) -> Overlay:
+        """The overlay after one more action."""
+        match action:
+            case Append(_, NewFragments() as fragments):
+                return replace(self, fragments=fragments)
+            case Append(_, rows):
+                return replace(self, rows=_stacked(self.rows, rows))
+            case Overwrite(_, NewFragments() as fragments):
+                return Overlay(replaced=True, fragments=fragments)
+            case Overwrite(_, rows):
+                return Overlay(replaced=True, rows=rows)
+            case Upsert(_, rows, before):
+                left = _without(self.rows, rows["id"])
+                return replace(self, masked=self._mask(before), rows=_stacked(left, rows))
+            case Delete(_, before):
+                return replace(
+                    self, masked=self._mask(before), rows=_without(self.rows, before["id"])
+                )
+            case _:
+                return self
+
+    def _mask(self, before: pa.Table) -> pa.Table:
+        stored = before.select(["id", ADDRESS])
+        if stored[ADDRESS].null_count:  # rows of the overlay itself have no address
+            stored = stored.filter(pc.is_valid(stored[ADDRESS]))
+        return pa.concat_tables([self.masked, stored]) if stored.num_rows else self.masked
+
+
+def _stacked(under: pa.Table | None, over: pa.Table) -> pa.Table:
+    return over if under is None or not under.num_rows else pa.concat_tables([under, over])
+
+
+def _without(rows: pa.Table | None, ids: pa.ChunkedArray) -> pa.Table | None:
+    if rows is None or not rows.num_rows or not len(ids):
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=_one_array(ids))))
+
+
+def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+
+
+NO_OVERLAY = Overlay()
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table as a verb sees it: a stored version under an overlay. Every result carries the rows' addresses."""
+
+    stored: Table | None  # none for a table that is new in this transaction
+    overlay: Overlay
+    schema: pa.Schema
+
+    def lookup(self, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The rows whose column equals one of the values."""
+        wanted = _with_id(columns)
+        found = []
+        if self.stored is not None and not self.overlay.replaced and len(values):
+            found.append(
+                self._unmasked(self.stored.lookup(column, values, wanted, with_address=True))
+            )
+        if self.overlay.rows is not None:
+            rows = self.overlay.rows
+            rows = rows.filter(
+                pc.is_in(rows[column], value_set=values.cast(rows.schema.field(column).type))
+            )
+            found.append(self._addressless(rows, wanted))
+        return self._joined(found, wanted)
+
+    def scan(self, columns: Sequence[str], predicate: Predicate | None = None) -> pa.Table:
+        """The rows that satisfy a predicate."""
+        wanted = _with_id(columns)
+        found = []
+        if self.stored is not None and not self.overlay.replaced:
+            found.append(self._unmasked(self.stored.scan(wanted, predicate, with_address=True)))
+        if self.overlay.rows is not None:
+            rows = self.overlay.rows
+            rows = rows if predicate is None else rows.filter(evaluate(predicate, rows))
+            found.append(self._addressless(rows, wanted))
+        return self._joined(found, wanted)
+
+    def existing(self, ids: pa.Array) -> pa.Array:
+        """Those of the ids that are there."""
+        return _one_array(self.lookup("id", ids, ["id"])["id"])
+
+    def count(self) -> int:
+        """How many rows there are."""
+        over: int = self.overlay.rows.num_rows if self.overlay.rows is not None else 0
+        over += self.overlay.fragments.rows if self.overlay.fragments is not None else 0
+        if self.stored is None or self.overlay.replaced:
+            return over
+        return self.stored.count() - int(self.overlay.masked.num_rows) + over
+
+    def _unmasked(self, rows: pa.Table) -> pa.Table:
+        masked = self.overlay.masked
+        if not masked.num_rows or not rows.num_rows:
+            return rows
+        return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=_one_array(masked["id"]))))
+
+    def _addressless(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        return rows.select(columns).append_column(ADDRESS, pa.nulls(rows.num_rows, pa.uint64()))
+
+    def _joined(self, parts: list[pa.Table], columns: Sequence[str]) -> pa.Table:
+        fields = [self.schema.field(name) for name in columns] + [pa.field(ADDRESS, pa.uint64())]
+        schema = pa.schema(fields)
+        whole = [part.select(schema.names).cast(schema) for part in parts if part.num_rows]
+        return pa.concat_tables(whole) if whole else schema.empty_table()
+
+
+def _with_id(columns: Sequence[str]) -> list[str]:
+    return list(columns) if "id" in columns else ["id", *columns]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTxn:
+    """The base of a write. A verb reads through it and returns a plan."""
+
+    snapshot: Snapshot
+    branch: str
+    now: datetime  # one instant for the whole write, the same in every retry
+    catalog: Catalog  # the schema in force, including one an earlier folded write brought
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
+    registered: Mapping[str, Register] = field(default_factory=dict)
+
+    def view(self, table_id: str) -> TableView:
+        """A table as this write sees it."""
+        new = self.registered.get(table_id)
+        if new is not None:
+            return TableView(None, self.overlays.get(table_id, NO_OVERLAY), new.schema)
+        stored = self.snapshot.table(table_id)
+        return TableView(stored, self.overlays.get(table_id, NO_OVERLAY), stored.schema)
+
+    def plus(self, actions: Iterable[TableAction]) -> WriteTxn:
+        """The same transaction after these actions."""
+        overlays, registered = dict(self.overlays), dict(self.registered)
+        for action in actions:
+            match action:
+                case Register(table_id):
+                    registered[table_id] = action
+                case Tombstone(table_id):
+                    overlays.pop(table_id, None)
+                case _:
+                    overlays[action.table_id] = overlays.get(action.table_id, NO_OVERLAY).plus(
+                        action
+                    )
+        return replace(self, overlays=overlays, registered=registered)
+
+    def at(self, now: datetime) -> WriteTxn:
+        """The same state at another writer's instant."""
+        return replace(self, now=now)
+
+    def after(self, plan: PublishPlan) -> WriteTxn:
+        """What the next folded writer sees."""
+        following = self.plus(plan.actions)
+        return following if plan.schema is None else replace(following, catalog=plan.schema.catalog)
