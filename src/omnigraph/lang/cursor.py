@@ -7,7 +7,7 @@ reported once and raised as `Unparsable`; the parser catches it at a boundary it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -191,7 +191,7 @@ class Cursor:
         label: str = "",
         help: str = "",
         options: Iterable[str] = (),
-        aliases: dict[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> Unparsable:
         """Report a syntax error here (or `at` a place) and give what to raise.
 

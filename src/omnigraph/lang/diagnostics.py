@@ -6,7 +6,7 @@ file shows all its errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -137,13 +137,20 @@ class Diagnostics:
             self._keep(Diagnostic(code, message, span, label, help, Severity.ERROR, suggestion))
 
     def warn(
-        self, code: str, message: str, at: Located, *, label: str = "", help: str = ""
+        self,
+        code: str,
+        message: str,
+        at: Located,
+        *,
+        label: str = "",
+        help: str = "",
+        suggestion: str | None = None,
     ) -> None:
         """Report what is legal but probably not meant."""
         if self._counts[Severity.WARNING] < WARNINGS_MAX:
             help = help or CODES[code].help
             span = self.source.span(at)
-            self._keep(Diagnostic(code, message, span, label, help, Severity.WARNING))
+            self._keep(Diagnostic(code, message, span, label, help, Severity.WARNING, suggestion))
 
     def unknown(
         self, code: str, message: str, at: Located, *, word: str, options: Iterable[str]
@@ -171,7 +178,11 @@ class Diagnostics:
 
 
 def did_you_mean(
-    word: str, options: Iterable[str], aliases: dict[str, str] | None = None
+    word: str,
+    options: Iterable[str],
+    aliases: Mapping[str, str] | None = None,
+    *,
+    likeness: float = 0.6,
 ) -> str | None:
     """The option that a misspelt word most likely stands for.
 
@@ -190,7 +201,7 @@ def did_you_mean(
         return alias
     scored = [(_likeness(folded, option.lower()), option) for option in known if option != word]
     best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-    return best[1] if best[0] >= 0.6 else None
+    return best[1] if best[0] >= likeness else None
 
 
 def _likeness(word: str, option: str) -> float:
