@@ -133,10 +133,11 @@ def serial_history(seed: int, operations: int, keys: int = 5) -> list[Operation]
     """What a perfect database would show: operations one after the other, each reading and appending."""
     chance, values = random.Random(seed), count(1)
     lists: dict[str, tuple[Value, ...]] = defaultdict(tuple)
+    names = [f"k{k}" for k in range(keys)]
     history = []
     for number in range(operations):
         steps: list[Append | Read] = []
-        for key in chance.sample([f"k{k}" for k in range(keys)], 2):
+        for key in chance.sample(names, 2):
             steps.append(Read(key, lists[key]))
             if chance.random() < 0.6:
                 steps.append(Append(key, next(values)))
