@@ -23,7 +23,7 @@ test: setup
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not nightly"
 
 nightly: setup
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	OMNIGRAPH_NIGHTLY=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 bench: setup
 	$(BIN)/python -m benchmarks
