@@ -34,6 +34,7 @@ class Cursor:
         self.lexed = lex(diagnostics)
         self.index = 0
         self.token = self.lexed.token(0)  # the token to be read next
+        self.previous = self.token  # the token read last
         self.depth = 0
 
     # --- looking ---
@@ -49,17 +50,13 @@ class Cursor:
     def at_end(self) -> bool:
         return self.token.kind is Tok.END
 
-    @property
-    def previous(self) -> Token:
-        """The token read last."""
-        return self.lexed.token(max(self.index - 1, 0))
-
     # --- taking ---
 
     def advance(self) -> Token:
         """Take the next token, whatever it is; the end stays."""
         token = self.token
         if token.kind is not Tok.END:
+            self.previous = token
             self.index += 1
             self.token = self.lexed.token(self.index)
         return token
@@ -226,6 +223,7 @@ class Cursor:
         last = len(self.lexed.kinds) - 1
         self.index = next((i for i in range(self.index, last) if stop(i)), last)
         self.token = self.lexed.token(self.index)
+        self.previous = self.lexed.token(max(self.index - 1, 0))
 
     def starts_line(self, index: int) -> bool:
         """Whether the token at an index is the first of its line."""

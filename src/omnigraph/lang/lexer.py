@@ -30,6 +30,9 @@ class Tok(StrEnum):
     END = "end"
 
 
+MAKE = tuple.__new__  # quicker than calling Token, which matters for every token of every text
+
+
 class Token(NamedTuple):
     kind: Tok
     text: str
@@ -59,10 +62,11 @@ class Lexed:
 
     def token(self, index: int) -> Token:
         """The token at an index; the last one stands for everything behind it."""
-        if index >= len(self.kinds):
-            index = -1
-        text, start = self.texts[index], self.starts[index]
-        return Token(self.kinds[index], text, start, start + len(text))
+        try:
+            text, start = self.texts[index], self.starts[index]
+        except IndexError:
+            return self.token(-1)
+        return MAKE(Token, (self.kinds[index], text, start, start + len(text)))
 
 
 PATTERN = re.compile(
@@ -86,7 +90,9 @@ PATTERN = re.compile(
 BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-KINDS = {kind.value: kind for kind in Tok}
+# The kind of token of each group of the pattern, by its number; None for comments and what is no token.
+TOKENS = {kind.value: kind for kind in Tok}
+KINDS = (None, *(TOKENS.get(name) for name in PATTERN.groupindex))
 
 HINTS = {
     "'": 'Strings are written in double quotes: "text".',
@@ -109,11 +115,11 @@ def lex(diagnostics: Diagnostics) -> Lexed:
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
     for match in PATTERN.finditer(text):
-        group = match.lastgroup or ""
-        kind = KINDS.get(group)
+        group = match.lastindex or 0
+        kind = KINDS[group]
         if kind is None:
-            _unusual(group, match, lexed, diagnostics)
-            if group == "open_comment" or diagnostics.full:
+            _unusual(match, lexed, diagnostics)
+            if match.lastgroup == "open_comment" or diagnostics.full:
                 break  # nothing behind it would be shown, and a hostile text shall not cost more
             continue
         add_kind(kind)
@@ -141,8 +147,9 @@ def _bounded(diagnostics: Diagnostics) -> str:
     return text
 
 
-def _unusual(group: str, match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
+def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
     """A comment, or what is not a token at all."""
+    group = match.lastgroup or ""
     text, at = match[group], Place(*match.span(group))
     match group:
         case "comment":

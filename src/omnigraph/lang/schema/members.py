@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,8 +60,10 @@ def build_property(owner: Owner, decl: ast.PropertyDecl) -> Built:
             built = handler(owner, built, annotation)
         else:
             custom.append(annotation)
-    carried = custom_annotations(owner, custom)
-    return replace(built, property=replace(built.property, annotations=carried))
+    if custom:
+        carried = custom_annotations(owner, custom)
+        built = replace(built, property=replace(built.property, annotations=carried))
+    return built
 
 
 def _check_name(owner: Owner, name: ast.Name) -> None:
@@ -74,8 +76,10 @@ def _check_name(owner: Owner, name: ast.Name) -> None:
     owner.diagnostics.error("S5", message, name.at)
 
 
-def report_repeated(owner: Owner, annotations: Iterable[ast.Annotation], target: str) -> None:
+def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target: str) -> None:
     """Report annotations of ours that stand twice on one target."""
+    if len(annotations) < 2:
+        return
     counts = Counter(a.name for a in annotations)
     for annotation in annotations:
         if counts[annotation.name] > 1 and annotation.name in ONCE:
