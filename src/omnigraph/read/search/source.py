@@ -1,0 +1,57 @@
+"""What search asks of the rest of the reader: the columns of one table version, and a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.model.catalog import EntityType
+from omnigraph.storage.tables import FragmentInfo
+
+T = TypeVar("T")
+
+Bools = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+
+class Cache(Protocol):
+    """Keeps what was derived, within the one memory budget of the process."""
+
+    def get(self, key: Hashable) -> Any: ...
+    def put(self, key: Hashable, value: Any, size: int) -> None: ...
+
+
+class Columns(Protocol):
+    """One table version. Positions count its physical rows 0 .. n - 1, deleted ones included."""
+
+    @property
+    def kind(self) -> EntityType: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def fragments(self) -> Sequence[FragmentInfo]: ...
+
+    @property
+    def live(self) -> Bools | None:
+        """Which positions hold a row; None when all do."""
+        ...
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """Names the table, and in its last member the version."""
+        ...
+
+    @property
+    def cache(self) -> Cache: ...
+
+    def column(self, name: str) -> pa.Array:
+        """The whole column by position. What stands at deleted rows means nothing."""
+        ...
+
+    def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """Something computed from this very version, kept in the cache."""
+        ...

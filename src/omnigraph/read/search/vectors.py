@@ -1,0 +1,238 @@
+"""Exact distances between a query vector and the vectors of a column.
+
+Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row stands, so equal
+vectors are equally far and a pre-filter changes no distance. `nearest` first estimates all distances in float32 with a
+proven bound of the error, and computes exactly only where the bound leaves a doubt: the answer is that of `distances`.
+An approximate search over a stored index would take the place of `_candidates` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang import ir
+from omnigraph.read.search.source import Bools, Columns, Positions
+
+Float32s = npt.NDArray[np.float32]
+Float64s = npt.NDArray[np.float64]
+F = TypeVar("F", np.float32, np.float64)
+
+ROWS_PER_BLOCK = 2048  # keeps a block of ordinary vectors in the processor's cache
+SQUARE_MIN, SQUARE_MAX = (
+    1e-30,
+    1e30,
+)  # squared norms for which float32 neither overflows nor loses everything
+
+
+class VectorInvalid(OmnigraphError):
+    """A query vector does not fit the property it is compared with."""
+
+    code, kind = "vector_invalid", Kind.INVALID
+    default_help = (
+        "Give as many finite numbers as Vector(n) says; for cosine, not all of them zero."
+    )
+
+
+def distances(
+    columns: Columns,
+    prop: str,
+    vector: Sequence[float] | Float32s,
+    metric: ir.Metric,
+    positions: Positions | None = None,
+) -> Float64s:
+    """How far the vectors at the positions (default: all) are; nan for a null vector, a deleted row or position -1."""
+    vectors = _vectors(columns, prop)
+    return _distances(vectors, _query(vector, metric, vectors, prop), metric, positions)
+
+
+def nearest(
+    columns: Columns,
+    prop: str,
+    vector: Sequence[float] | Float32s,
+    metric: ir.Metric,
+    *,
+    count: int,
+    positions: Positions | None = None,
+) -> tuple[Positions, Float64s]:
+    """The `count` nearest among the positions (default: all), with their distances; null vectors never appear.
+
+    More are returned when several are as far as the last one: the caller breaks that tie. The order is that of the
+    positions, not of the distances.
+    """
+    vectors = _vectors(columns, prop)
+    query = _query(vector, metric, vectors, prop)
+    if positions is None:
+        squares = columns.derived(
+            f"squares/{prop}", lambda: _squares(vectors.matrix), lambda found: found.nbytes
+        )
+        positions = _candidates(vectors, squares, query, metric, count)
+    far = _distances(vectors, query, metric, positions)
+    near = far <= _smallest(far, count)
+    return positions[near], far[near]
+
+
+# --- columns as matrices -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """A column as a matrix that shares Arrow's memory; its rows at `missing` mean nothing."""
+
+    matrix: Float32s
+    missing: Bools | None  # null vectors and deleted rows
+
+
+def _vectors(columns: Columns, prop: str) -> _Vectors:
+    column = columns.column(prop)
+    width = column.type.list_size
+    flat = column.values.slice(column.offset * width, len(column) * width)
+    matrix = flat.to_numpy(zero_copy_only=False).reshape(len(column), width)
+    missing = None if columns.live is None else ~columns.live
+    if column.null_count:
+        nulls = column.is_null().to_numpy(zero_copy_only=False)
+        missing = nulls if missing is None else missing | nulls
+    return _Vectors(matrix, missing)
+
+
+def _query(
+    vector: Sequence[float] | Float32s, metric: ir.Metric, vectors: _Vectors, prop: str
+) -> Float64s:
+    """The query rounded to float32 like everything stored, so that a stored vector is at distance 0 from itself."""
+    with np.errstate(over="ignore"):
+        query = np.asarray(vector, np.float64).astype(np.float32)
+    width = vectors.matrix.shape[1]
+    if query.shape != (width,):
+        raise VectorInvalid(f"'{prop}' holds {width} numbers per vector, the query {query.size}")
+    if not np.isfinite(query).all():
+        raise VectorInvalid(f"the vector compared with '{prop}' has a number that is not finite")
+    if metric is ir.Metric.COSINE and not query.any():
+        raise VectorInvalid(f"the vector compared with '{prop}' by cosine has no direction")
+    return query.astype(np.float64)
+
+
+# --- exact -------------------------------------------------------------------------------------------------------
+
+
+def _distances(
+    vectors: _Vectors, query: Float64s, metric: ir.Metric, positions: Positions | None
+) -> Float64s:
+    count = len(vectors.matrix) if positions is None else len(positions)
+    far = np.empty(count)
+    for start in range(0, count, ROWS_PER_BLOCK):
+        block = slice(start, min(start + ROWS_PER_BLOCK, count))
+        chosen = block if positions is None else positions[block]
+        far[block] = _measured(vectors, chosen, query, metric)
+    return far
+
+
+def _measured(
+    vectors: _Vectors, chosen: slice | Positions, query: Float64s, metric: ir.Metric
+) -> Float64s:
+    if not isinstance(chosen, slice) and chosen.min() < 0:
+        return _measured_where_bound(vectors, chosen, query, metric)
+    far = _between(vectors.matrix[chosen], query, metric)
+    if vectors.missing is not None:
+        far[vectors.missing[chosen]] = np.nan
+    return far
+
+
+def _measured_where_bound(
+    vectors: _Vectors, chosen: Positions, query: Float64s, metric: ir.Metric
+) -> Float64s:
+    far = np.full(len(chosen), np.nan)
+    bound = chosen >= 0
+    if bound.any():
+        far[bound] = _measured(vectors, chosen[bound], query, metric)
+    return far
+
+
+def _between(rows: Float32s, query: Float64s, metric: ir.Metric) -> Float64s:
+    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on where a row stands."""
+    match metric:
+        case ir.Metric.L2:
+            return _square_sums(rows - query)
+        case ir.Metric.DOT:
+            return 1.0 - _dots(rows.astype(np.float64), query)
+        case ir.Metric.COSINE:
+            return 1.0 - _cosines(rows.astype(np.float64), query)
+
+
+def _cosines(rows: Float64s, query: Float64s) -> Float64s:
+    """A zero vector has no direction and is like nothing: 0. One root, so that a vector is exactly like itself."""
+    norms = np.sqrt(_square_sums(rows) * _square_sums(query[np.newaxis]))
+    cosines = np.divide(_dots(rows, query), norms, out=np.zeros(len(rows)), where=norms > 0)
+    return np.clip(cosines, -1.0, 1.0)
+
+
+def _dots(rows: Float64s, query: Float64s) -> Float64s:
+    found: Float64s = np.einsum("ij,j->i", rows, query)
+    return found
+
+
+def _square_sums(rows: npt.NDArray[F]) -> npt.NDArray[F]:
+    found: npt.NDArray[F] = np.einsum("ij,ij->i", rows, rows)
+    return found
+
+
+# --- estimates ---------------------------------------------------------------------------------------------------
+
+
+def _squares(matrix: Float32s) -> Float32s:
+    """Squared norms, roughly; not finite where float32 overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _square_sums(matrix)
+
+
+def _candidates(
+    vectors: _Vectors, squares: Float32s, query: Float64s, metric: ir.Metric, count: int
+) -> npt.NDArray[np.int64]:
+    """Every position that may be among the nearest, and few others."""
+    with np.errstate(all="ignore"):
+        middle, error = _estimate(vectors.matrix, squares, query, metric)
+        low, high = middle - error, middle + error
+        sure = (squares >= SQUARE_MIN) & (squares <= SQUARE_MAX) & np.isfinite(low)
+    low[~sure], high[~sure] = -np.inf, np.inf
+    if vectors.missing is not None:
+        low[vectors.missing] = high[vectors.missing] = np.nan
+    return np.flatnonzero(low <= _smallest(high, count))
+
+
+def _estimate(
+    matrix: Float32s, squares: Float32s, query: Float64s, metric: ir.Metric
+) -> tuple[Float64s, Float64s]:
+    """Distances made in float32, and how much each may be off; not finite where nothing can be said.
+
+    A float32 sum of n products is off by at most n * 2**-24 of the sum of their sizes, in whatever order it is made,
+    and the products of two vectors have sizes that sum to at most the product of the norms. The slack is more than
+    twice that, which covers the other roundings.
+    """
+    slack = (len(query) + 8) * 2.0**-23
+    square = float(query @ query)
+    dots = (matrix @ query.astype(np.float32)).astype(np.float64)
+    wide = squares.astype(np.float64)
+    norms = np.sqrt(wide * square)
+    if not SQUARE_MIN <= square <= SQUARE_MAX:
+        slack = np.inf
+    match metric:
+        case ir.Metric.L2:
+            return wide - 2 * dots + square, slack * (wide + 2 * norms + square)
+        case ir.Metric.DOT:
+            return 1.0 - dots, slack * (1.0 + norms)
+        case ir.Metric.COSINE:
+            return 1.0 - dots / norms, np.full(len(dots), 4 * slack)
+
+
+def _smallest(values: Float64s, count: int) -> float:
+    """The count-th smallest number; infinity when there are fewer."""
+    if count <= 0:
+        return -np.inf
+    if count > len(values):
+        return np.inf
+    found = float(np.partition(values, count - 1)[count - 1])
+    return np.inf if np.isnan(found) else found

@@ -1,0 +1,81 @@
+"""A table version in memory, as search sees one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.model.catalog import Annotation, NodeType, Property
+from omnigraph.model.types import PropType, Scalar
+from omnigraph.read.cache import Cache
+from omnigraph.read.columns import TableColumns
+from omnigraph.read.search.source import Columns
+from omnigraph.storage.tables import FragmentInfo
+
+T = TypeVar("T")
+
+_versions = count(1)
+
+
+class MemoryColumns:
+    """One property `p`, in fragments. Rows in `deleted` are physically there and do not exist."""
+
+    def __init__(
+        self,
+        fragments: Sequence[tuple[str, pa.Array]],
+        *,
+        deleted: Sequence[int] = (),
+        cache: Cache | None = None,
+        analyzer: str | None = None,
+    ) -> None:
+        chunks = [values for _, values in fragments]
+        self._column = pa.concat_arrays(chunks)
+        self.n = len(self._column)
+        self.live: npt.NDArray[np.bool_] | None = None
+        if deleted:
+            self.live = np.ones(self.n, np.bool_)
+            self.live[list(deleted)] = False
+        self.fragments = tuple(
+            FragmentInfo(i, len(values), 0, files, files)
+            for i, (files, values) in enumerate(fragments)
+        )
+        self.kind = _kind(analyzer)
+        self.cache = cache or Cache()
+        self.identity = ("root", "table", next(_versions))
+
+    def column(self, name: str) -> pa.Array:
+        assert name == "p"
+        return self._column
+
+    def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        return self.cache.get_or_build((*self.identity, name), make, size)
+
+
+def _kind(analyzer: str | None) -> NodeType:
+    annotations = () if analyzer is None else (Annotation("analyzer", analyzer),)
+    prop = Property("p", PropType(Scalar.STRING, nullable=True), 7, annotations=annotations)
+    return NodeType(name="T", type_id=1, table_id="t", properties={"p": prop})
+
+
+def texts(*values: str | None, **options: Any) -> MemoryColumns:
+    """A table of one fragment with these texts."""
+    return MemoryColumns([("one", pa.array(values, pa.string()))], **options)
+
+
+def vectors(values: Sequence[Sequence[float] | None], width: int, **options: Any) -> MemoryColumns:
+    """A table of one fragment with these vectors."""
+    return MemoryColumns([("one", vector_array(values, width))], **options)
+
+
+def vector_array(values: Sequence[Sequence[float] | None], width: int) -> pa.Array:
+    return pa.array(values, pa.list_(pa.float32(), width))
+
+
+def fits(columns: TableColumns) -> Columns:
+    """The reader's own columns are what search asks for; the type checker proves it."""
+    return columns
