@@ -49,6 +49,12 @@ def prefix() -> str:
     return f"t-{uuid.uuid4().hex}"
 
 
+@pytest.fixture
+def memory_root(prefix: str) -> str:
+    """An address in the memory of this process where nothing is yet."""
+    return f"memory://{prefix}"
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Address]:
     """The S3 server of this test run, shared by its worker processes."""

@@ -162,12 +162,13 @@ class Proxy:
         self,
         operation: Callable[[], Any],
         *,
-        latencies: Sequence[float] = (0.0, 0.02, 0.04),
+        latencies: Sequence[float] = (0.01, 0.03, 0.05),
         repeats: int = 3,
     ) -> float:
         """Hops as the cost contract defines them: seconds of wall time per second of added latency.
 
         The quickest of `repeats` calls at each latency counts, because whatever else happens on the machine only slows.
+        No latency is zero: then the rounding of timers is the same in all of them and falls out of the slope.
         """
         walls = [
             min(self.measure(operation, latency=latency).wall for _ in range(repeats))

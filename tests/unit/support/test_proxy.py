@@ -86,7 +86,7 @@ def test_slope_finds_the_hops_whatever_the_base_cost(proxy: Proxy) -> None:
         for _ in range(3):
             obstore.put(store, "k", b"", use_multipart=False)
 
-    assert proxy.slope(three_in_a_row, latencies=(0.0, 0.03)) == pytest.approx(3, abs=0.4)
+    assert proxy.slope(three_in_a_row, latencies=(0.01, 0.04)) == pytest.approx(3, abs=0.3)
 
 
 def test_concurrency_is_capped_and_the_rest_waits(faulty_s3: FaultyS3) -> None:
