@@ -1,3 +1,31 @@
-"""omnigraph: a lakehouse graph database for Python."""
+"""omnigraph: a lakehouse graph database for Python.
+
+import omnigraph
+
+g = omnigraph.init("people", schema="node Person { name: String @key }")
+g = omnigraph.open("people")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import Kind, OmnigraphError
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Commit, Graph, init
+    from omnigraph.graph import open_graph as open
 
 __version__ = "0.1.0"
+__all__ = ["Commit", "Graph", "Kind", "OmnigraphError", "__version__", "init", "open"]
+
+_LAZY = {"Graph": "Graph", "Commit": "Commit", "init": "init", "open": "open_graph"}
+
+
+def __getattr__(name: str) -> Any:
+    """The heavy names are imported when they are first used, so that `import omnigraph` stays quick."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    from omnigraph import graph
+
+    return getattr(graph, _LAZY[name])

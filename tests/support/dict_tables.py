@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from omnigraph.storage.tables import (
     TableEdit,
     TableRef,
 )
+from tests.support.dict_objects import DictObjects
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,22 @@ class Version:
     fragments: tuple[Fragment, ...] = ()
 
 
-@dataclass
-class Disk:
-    """What all processes of a simulated world share. Files can be deleted, as a collection does."""
+_numbers = itertools.count(2)
 
-    files: dict[str, Any] = field(
-        default_factory=dict
-    )  # "<path>/data/<n>" -> rows, "<path>/v/<n>" -> Version
-    counter: Iterator[int] = field(default_factory=lambda: itertools.count(2))
+
+class Disk:
+    """Where the files of tables lie: among the objects of the same store, so that its hooks and listings see them."""
+
+    def __init__(self, store: DictObjects) -> None:
+        self._store = store
+
+    def get(self, name: str) -> Any:
+        return self._store.objects.get(name)
+
+    def put(self, name: str, content: Any) -> None:
+        self._store.before("file", name)
+        self._store.objects[name] = content
+        self._store.after("file", name)
 
 
 class DictTable:
@@ -72,11 +81,15 @@ class DictTable:
     def _rows(self) -> pa.Table:
         parts = []
         for fragment in self._version.fragments:
-            rows = self._disk.files.get(fragment.file)
+            rows = self._disk.get(fragment.file)
             if rows is None:
                 raise Corrupt(f"the file {fragment.file} is missing")
-            kept = [i for i in range(rows.num_rows) if i not in fragment.deleted]
-            addresses = pa.array([(fragment.number << 32) | i for i in kept], pa.uint64())
+            kept = pa.array(
+                [i for i in range(rows.num_rows) if i not in fragment.deleted], pa.int64()
+            )
+            addresses = pa.array(
+                [(fragment.number << 32) | i for i in kept.to_pylist()], pa.uint64()
+            )
             parts.append(rows.take(kept).append_column(ADDRESS, addresses))
         empty = self.schema.append(pa.field(ADDRESS, pa.uint64())).empty_table()
         return pa.concat_tables([empty, *parts])
@@ -131,7 +144,7 @@ class DictTable:
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return tuple(
             FragmentInfo(
-                f.number, self._disk.files[f.file].num_rows, len(f.deleted), f.identity, f.file
+                f.number, self._disk.get(f.file).num_rows, len(f.deleted), f.identity, f.file
             )
             for f in self._version.fragments
         )
@@ -164,9 +177,7 @@ class DictTables:
             fragments, touched = _without(fragments, edit.delete.to_pylist())
         appended = self._written(base, edit.append)
         fragments = (*fragments, *self._numbered(version, appended))
-        ref = self._put(
-            TableRef(base.path, next(self.disk.counter)), Version(version.schema, fragments)
-        )
+        ref = self._put(TableRef(base.path, next(_numbers)), Version(version.schema, fragments))
         plain = not edit.replace_all and edit.delete is None
         return Staged(
             ref,
@@ -182,9 +193,7 @@ class DictTables:
             return None
         version = self._version(base)
         fragments = (*version.fragments, *self._numbered(version, staged.appended))
-        ref = self._put(
-            TableRef(base.path, next(self.disk.counter)), Version(version.schema, fragments)
-        )
+        ref = self._put(TableRef(base.path, next(_numbers)), Version(version.schema, fragments))
         return Staged(
             ref, base, self.open(ref).count(), staged.replaced, staged.appended, only_appends=True
         )
@@ -199,13 +208,13 @@ class DictTables:
         """Nothing here is ever lost."""
 
     def _version(self, ref: TableRef) -> Version:
-        found: Version | None = self.disk.files.get(f"{ref.path}/v/{ref.version}")
+        found: Version | None = self.disk.get(f"{ref.path}/v/{ref.version}")
         if found is None:
             raise Corrupt(f"version {ref.version} of {ref.path} is missing")
         return found
 
     def _put(self, ref: TableRef, version: Version) -> TableRef:
-        self.disk.files[f"{ref.path}/v/{ref.version}"] = version
+        self.disk.put(f"{ref.path}/v/{ref.version}", version)
         return ref
 
     def _written(self, base: TableRef, rows: Any) -> tuple[str, ...]:
@@ -214,8 +223,8 @@ class DictTables:
         if isinstance(rows, NewFragments):
             return rows.descriptions
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
-        name = f"{base.path}/data/{next(self.disk.counter)}"
-        self.disk.files[name] = table
+        name = f"{base.path}/data/{next(_numbers)}"
+        self.disk.put(name, table)
         return (name,)
 
     def _numbered(self, version: Version, files: Sequence[str]) -> tuple[Fragment, ...]:

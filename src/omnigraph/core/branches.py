@@ -97,7 +97,7 @@ def create_branch(
     if outcome is Outcome.UNKNOWN:
         raise CommitUnknown(f"the store did not say whether branch {branch!r} was created")
     if outcome is Outcome.TAKEN and not _is_ours(repo, zero):
-        raise CommitPruned(f"the creation of branch {branch!r} was cancelled by a collection")
+        raise BranchExists(f"the creation of branch {branch!r} was called off by somebody else's")
     repo.moved(Head(branch, number, zero))
     return zero
 
@@ -196,11 +196,14 @@ def _same(there: RefState, mine: RefState) -> bool:
 
 
 def _alive(repo: Repository, state: LiveRef) -> bool:
-    """A live name over a sealed chain counts as deleted."""
+    """A live name over a sealed chain counts as deleted; a creation that was never finished is called off."""
     if state.tag:
         return True
     last = repo.chains.newest(state.chain)
-    return last is None or not isinstance(repo.chains.read(state.chain, last), Seal)
+    if last is None:
+        create(repo, Seal(state.chain, 0, repo.world.fresh_id(), None, repo.world.now()))
+        last = 0
+    return not isinstance(repo.chains.read(state.chain, last), Seal)
 
 
 def _take_back(repo: Repository, name: BranchName, state: LiveRef, number: int) -> None:

@@ -10,6 +10,7 @@ from omnigraph.core.publisher import Outcome, create, store_schema
 from omnigraph.core.records import FORMAT, Commit, GraphStamp, Member, StoredSchema, encode
 from omnigraph.core.repository import Repository, repository_at
 from omnigraph.core.stage import stage
+from omnigraph.core.world import REAL, World
 from omnigraph.errors import (
     CommitUnknown,
     GraphExists,
@@ -30,18 +31,26 @@ def create_graph(
     uri: object, stored: StoredSchema, *, limits: Limits = DEFAULT, actor: str | None = None
 ) -> Repository:
     """Create a graph with a schema; refused where one exists or where the store cannot keep its promises."""
-    catalog = catalog_of(decode_ir(stored.ir.encode()))
     place = locate(uri)
     objects = open_objects(place)
     _refuse_existing(objects)
     probe(objects)
-    stamp = GraphStamp(FORMAT, layout.fresh_id(), layout.fresh_id(), 0)
-    repo = repository_at(place, objects, stamp, limits)
-    stamp = msgspec.structs.replace(stamp, created=repo.world.now())
+    repo = repository_at(place, objects, fresh_stamp(REAL), limits)
+    fill(repo, stored, actor)
+    return repo
+
+
+def fresh_stamp(world: World) -> GraphStamp:
+    """The identity of a graph to be."""
+    return GraphStamp(FORMAT, world.fresh_id(), world.fresh_id(), world.now())
+
+
+def fill(repo: Repository, stored: StoredSchema, actor: str | None = None) -> None:
+    """Prepare tables and the first commit, then make the graph exist."""
+    catalog = catalog_of(decode_ir(stored.ir.encode()))
     hashed = store_schema(repo, encode(stored))
     _first_commit(repo, catalog, hashed, actor)
-    _stamp(repo, objects, stamp)
-    return repo
+    _stamp(repo)
 
 
 def register_all(catalog: Catalog) -> tuple[Register, ...]:
@@ -87,8 +96,9 @@ def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | 
     return commit
 
 
-def _stamp(repo: Repository, objects: ObjectStore, stamp: GraphStamp) -> None:
-    data = msgspec.json.format(msgspec.json.encode(stamp), indent=2) + b"\n"
+def _stamp(repo: Repository) -> None:
+    objects = repo.objects
+    data = msgspec.json.format(msgspec.json.encode(repo.stamp), indent=2) + b"\n"
     for attempt in range(repo.limits.unknown_attempts_max):
         try:
             objects.put_new(layout.GRAPH, data)

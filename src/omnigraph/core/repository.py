@@ -107,6 +107,11 @@ class Repository:
             f"the head of branch {name!r} cannot be read: every newest commit is a tombstone"
         )
 
+    def knows(self, branch: str) -> bool:
+        """Whether this process has seen the branch."""
+        with self._lock:
+            return branch in self._heads
+
     def known_head(self, branch: BranchName) -> Head:
         """Where the branch was when last seen: good enough where a create will tell."""
         with self._lock:

@@ -63,14 +63,16 @@ class Overlay:
                 return self
 
     def _mask(self, before: pa.Table) -> pa.Table:
-        stored = before.select(["id", ADDRESS])
+        stored = before.select(["id", ADDRESS]).cast(EMPTY_MASK.schema)
         if stored[ADDRESS].null_count:  # rows of the overlay itself have no address
             stored = stored.filter(pc.is_valid(stored[ADDRESS]))
         return pa.concat_tables([self.masked, stored]) if stored.num_rows else self.masked
 
 
 def _stacked(under: pa.Table | None, over: pa.Table) -> pa.Table:
-    return over if under is None or not under.num_rows else pa.concat_tables([under, over])
+    if under is None or not under.num_rows:
+        return over
+    return pa.concat_tables([under, over.select(under.column_names).cast(under.schema)])
 
 
 def _without(rows: pa.Table | None, ids: pa.ChunkedArray) -> pa.Table | None:

@@ -1,6 +1,6 @@
 """What a write wants, in the one form every way in shares: mutation, load, merge and schema change.
 
-`Incoming` is what somebody gave: rows of one type that may leave fields out. `Changes` is what will be there afterwards:
+`Incoming` is what somebody gave: rows of one type that may leave fields out. `Changes` is what will be there then:
 whole rows, split into new ones, changed ones and those that go. Checks look at `Changes`; plans are made from them.
 """
 

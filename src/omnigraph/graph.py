@@ -1,0 +1,266 @@
+"""What a person holds: a graph, a branch of it, a commit. The one place that says publish(verb(txn, ...))."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from omnigraph.core import branches, history
+from omnigraph.core.create import create_graph
+from omnigraph.core.deadline import NEVER, Deadline
+from omnigraph.core.gc import Collected, Retention, collect
+from omnigraph.core.group import Writers
+from omnigraph.core.plan import Request, Verb
+from omnigraph.core.publisher import Published
+from omnigraph.core.records import Commit as CommitObject
+from omnigraph.core.records import StoredSchema, TableChange, Tombstone
+from omnigraph.core.repository import Repository, open_repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OptionInvalid
+from omnigraph.lang.schema import compile_schema, encode_ir
+from omnigraph.model.limits import DEFAULT, Limits
+from omnigraph.model.names import branch_name
+from omnigraph.storage import metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One write in a graph's history."""
+
+    id: str
+    parents: tuple[str, ...]
+    branch: str
+    actor: str | None
+    time: datetime
+    kind: str
+    message: str | None
+    changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by type name
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape every surface uses."""
+        return {
+            "id": self.id,
+            "parents": list(self.parents),
+            "branch": self.branch,
+            "actor": self.actor,
+            "time": self.time.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "kind": self.kind,
+            "message": self.message,
+            "changes": {name: dict(counts) for name, counts in self.changes.items()},
+        }
+
+
+def commit_of(entry: history.Entry) -> Commit:
+    """The public form of a log entry."""
+    tables = entry.commit.tables if isinstance(entry.commit, CommitObject) else {}
+    changed = entry.member.changes if entry.member is not None else {}
+    return Commit(
+        id=entry.id,
+        parents=entry.parents,
+        branch=entry.branch,
+        actor=entry.actor,
+        time=datetime.fromtimestamp(entry.time / 1_000_000, UTC),
+        kind=entry.kind,
+        message=entry.message,
+        changes={
+            tables[table].type_name: _counts(change)
+            for table, change in sorted(changed.items())
+            if table in tables
+        },
+    )
+
+
+def _counts(change: TableChange) -> dict[str, int]:
+    return {"inserted": change.inserted, "updated": change.updated, "deleted": change.deleted}
+
+
+class Graph:
+    """A graph, local or on an object store. Safe to share between threads; not carried over a fork.
+
+    >>> import omnigraph
+    >>> g = omnigraph.init("memory://doc-graph", schema="node Person { name: String @key }")
+    >>> g.branches()
+    ['main']
+    """
+
+    def __init__(self, repository: Repository, *, group_commit: bool = True) -> None:
+        self._repo = repository
+        self._writers = Writers(repository, grouping=group_commit)
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lives."""
+        return self._repo.place.uri
+
+    def __repr__(self) -> str:
+        return f"Graph({self.uri!r})"
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def snapshot(self, branch: str = "main", at: object = None) -> Snapshot:
+        """One pinned state: the head of a branch, or the point `at` names."""
+        self._repo.check_process()
+        if at is None:
+            return self._repo.snapshot(self._repo.head(branch).commit)
+        return self._repo.snapshot(history.resolve(self._repo, at, branch).commit)
+
+    def schema(self, branch: str = "main", at: object = None) -> str:
+        """The text of the schema in force."""
+        commit = self.snapshot(branch, at).commit
+        return self._repo.schema(commit.schema).stored.source
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        verb: Verb,
+        *,
+        branch: str = "main",
+        actor: str | None = None,
+        message: str | None = None,
+        idempotency_key: str | None = None,
+        fingerprint: str = "",
+        if_commit: str | None = None,
+        alone: bool = False,
+        deadline: Deadline = NEVER,
+    ) -> Published:
+        """Publish what a verb wants, as one commit."""
+        request = Request(
+            branch=branch_name(branch),
+            verb=verb,
+            actor=actor,
+            message=message,
+            idempotency_key=idempotency_key,
+            fingerprint=fingerprint,
+            if_commit=if_commit,
+            alone=alone,
+            deadline=deadline,
+        )
+        with metrics.operation("publish"):
+            return self._writers.submit(request)
+
+    # --- branches, tags, history -----------------------------------------------------------------------------------
+
+    def create_branch(self, name: str, from_: str = "main", *, actor: str | None = None) -> None:
+        """Make a branch from another's head, or from any point in time. Nothing is copied."""
+        with metrics.operation("create_branch"):
+            self._repo.check_process()
+            branches.create_branch(self._repo, name, self._start(from_), actor=actor)
+
+    def _start(self, from_: str) -> branches.Start:
+        known = self._repo.knows(from_)
+        if known:
+            return branches.Start(head_of=branch_name(from_))
+        point = history.resolve(self._repo, from_, "main")
+        if point.commit.branch == from_:
+            return branches.Start(head_of=branch_name(from_))
+        return branches.Start(commit=point.commit)
+
+    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a branch. Other branches and tags keep what they share with it."""
+        with metrics.operation("delete_branch"):
+            self._repo.check_process()
+            branches.delete_branch(self._repo, name, actor=actor)
+
+    def branches(self) -> list[str]:
+        """The names of all branches, main first."""
+        self._repo.check_process()
+        return list(branches.branch_names(self._repo))
+
+    def tag(
+        self, name: str, at: object = None, *, branch: str = "main", actor: str | None = None
+    ) -> str:
+        """Name a commit; it stays readable whatever cleanup removes. Returns its id."""
+        self._repo.check_process()
+        point = history.resolve(self._repo, branch if at is None else at, branch)
+        branches.create_tag(self._repo, name, point.commit, member=point.member, actor=actor)
+        return point.id
+
+    def delete_tag(self, name: str) -> None:
+        """Take a tag away; its commit becomes ordinary history."""
+        self._repo.check_process()
+        branches.delete_tag(self._repo, name)
+
+    def tags(self) -> dict[str, str]:
+        """All tags and the ids of their commits."""
+        self._repo.check_process()
+        return branches.tags(self._repo)
+
+    def log(
+        self,
+        branch: str = "main",
+        limit: int | None = 50,
+        actor: str | None = None,
+        kind: str | None = None,
+        *,
+        at: object = None,
+        maintenance: bool = False,
+    ) -> list[Commit]:
+        """The commits that led to the head of a branch (or to `at`), newest first."""
+        if limit is not None and limit < 0:
+            raise OptionInvalid(f"limit must not be negative, got {limit}")
+        start = self.snapshot(branch, at).commit
+        entries = history.walk(self._repo, start, maintenance=maintenance)
+        wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
+        return [commit_of(entry) for entry in islice(wanted, limit)]
+
+    def commit(self, id: str) -> Commit:
+        """One commit by its id (or any point in time)."""
+        self._repo.check_process()
+        point = history.resolve(self._repo, id, "main")
+        for entry in history.walk(self._repo, point.commit, maintenance=True):
+            if entry.id == point.id or isinstance(entry.commit, Tombstone):
+                return commit_of(entry)
+        raise AssertionError("a resolved commit is in its own log")
+
+    # --- maintenance -----------------------------------------------------------------------------------------------
+
+    def cleanup(
+        self, keep: int = 10, older_than: timedelta | float | None = None, *, dry_run: bool = False
+    ) -> Collected:
+        """Remove history beyond the newest `keep` commits of each branch (and older than `older_than` days)."""
+        self._repo.check_process()
+        if keep < 1:
+            raise OptionInvalid(f"keep must be at least 1, got {keep}")
+        horizon = None
+        if older_than is not None:
+            span = older_than if isinstance(older_than, timedelta) else timedelta(days=older_than)
+            horizon = self._repo.world.now() - int(span.total_seconds() * 1_000_000)
+        with metrics.operation("cleanup"):
+            return collect(self._repo, Retention(keep, horizon), dry_run=dry_run)
+
+
+def schema_text(schema: str | os.PathLike[str]) -> str:
+    """A schema given as text, or as the path of a file that holds it."""
+    if isinstance(schema, os.PathLike):
+        return Path(schema).read_text(encoding="utf-8")
+    looks_like_path = schema.strip().endswith(".pg") and "\n" not in schema and "{" not in schema
+    return Path(schema).read_text(encoding="utf-8") if looks_like_path else schema
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str | os.PathLike[str],
+    *,
+    actor: str | None = None,
+    limits: Limits = DEFAULT,
+) -> Graph:
+    """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
+    text = schema_text(schema)
+    ir = compile_schema(text)
+    stored = StoredSchema(source=text, ir=encode_ir(ir).decode())
+    with metrics.operation("init"):
+        return Graph(create_graph(uri, stored, limits=limits, actor=actor))
+
+
+def open_graph(
+    uri: str | os.PathLike[str], *, limits: Limits = DEFAULT, group_commit: bool = True
+) -> Graph:
+    """Open a graph that exists."""
+    with metrics.operation("open"):
+        return Graph(open_repository(uri, limits=limits), group_commit=group_commit)

@@ -1,0 +1,123 @@
+"""Ids: derived from key values, or fresh. Whole columns at a time.
+
+The id of an entity with a key is a text that depends on the key's stored values alone: the canonical text of one
+member, or the compact JSON array of the canonical texts of several. Two entities have the same id exactly when their
+keys are equal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+CROCKFORD = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
+ULID_CHARACTERS = 26
+NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+
+
+# --- ids from keys -----------------------------------------------------------------------------------------------
+
+
+def key_ids(members: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """The id of each row from its key columns, in key order; null where a member is null or not a finite number.
+
+    >>> key_ids([pa.array(["acme", None]), pa.array([42, 7])]).to_pylist()
+    ['["acme","42"]', None]
+    """
+    texts = [canonical_text(member) for member in members]
+    return texts[0] if len(texts) == 1 else _json_arrays(texts)
+
+
+def canonical_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The canonical text of each value: what identifies it in an id."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return _float_text(values)
+    if pa.types.is_date(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        values = _milliseconds(values)
+    return values.cast(pa.string())
+
+
+def _milliseconds(values: pa.Array) -> pa.Array:
+    micros = values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64())
+    numbers = np.floor_divide(micros.fill_null(0).to_numpy(zero_copy_only=False), 1000)
+    return pa.array(numbers, mask=_null_mask(values))
+
+
+def _float_text(values: pa.Array) -> pa.Array:
+    """The shortest decimal that reads back as the same number of the column's width, never with an exponent."""
+    values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
+    values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, values.type))
+    texts = values.cast(pa.string())
+    width = np.float32 if values.type == pa.float32() else np.float64
+    return _repaired(
+        texts, "e", lambda text: np.format_float_positional(width(text), unique=True, trim="-")
+    )
+
+
+def _json_arrays(texts: Sequence[pa.Array]) -> pa.Array:
+    quoted = [_json_strings(text) for text in texts]
+    inside = pc.binary_join_element_wise(*quoted, ",")
+    return pc.binary_join_element_wise("[", inside, "]", "")
+
+
+def _json_strings(texts: pa.Array) -> pa.Array:
+    plain = pc.binary_join_element_wise('"', texts, '"', "")
+    special = pc.match_substring_regex(texts, NEEDS_ESCAPE)
+    if not pc.any(special).as_py():
+        return plain
+    escaped = [json.dumps(text, ensure_ascii=False) for text in texts.filter(special).to_pylist()]
+    return pc.replace_with_mask(plain, special.fill_null(False), pa.array(escaped, pa.string()))
+
+
+def _repaired(texts: pa.Array, mark: str, repair: Callable[[str], str]) -> pa.Array:
+    """The texts with those that contain the mark replaced, one by one: there are few."""
+    marked = pc.match_substring(texts, mark).fill_null(False)
+    if not pc.any(marked).as_py():
+        return texts
+    mended = [repair(text) for text in texts.filter(marked).to_pylist()]
+    return pc.replace_with_mask(texts, marked, pa.array(mended, pa.string()))
+
+
+def _null_mask(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+    return values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+
+
+# --- fresh ids ---------------------------------------------------------------------------------------------------
+
+
+def fresh_ids(count: int, now: datetime) -> pa.Array:
+    """So many new ULIDs: they sort by time, and within one call in their order."""
+    high = int.from_bytes(os.urandom(6)) | (int(now.timestamp() * 1000) << 48)
+    # 32 bits count the rows from a random start that leaves room for all of them.
+    start = int.from_bytes(os.urandom(4)) >> 1
+    low = np.arange(start, start + count, dtype=np.uint64)
+    characters = np.empty((count, ULID_CHARACTERS), np.uint8)
+    for place in range(ULID_CHARACTERS):
+        characters[:, place] = _ulid_digit(high, low, place)
+    offsets = np.arange(count + 1, dtype=np.int32) * ULID_CHARACTERS
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(characters))]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
+
+
+def _ulid_digit(
+    high: int, low: np.ndarray[tuple[int], np.dtype[np.uint64]], place: int
+) -> np.ndarray[tuple[int], np.dtype[np.uint8]] | np.uint8:
+    """The digit at a place, counted from the left, of the 128-bit number `high` * 2**32 + `low`."""
+    shift = 5 * (ULID_CHARACTERS - 1 - place)
+    if shift >= 32:
+        return np.uint8(CROCKFORD[(high >> (shift - 32)) & 31])
+    digit = (low >> np.uint64(shift)) & np.uint64(31)
+    if shift > 27:  # the digit that straddles both parts
+        digit |= np.uint64((high << (32 - shift)) & 31)
+    return CROCKFORD[digit.astype(np.intp)]
