@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support import s3server
+from tests.support.processes import acknowledge, read_log, spawn
 from tests.support.s3server import S3Address
 from tests.support.waiting import wait_until
 from tests.unit.support.clients import object_store
@@ -48,25 +49,25 @@ def test_the_environment_alone_is_enough(s3: S3Address, prefix: str) -> None:
     assert bytes(obstore.get(object_store(s3, prefix), "key").bytes()) == b"value"
 
 
-def test_users_share_one_server_which_ends_with_the_last(s3: S3Address, tmp_path: Path) -> None:
-    directory = tmp_path / "run"
-    context = multiprocessing.get_context("spawn")
-    with s3server.shared(directory) as mine:
-        keeper = json.loads((directory / "server.json").read_text())["keeper"]
-        user = context.Process(target=_use, args=(directory, mine.port))
-        user.start()
-        user.join(30)
-        assert user.exitcode == 0, "another process must find the same server"
-        assert _is_alive(keeper), "it must not end while somebody uses it"
+def use_until_killed(directory: str) -> None:
+    with s3server.shared(Path(directory)) as address:
+        acknowledge({"port": address.port})
+        signal.pause()
+
+
+def test_users_share_one_server_which_ends_with_the_last_even_if_killed(tmp_path: Path) -> None:
+    directory, log = tmp_path / "run", tmp_path / "log"
+    users = [spawn(use_until_killed, {"directory": str(directory)}, log=log) for _ in range(2)]
+    wait_until(lambda: len(read_log(log)) == 2 or any(user.has_ended() for user in users))
+    first, second = (record["port"] for record in read_log(log))
+    assert first == second, "both must find the same server"
+    keeper = json.loads((directory / "server.json").read_text())["keeper"]
+    users[0].kill()
+    assert _is_alive(keeper), "it must not end while somebody uses it"
+    users[1].kill()
     wait_until(lambda: not directory.exists(), what="the server to be cleaned up")
     wait_until(lambda: not _is_alive(keeper), what="the keeper to end")
-    assert not list(Path("/tmp").glob(f"seaweedfs-*-{mine.port}.sock"))
-    assert mine.port != s3.port
-
-
-def _use(directory: Path, port: int) -> None:
-    with s3server.shared(directory) as address:
-        assert address.port == port
+    assert not list(Path("/tmp").glob(f"seaweedfs-*-{first}.sock"))
 
 
 def _is_alive(pid: int) -> bool:
