@@ -1,0 +1,16 @@
+"""Tables as Lance datasets: the only package that imports lance.
+
+In: table references, edits, typed predicates. Out: opened versions, and new versions nobody sees yet.
+
+- `store`: `LanceTables`, what the core holds; each method reads as the steps of its work.
+- `handles`: the one opener, its cache, and what it refuses to open.
+- `reading`: one opened version.
+- `staging`: rows deleted and added; `absorb`: small fragments taken along; `compaction`: fragments rewritten.
+- `altering`, `fields`: columns edited; `columns`: blobs between callers and Lance.
+- `indexing`: segments built, replaced, carried to another base.
+- `commits`: the only call that commits; `durable`: fsync; `failures`: what Lance raises, as errors of ours.
+"""
+
+from omnigraph.storage.lance.store import LanceTables
+
+__all__ = ["LanceTables"]

@@ -1,0 +1,31 @@
+"""Rewriting fragments that are too small or hold too many deleted rows."""
+
+from __future__ import annotations
+
+from lance.optimize import Compaction, CompactionOptions
+
+from omnigraph.storage import metrics
+from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.reading import LanceTable, count_reads, describe
+from omnigraph.storage.lance.staging import FRAGMENT_ROWS_MAX, RowChange, data_bytes
+
+
+def compact(table: LanceTable) -> RowChange:
+    """Write the compacted fragments. Lance plans and writes; the change goes through an ordinary Update.
+
+    An Update, because it lets Lance assign fragment ids (a Rewrite takes them as they come, and they come as 0) and
+    because row addresses change anyway: indices forget the rewritten fragments until they are built over them again.
+    """
+    change = RowChange()
+    with lance_errors(f"compacting table {table.ref.path}"):
+        options = CompactionOptions(target_rows_per_fragment=FRAGMENT_ROWS_MAX)
+        tasks = Compaction.plan(table.handle, options).tasks
+        for result in [task.execute(table.handle) for task in tasks]:
+            change.new.extend(result.new_fragments)
+            change.removed.extend(old.id for old in result.original_fragments)
+            change.replaced |= {describe(old).identity for old in result.original_fragments}
+    count_reads(table.handle)
+    for fragment in change.new:
+        fragment.id = 0
+        metrics.request("put", 1, data_bytes(fragment))
+    return change

@@ -1,0 +1,102 @@
+"""The one instrumented opener. Handles are immutable versions, so one of them serves every thread of the process."""
+
+from __future__ import annotations
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+
+from omnigraph.errors import Corrupt, OmnigraphError
+from omnigraph.storage import metrics
+from omnigraph.storage.lance.columns import stored_schema
+from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.session import HANDLES_MAX, Lru, is_local
+from omnigraph.storage.tables import TableRef
+
+STORAGE_VERSION = "2.2"  # the first with blobs beside the data file
+CLEANUP_KEY = "lance.auto_cleanup."
+
+_handles: Lru[tuple[str, str, int], LanceDataset] = Lru(HANDLES_MAX)
+_shared_session = lance.Session()
+_memory_sessions: dict[str, lance.Session] = {}
+
+
+def session_of(uri: str) -> lance.Session:
+    """The process's session. A memory graph lives inside its session, so each has its own."""
+    if not uri.startswith("memory://"):
+        return _shared_session
+    name = uri.removeprefix("memory://").split("/")[0]
+    return _memory_sessions.setdefault(name, lance.Session())
+
+
+class Handles:
+    """Opens and remembers versions of the tables under one root."""
+
+    def __init__(self, uri: str, options: dict[str, str]) -> None:
+        self.uri = uri.rstrip("/")
+        self.options = options
+        self.local = is_local(uri)
+        self.session = session_of(uri)
+
+    def address(self, path: str) -> str:
+        return f"{self.uri}/{path}"
+
+    def open(self, ref: TableRef) -> LanceDataset:
+        """The handle of a version, from the cache or the store."""
+        handle = _handles.get((self.uri, ref.path, ref.version))
+        if handle is None:
+            handle = self._open(ref)
+            self.remember(ref.path, handle)
+        return handle
+
+    def remember(self, path: str, handle: LanceDataset) -> None:
+        _handles.put((self.uri, path, handle.version), handle)
+
+    def create(self, path: str, schema: pa.Schema) -> LanceDataset:
+        """A new table without rows. This is the only ordinary commit a table ever sees."""
+        with lance_errors(f"creating table {path}"):
+            handle = lance.write_dataset(
+                stored_schema(schema).empty_table(),
+                self.address(path),
+                mode="create",
+                storage_options=self.options or None,
+                data_storage_version=STORAGE_VERSION,
+                enable_stable_row_ids=False,
+                session=self.session,
+            )
+        metrics.request("list")
+        metrics.request("put", 2)
+        metrics.stage(3)
+        self.remember(path, handle)
+        return handle
+
+    def _open(self, ref: TableRef) -> LanceDataset:
+        metrics.opened()
+        metrics.request("get", 2)
+        metrics.stage(2)
+        with lance_errors(f"opening version {ref.version} of table {ref.path}"):
+            handle = lance.dataset(
+                self.address(ref.path),
+                version=ref.version,
+                storage_options=self.options or None,
+                session=self.session,
+            )
+        _refuse_cleanup(ref, handle)
+        return handle
+
+
+def _refuse_cleanup(ref: TableRef, handle: LanceDataset) -> None:
+    """Lance's cleanup deletes what only detached versions hold, so a table that would run it must not be used."""
+    bad = sorted(key for key in handle.config() if key.startswith(CLEANUP_KEY))
+    if bad:
+        raise Corrupt(
+            f"table {ref.path} asks Lance to clean up by itself ({', '.join(bad)}), which would destroy committed data",
+            help="Remove these keys from the table's config with Lance, then open the graph again.",
+            details={"path": ref.path, "keys": bad},
+        )
+
+
+def require_version(handle: LanceDataset, ref: TableRef) -> None:
+    """A detached commit takes the handle's version as its base whatever the transaction says."""
+    if handle.version != ref.version:
+        raise OmnigraphError(f"handle of {ref.path} is at {handle.version}, not {ref.version}")

@@ -1,0 +1,138 @@
+"""Index upkeep.
+
+Indices are derived: reads are right with any coverage. A segment is added for fragments no segment covers; when
+segments pile up, and for kinds whose segments cannot stand side by side, the index is built anew over everything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+from lance import LanceDataset
+from lance import LanceOperation as Operation
+from lance.dataset import Index
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.reading import LanceTable, count_reads
+from omnigraph.storage.tables import IndexEdit
+
+SEGMENTS_MAX = 8
+PARTITION_ROWS = 4096  # of a vector index, when the caller does not say
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """Segments built and segments dropped, and the data files of the fragments they were built over."""
+
+    new: tuple[Index, ...] = ()
+    dropped: tuple[Index, ...] = ()
+    files: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.new or self.dropped)
+
+    def operation(self) -> Any:
+        return Operation.CreateIndex(list(self.new), list(self.dropped))
+
+
+def index_name(table: LanceTable, column: str, kind: str) -> str:
+    """Named by field id, which a renamed column keeps and a new column of an old name does not get."""
+    found = table.handle.lance_schema.field(column)
+    if found is None:
+        raise OptionInvalid(f"table {table.ref.path} has no column {column} to index")
+    return f"{kind.lower()}_{found.id()}"
+
+
+def build(table: LanceTable, edits: tuple[IndexEdit, ...], drop: tuple[str, ...]) -> IndexChange:
+    """Build what is missing; nothing is committed yet."""
+    with lance_errors(f"building indices of table {table.ref.path}"):
+        new: list[Index] = []
+        dropped = [each for each in _segments(table) if each.name in drop]
+        for edit in edits:
+            segment, replaced = _build_one(table, edit)
+            new.extend(segment)
+            dropped.extend(each for each in replaced if each.name not in drop)
+    count_reads(table.handle)
+    covered = {i for segment in new for i in segment.fragment_ids}
+    files = tuple((f.fragment_id, f.files) for f in table.fragments() if f.fragment_id in covered)
+    return IndexChange(tuple(new), tuple(dropped), files)
+
+
+def rebase(change: IndexChange, table: LanceTable) -> IndexChange | None:
+    """The change for another version of the table: fragments whose data files differ there are not covered."""
+    built = dict(change.files)
+    same = {f.fragment_id for f in table.fragments() if built.get(f.fragment_id) == f.files}
+    there = {segment.uuid for segment in _segments(table)}
+    if any(old.uuid not in there for old in change.dropped):
+        return None
+    new = [
+        replace(segment, fragment_ids=set(segment.fragment_ids) & same) for segment in change.new
+    ]
+    if _overlaps(new, change, table):
+        return None
+    return replace(change, new=tuple(segment for segment in new if segment.fragment_ids))
+
+
+def _overlaps(new: list[Index], change: IndexChange, table: LanceTable) -> bool:
+    """Whether somebody else has covered the same fragments meanwhile."""
+    gone = {old.uuid for old in change.dropped}
+    return any(
+        each.name == segment.name
+        and each.uuid not in gone
+        and set(each.fragment_ids) & set(segment.fragment_ids)
+        for each in _segments(table)
+        for segment in new
+    )
+
+
+def _build_one(table: LanceTable, edit: IndexEdit) -> tuple[list[Index], list[Index]]:
+    kind = edit.kind.upper()
+    name = index_name(table, edit.column, kind)
+    live = {fragment.fragment_id for fragment in table.fragments()}
+    segments = [each for each in _segments(table) if each.name == name]
+    missing = live - {i for each in segments for i in each.fragment_ids}
+    if not live or (not missing and not edit.replace):
+        return [], []
+    whole = edit.replace or _stands_alone(kind) or len(segments) >= SEGMENTS_MAX
+    covering = sorted(live if whole else missing)
+    options = {**_defaults(kind, table.handle), **dict(edit.options)}
+    # Lance refuses a second segment under a name in use, so it is built under another.
+    segment = table.handle.create_index_uncommitted(
+        edit.column, kind, name=f"building_{uuid4().hex}", fragment_ids=covering, **options
+    )
+    if kind == "INVERTED":
+        segment = table.handle.merge_existing_index_segments([segment])
+    return [replace(segment, name=name)], segments if whole else []
+
+
+def _stands_alone(kind: str) -> bool:
+    return kind.startswith("IVF") or kind == "NGRAM"
+
+
+def _defaults(kind: str, handle: LanceDataset) -> dict[str, Any]:
+    if not kind.startswith("IVF"):
+        return {}
+    if "HNSW" in kind:
+        return {"num_partitions": 1}
+    return {"num_partitions": max(1, min(256, math.ceil(handle.count_rows() / PARTITION_ROWS)))}
+
+
+def _segments(table: LanceTable) -> list[Index]:
+    """The committed segments, as a transaction that drops them needs them."""
+    schema = table.handle.lance_schema
+    return [
+        Index(
+            uuid=each["uuid"],
+            name=each["name"],
+            fields=[schema.field(name).id() for name in each["fields"]],
+            dataset_version=each["version"],
+            fragment_ids=set(each["fragment_ids"]),
+            index_version=0,
+        )
+        for each in table._segments
+    ]

@@ -1,0 +1,352 @@
+"""One opened version of a table: everything that reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceFragment
+from lance.fragment import FragmentMetadata
+
+from omnigraph.errors import Corrupt
+from omnigraph.model.predicates import In, Predicate
+from omnigraph.storage import metrics
+from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
+from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.predicates import is_in, render, selection, selects
+from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, TableRef
+
+DETACHED = 1 << 63  # set in every version but a table's first
+KINDS = {
+    "BTree": "BTREE",
+    "Bitmap": "BITMAP",
+    "LabelList": "LABEL_LIST",
+    "Inverted": "INVERTED",
+    "NGram": "NGRAM",
+    "ZoneMap": "ZONEMAP",
+    "BloomFilter": "BLOOMFILTER",
+}
+
+
+Shape: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[str, ...]]
+
+
+class LanceTable:
+    """See `tables.Table`. Holds nothing but an immutable handle, so threads may share it."""
+
+    def __init__(self, ref: TableRef, handle: LanceDataset) -> None:
+        self.ref = ref
+        self.handle = handle
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        return self.handle.schema
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return seen_schema(self.stored)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Names, field ids and types of the columns: equal exactly when rows mean the same in two versions."""
+        fields = self.handle.lance_schema.fields()
+        ids = tuple((field.name(), int(field.id())) for field in fields)
+        return ids, tuple(str(field.type) for field in self.stored)
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def count(self, predicate: Predicate | None = None) -> int:
+        if predicate is None:
+            return int(self.handle.count_rows())
+        selected = selection(predicate, self.schema)
+        if isinstance(selected, bool):
+            return int(self.handle.count_rows()) if selected else 0
+        text = render(selected)
+        if text is None:
+            return int(self.scan([], predicate, with_address=True).num_rows)
+        with self._reading():
+            return int(self.handle.scanner(columns=[], filter=text, with_row_id=True).count_rows())
+
+    def scan(
+        self,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+        *,
+        limit: int | None = None,
+        with_address: bool = False,
+    ) -> pa.Table:
+        plan = self._plan(columns, predicate, with_address)
+        if plan is None or limit == 0:
+            return self._empty(columns, with_address)
+        if plan.keep is not None:
+            batches = self._stream(plan, {})
+            kept = pa.Table.from_batches(batches, self._output(columns, with_address))
+            return kept if limit is None else kept.slice(0, limit)
+        with self._reading():
+            table = self.handle.scanner(limit=limit, **plan.arguments).to_table()
+        return self._shaped(table, columns, with_address)
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+        *,
+        with_address: bool = False,
+        batch_rows: int = 65_536,
+        fragments: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        plan = self._plan(columns, predicate, with_address)
+        if plan is None:
+            return
+        more: dict[str, Any] = {"batch_size": batch_rows}
+        if fragments is not None:
+            more["fragments"] = [self._fragment(fragment_id) for fragment_id in fragments]
+        yield from self._stream(plan, more)
+
+    def lookup(
+        self, column: str, values: pa.Array, columns: Sequence[str], *, with_address: bool = False
+    ) -> pa.Table:
+        wanted = _distinct(values, self.schema.field(column).type)
+        if not len(wanted):
+            return self._empty(columns, with_address)
+        if len(wanted) <= self._in_list_max():
+            return self.scan(
+                columns, In(column, tuple(wanted.to_pylist())), with_address=with_address
+            )
+        return self._lookup_by_scan(column, wanted, columns, with_address)
+
+    def take(self, addresses: pa.UInt64Array, columns: Sequence[str]) -> pa.Table:
+        if not len(addresses) or not columns:
+            return self._empty(columns, False) if columns else _rows_without_columns(addresses)
+        blobs = set(blob_columns(self.stored)) & set(columns)
+        plain = [name for name in columns if name not in blobs] or [self._first_plain()]
+        with self._reading():
+            table = self.handle._take_rows(addresses, columns=plain)
+            if table.num_rows != len(addresses):
+                raise Corrupt(f"table {self.ref.path} lacks rows it was asked for by address")
+            for name in blobs:
+                read = self.handle.read_blobs(name, addresses=addresses, preserve_order=True)
+                table = table.append_column(
+                    name, pa.array([blob for _, blob in read], pa.large_binary())
+                )
+        return to_seen(table.select(list(columns)), self.schema)
+
+    # --- structure -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _fragments(self) -> tuple[FragmentInfo, ...]:
+        return tuple(describe(fragment.metadata) for fragment in self.handle.get_fragments())
+
+    def fragments(self) -> tuple[FragmentInfo, ...]:
+        return self._fragments
+
+    def indices(self) -> tuple[IndexInfo, ...]:
+        live = frozenset(int(f.fragment_id) for f in self.handle.get_fragments())
+        found: dict[str, IndexInfo] = {}
+        for segment in self._segments:
+            before = found.get(segment["name"])
+            covered = live & frozenset(segment["fragment_ids"])
+            found[segment["name"]] = IndexInfo(
+                name=segment["name"],
+                column=segment["fields"][0],
+                kind=KINDS.get(segment["type"], segment["type"].upper()),
+                covered_fragments=covered | (before.covered_fragments if before else frozenset()),
+            )
+        return tuple(found.values())
+
+    @cached_property
+    def _segments(self) -> list[dict[str, Any]]:
+        with self._reading():
+            return list(self.handle.list_indices())
+
+    def files(self) -> frozenset[str]:
+        """The first version's manifest is kept for ever: without it Lance sees no table in the folder."""
+        names = {
+            "_versions/latest_version_hint.json",
+            manifest_file(1),
+            manifest_file(self.ref.version),
+        }
+        has_blobs = bool(blob_columns(self.stored))
+        for fragment in self.handle.get_fragments():
+            names |= _fragment_files(fragment.metadata, has_blobs)
+        names |= {f"_indices/{segment['uuid']}/" for segment in self._segments}
+        return frozenset(names)
+
+    # --- how it is done --------------------------------------------------------------------------------------------
+
+    def _plan(
+        self, columns: Sequence[str], predicate: Predicate | None, with_address: bool
+    ) -> _Plan | None:
+        """What to ask of Lance; None when the predicate selects nothing whatever the data."""
+        arguments = self._arguments(columns, with_address)
+        if predicate is None:
+            return _Plan(arguments)
+        selected = selection(predicate, self.schema)
+        if isinstance(selected, bool):
+            return _Plan(arguments) if selected else None
+        text = render(selected)
+        if text is None:
+            return _Plan(
+                self._arguments(self.schema.names, with_address), _Keep(predicate, columns)
+            )
+        return _Plan({**arguments, "filter": text})
+
+    def _arguments(self, columns: Sequence[str], with_address: bool) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"columns": list(columns), "scan_in_order": True}
+        if with_address or not columns:
+            arguments["with_row_address"] = True
+        if blob_columns(self.stored):
+            arguments["blob_handling"] = "all_binary"
+        return arguments
+
+    def _stream(self, plan: _Plan, more: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        with self._reading():
+            for batch in self.handle.scanner(**plan.arguments, **more).to_batches():
+                yield from self._kept(pa.Table.from_batches([batch]), plan)
+
+    def _kept(self, rows: pa.Table, plan: _Plan) -> list[pa.RecordBatch]:
+        names = plan.arguments["columns"]
+        if plan.keep is not None:
+            rows = rows.filter(selects(plan.keep.predicate, rows))
+            names = plan.keep.columns
+        shaped = self._shaped(rows, names, "with_row_address" in plan.arguments)
+        return list(shaped.to_batches())
+
+    def _shaped(self, table: pa.Table, columns: Sequence[str], with_address: bool) -> pa.Table:
+        names = [*columns, ADDRESS] if with_address or not columns else list(columns)
+        return to_seen(table.select(names), self.schema)
+
+    def _output(self, columns: Sequence[str], with_address: bool) -> pa.Schema:
+        fields = [self.schema.field(name) for name in columns]
+        if with_address or not columns:
+            fields.append(pa.field(ADDRESS, pa.uint64()))
+        return pa.schema(fields)
+
+    def _empty(self, columns: Sequence[str], with_address: bool) -> pa.Table:
+        return self._output(columns, with_address).empty_table()
+
+    def _in_list_max(self) -> int:
+        """Up to here an IN list is quicker than reading the whole column (measured: docs/decisions)."""
+        return max(32, int(self.handle.count_rows()) // 200)
+
+    def _lookup_by_scan(
+        self, column: str, wanted: pa.Array, columns: Sequence[str], with_address: bool
+    ) -> pa.Table:
+        names = list(dict.fromkeys([*columns, column]))
+        found = [
+            batch.filter(is_in(batch.column(column), wanted))
+            for batch in self.batches(names, with_address=with_address)
+        ]
+        table = pa.Table.from_batches(found, self._output(names, with_address))
+        return self._shaped(table, columns, with_address)
+
+    def _first_plain(self) -> str:
+        return str(
+            next(name for name in self.stored.names if name not in blob_columns(self.stored))
+        )
+
+    def _fragment(self, fragment_id: int) -> LanceFragment:
+        fragment = self.handle.get_fragment(fragment_id)
+        if fragment is None:
+            raise Corrupt(f"table {self.ref.path} has no fragment {fragment_id}")
+        return fragment
+
+    def _reading(self) -> _Reading:
+        return _Reading(self)
+
+
+class _Keep:
+    """A predicate Lance cannot parse, applied to what it returns."""
+
+    __slots__ = ("columns", "predicate")
+
+    def __init__(self, predicate: Predicate, columns: Sequence[str]) -> None:
+        self.predicate = predicate
+        self.columns = columns
+
+
+class _Plan:
+    """Arguments for a scanner, and what is left to do with its rows."""
+
+    __slots__ = ("arguments", "keep")
+
+    def __init__(self, arguments: dict[str, Any], keep: _Keep | None = None) -> None:
+        self.arguments = arguments
+        self.keep = keep
+
+
+class _Reading:
+    """Translates errors, and counts the requests Lance made meanwhile."""
+
+    __slots__ = ("_errors", "_table")
+
+    def __init__(self, table: LanceTable) -> None:
+        ref = table.ref
+        self._table = table
+        self._errors = lance_errors(f"reading version {ref.version} of table {ref.path}")
+
+    def __enter__(self) -> None:
+        self._errors.__enter__()
+
+    def __exit__(self, *failure: Any) -> bool | None:
+        count_reads(self._table.handle)
+        return self._errors.__exit__(*failure)
+
+
+def count_reads(handle: LanceDataset) -> None:
+    """Count what Lance has read through a handle since this was last asked."""
+    stats = handle.io_stats_incremental()
+    if stats.read_iops:
+        metrics.request("get", stats.read_iops, stats.read_bytes)
+        metrics.stage()
+
+
+def describe(fragment: FragmentMetadata) -> FragmentInfo:
+    """What callers may know of a fragment."""
+    files = ",".join(file.path for file in fragment.files)
+    deletions = fragment.deletion_file
+    return FragmentInfo(
+        fragment_id=fragment.id,
+        physical_rows=fragment.physical_rows,
+        deleted_rows=fragment.num_deletions,
+        identity=f"{files}|{deletions.path(fragment.id) if deletions else ''}",
+        files=files,
+    )
+
+
+def manifest_file(version: int) -> str:
+    """Where Lance keeps the manifest of a version: ordinary ones sort newest first."""
+    if version >= DETACHED:
+        return f"_versions/d{version}.manifest"
+    return f"_versions/{2**64 - 1 - version:020d}.manifest"
+
+
+def _fragment_files(fragment: FragmentMetadata, has_blobs: bool) -> set[str]:
+    names = {f"data/{file.path}" for file in fragment.files}
+    if has_blobs:
+        names |= {f"data/{file.path.removesuffix('.lance')}/" for file in fragment.files}
+    if fragment.deletion_file is not None:
+        names.add(fragment.deletion_file.path(fragment.id))
+    return names
+
+
+def _distinct(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return pc.unique(values.drop_null().cast(kind))
+
+
+def _rows_without_columns(addresses: pa.UInt64Array) -> pa.Table:
+    return pa.table({ADDRESS: addresses})
+
+
+def by_fragment(addresses: pa.UInt64Array) -> dict[int, np.ndarray[Any, np.dtype[np.uint32]]]:
+    """Row addresses as sorted, distinct offsets within each fragment."""
+    unique = np.unique(addresses.to_numpy(zero_copy_only=False))
+    ids = (unique >> np.uint64(32)).astype(np.int64)
+    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    return {int(i): offsets[ids == i] for i in np.unique(ids)}

@@ -1,0 +1,204 @@
+"""Rows in, rows out: deletions, appends and absorbed fragments become one detached version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from lance import LanceDataset
+from lance import LanceOperation as Operation
+from lance.fragment import FragmentMetadata, write_fragments
+
+from omnigraph.errors import Corrupt
+from omnigraph.storage import metrics
+from omnigraph.storage.lance import absorb
+from omnigraph.storage.lance.absorb import Offsets
+from omnigraph.storage.lance.columns import as_batches, conform, to_stored
+from omnigraph.storage.lance.commits import commit
+from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.reading import LanceTable, by_fragment, describe
+from omnigraph.storage.tables import NewFragments, TableEdit
+
+FRAGMENT_ROWS_MAX = 2**20
+FRAGMENT_BYTES_MAX = 4 * 2**30
+
+
+@dataclass(slots=True)
+class RowChange:
+    """What happens to a table's fragments: which go, which get deletions, which come."""
+
+    removed: list[int] = field(default_factory=list)
+    updated: list[FragmentMetadata] = field(default_factory=list)
+    new: list[FragmentMetadata] = field(default_factory=list)
+    replaced: set[str] = field(default_factory=set)  # identities of removed and updated fragments
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.removed or self.updated or self.new)
+
+    def operation(self) -> Any:
+        if not self.removed and not self.updated:
+            return Operation.Append(self.new)
+        return Operation.Update(
+            removed_fragment_ids=self.removed,
+            updated_fragments=self.updated,
+            new_fragments=self.new,
+            update_mode="rewrite_rows",
+        )
+
+
+def change_rows(table: LanceTable, edit: TableEdit, *, remote: bool) -> RowChange:
+    """Write the data and deletion files of an edit; nothing is committed yet."""
+    change = RowChange()
+    deletions = {} if edit.delete is None else by_fragment(edit.delete)
+    if edit.replace_all:
+        _remove_all(table, change)
+        deletions = {}
+    small, rows = _incoming(table, edit, deletions, remote=remote)
+    for each in small:
+        deletions.pop(each.info.fragment_id, None)
+        change.removed.append(each.info.fragment_id)
+        change.replaced.add(each.info.identity)
+    tasks = [partial(_delete, table, i, offsets, change) for i, offsets in deletions.items()]
+    tasks.append(partial(_append, table, rows, change))
+    _run(tasks, remote=remote)
+    return change
+
+
+def commit_rows(table: LanceTable, change: RowChange) -> LanceDataset:
+    return commit(table.handle, change.operation(), f"committing to table {table.ref.path}")
+
+
+def write_new(
+    table: LanceTable, rows: pa.Table | Iterable[pa.RecordBatch]
+) -> list[FragmentMetadata]:
+    """Write rows to new data files, streaming."""
+    stored = table.stored
+    batches = (to_stored(conform(batch, table.schema), stored) for batch in as_batches(rows))
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return []
+    reader = pa.RecordBatchReader.from_batches(stored, chain([first], batches))
+    with lance_errors(f"writing rows of table {table.ref.path}"):
+        new = write_fragments(
+            reader,
+            table.handle,
+            mode="append",
+            max_rows_per_file=FRAGMENT_ROWS_MAX,
+            max_bytes_per_file=FRAGMENT_BYTES_MAX,
+        )
+    for fragment in new:
+        metrics.request("put", 1, data_bytes(fragment))
+    metrics.stage()
+    return list(new)
+
+
+def to_description(fragment: FragmentMetadata) -> str:
+    return json.dumps(fragment.to_json())
+
+
+def from_description(text: str) -> FragmentMetadata:
+    return FragmentMetadata.from_json(text)
+
+
+def data_bytes(fragment: FragmentMetadata) -> int:
+    return sum(file.file_size_bytes or 0 for file in fragment.files)
+
+
+# --- the parts of a change -----------------------------------------------------------------------------------------
+
+
+def _remove_all(table: LanceTable, change: RowChange) -> None:
+    for fragment in table.fragments():
+        change.removed.append(fragment.fragment_id)
+        change.replaced.add(fragment.identity)
+
+
+Incoming: TypeAlias = pa.Table | Iterable[pa.RecordBatch] | NewFragments | None
+
+
+def _incoming(
+    table: LanceTable,
+    edit: TableEdit,
+    deletions: dict[int, Offsets],
+    *,
+    remote: bool,
+) -> tuple[list[absorb.Small], Incoming]:
+    """What is to be written, and the small fragments whose rows are already part of it."""
+    rows = edit.append
+    if rows is None or isinstance(rows, NewFragments):
+        return [], rows
+    few, rest = _first_rows(rows)
+    if few is None:
+        return [], rest
+    few = _conformed(few, table.schema)
+    if not few.num_rows or edit.replace_all:
+        return [], few
+    small = absorb.choose(table, few.num_rows, deletions, remote=remote)
+    return small, pa.concat_tables([*absorb.live_rows(table, small), few])
+
+
+def _first_rows(
+    rows: pa.Table | Iterable[pa.RecordBatch],
+) -> tuple[pa.Table | None, Incoming]:
+    """The rows as a table if they are few enough to absorb others; else None and all of them as a stream."""
+    if isinstance(rows, pa.Table):
+        return (rows, None) if _is_few(rows.num_rows, rows.nbytes) else (None, rows)
+    batches: Iterator[pa.RecordBatch] = iter(rows)
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if not _is_few(sum(b.num_rows for b in held), sum(b.nbytes for b in held)):
+            return None, chain(held, batches)
+    return (pa.Table.from_batches(held) if held else None), None
+
+
+def _is_few(rows: int, nbytes: int) -> bool:
+    return rows <= absorb.ABSORB_ROWS_MAX and nbytes <= absorb.ABSORB_BYTES_MAX
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([conform(b, schema) for b in rows.to_batches()], schema)
+
+
+def _delete(table: LanceTable, fragment_id: int, offsets: Offsets, change: RowChange) -> None:
+    fragment = table.handle.get_fragment(fragment_id)
+    if fragment is None:
+        raise Corrupt(f"table {table.ref.path} has no fragment {fragment_id} to delete rows from")
+    before = describe(fragment.metadata)
+    with lance_errors(f"deleting rows of table {table.ref.path}"):
+        kept = fragment.delete_rows(offsets.tolist())
+    change.replaced.add(before.identity)
+    if kept is None:
+        change.removed.append(fragment_id)
+        return
+    metrics.request("put", 1)
+    metrics.stage()
+    change.updated.append(kept)
+    absorb.remember_deletions(before, describe(kept), offsets)
+
+
+def _append(table: LanceTable, rows: Incoming, change: RowChange) -> None:
+    match rows:
+        case None:
+            return
+        case NewFragments():
+            change.new.extend(map(from_description, rows.descriptions))
+        case _:
+            change.new.extend(write_new(table, rows))
+            if isinstance(rows, pa.Table) and len(change.new) == 1:
+                absorb.remember_rows(table.shape, change.new[0], rows)
+
+
+def _run(tasks: Sequence[Callable[[], None]], *, remote: bool) -> None:
+    """Beside each other where a request has latency; on a local disk threads would cost more than they save."""
+    if remote:
+        metrics.parallel(tasks)
+        return
+    for task in tasks:
+        task()

@@ -1,0 +1,187 @@
+"""`LanceTables`: the tables under one root. Every method that writes ends in detached commits only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from lance import LanceDataset
+
+from omnigraph.storage import metrics
+from omnigraph.storage.lance.altering import alter_columns
+from omnigraph.storage.lance.commits import commit
+from omnigraph.storage.lance.compaction import compact
+from omnigraph.storage.lance.durable import sync_files, sync_parents
+from omnigraph.storage.lance.handles import Handles
+from omnigraph.storage.lance.indexing import IndexChange, build, rebase
+from omnigraph.storage.lance.reading import LanceTable, manifest_file
+from omnigraph.storage.lance.staging import (
+    RowChange,
+    change_rows,
+    commit_rows,
+    data_bytes,
+    from_description,
+    to_description,
+    write_new,
+)
+from omnigraph.storage.session import local_path, options_from_environment
+from omnigraph.storage.tables import NewFragments, Staged, TableEdit, TableRef
+
+INDEX_CHANGE = "index_change"  # key in `Staged.extra`
+
+
+class LanceTables:
+    """See `tables.TableStore`.
+
+    `uri` is a path, `file://…`, `s3://bucket/prefix` or `memory://name`. Options go to Lance's object store;
+    for S3 they default to what the AWS variables say. `fsync=False` (or OMNIGRAPH_FSYNC=0) gives up surviving
+    power cuts.
+    """
+
+    def __init__(
+        self, uri: str, options: dict[str, str] | None = None, *, fsync: bool | None = None
+    ) -> None:
+        wanted = options_from_environment(uri) if options is None else options
+        self._handles = Handles(local_path(uri), wanted)
+        enabled = os.environ.get("OMNIGRAPH_FSYNC", "1") != "0" if fsync is None else fsync
+        self._fsync = enabled and self._handles.local
+
+    # --- opening ---------------------------------------------------------------------------------------------------
+
+    def create(self, path: str, schema: pa.Schema) -> TableRef:
+        handle = self._handles.create(path, schema)
+        if self._fsync:
+            folder = self._folder(path)
+            sync_files(folder, [manifest_file(handle.version)])
+            sync_parents(folder, Path(self._handles.uri))
+        return TableRef(path, handle.version)
+
+    def open(self, ref: TableRef) -> LanceTable:
+        return LanceTable(ref, self._handles.open(ref))
+
+    # --- staging ---------------------------------------------------------------------------------------------------
+
+    def stage(self, base: TableRef, edit: TableEdit) -> Staged:
+        table = self.open(base)
+        before, change, indices = table, RowChange(), IndexChange()
+        if edit.columns is not None:
+            table = self._at(base, alter_columns(table.handle, edit.columns, base.path))
+        if edit.delete is not None or edit.append is not None or edit.replace_all:
+            change = change_rows(table, edit, remote=self._is_remote)
+            table = self._advance(table, change)
+        if edit.compact:
+            compacted = compact(table)
+            table = self._advance(table, compacted)
+        if edit.indices or edit.drop_indices:
+            indices = build(table, edit.indices, edit.drop_indices)
+            if not indices.is_empty:
+                table = self._at(base, self._commit_indices(table, indices))
+        return self._staged(before, table, edit, change, indices)
+
+    def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
+        table = self.open(base)
+        old = self.open(staged.base)
+        if old.shape != table.shape:
+            return None
+        if staged.only_appends:
+            return self._recommit_rows(staged, table)
+        indices = staged.extra.get(INDEX_CHANGE)
+        return self._recommit_indices(staged, table, indices) if indices else None
+
+    def write_fragments(
+        self, base: TableRef, rows: pa.Table | Iterable[pa.RecordBatch]
+    ) -> NewFragments:
+        new = write_new(self.open(base), rows)
+        return NewFragments(
+            tuple(map(to_description, new)), sum(fragment.num_rows for fragment in new)
+        )
+
+    def sync(self, staged: Sequence[Staged]) -> None:
+        if not self._fsync:
+            return
+        metrics.parallel([partial(self._sync_one, each) for each in staged])
+
+    # --- how it is done --------------------------------------------------------------------------------------------
+
+    @property
+    def _is_remote(self) -> bool:
+        return self._handles.uri.startswith("s3://")
+
+    def _folder(self, path: str) -> Path:
+        return Path(self._handles.uri) / path
+
+    def _at(self, base: TableRef, handle: LanceDataset) -> LanceTable:
+        self._handles.remember(base.path, handle)
+        return LanceTable(TableRef(base.path, handle.version), handle)
+
+    def _advance(self, table: LanceTable, change: RowChange) -> LanceTable:
+        return table if change.is_empty else self._at(table.ref, commit_rows(table, change))
+
+    def _commit_indices(self, table: LanceTable, change: IndexChange) -> LanceDataset:
+        return commit(table.handle, change.operation(), f"adding indices to {table.ref.path}")
+
+    def _staged(
+        self,
+        before: LanceTable,
+        after: LanceTable,
+        edit: TableEdit,
+        change: RowChange,
+        indices: IndexChange,
+    ) -> Staged:
+        reshaped = edit.columns is not None or edit.compact
+        replaced = _gone(before, after) if reshaped else frozenset(change.replaced)
+        appends = not (reshaped or edit.replace_all or edit.delete is not None or edit.indices)
+        only_indices = not (reshaped or edit.replace_all) and change.is_empty
+        return Staged(
+            ref=after.ref,
+            base=before.ref,
+            rows=after.count(),
+            replaced=replaced,
+            appended=tuple(map(to_description, change.new)),
+            only_appends=appends and not edit.drop_indices,
+            bytes_written=sum(map(data_bytes, change.new)),
+            extra={INDEX_CHANGE: indices} if only_indices and not indices.is_empty else {},
+        )
+
+    def _recommit_rows(self, staged: Staged, table: LanceTable) -> Staged | None:
+        there = {f.identity: f.fragment_id for f in table.fragments()} if staged.replaced else {}
+        if not staged.replaced <= there.keys():
+            return None
+        change = RowChange(
+            removed=[there[identity] for identity in staged.replaced],
+            new=list(map(from_description, staged.appended)),
+        )
+        after = self._advance(table, change)
+        return replace(staged, ref=after.ref, base=table.ref, rows=after.count())
+
+    def _recommit_indices(
+        self, staged: Staged, table: LanceTable, indices: IndexChange
+    ) -> Staged | None:
+        change = rebase(indices, table)
+        if change is None:
+            return None
+        if change.is_empty:
+            return replace(staged, ref=table.ref, base=table.ref, rows=table.count())
+        after = self._at(table.ref, self._commit_indices(table, change))
+        return replace(
+            staged,
+            ref=after.ref,
+            base=table.ref,
+            rows=after.count(),
+            extra={INDEX_CHANGE: change},
+        )
+
+    def _sync_one(self, staged: Staged) -> None:
+        if staged.ref == staged.base:
+            return
+        new = self.open(staged.ref).files() - self.open(staged.base).files()
+        sync_files(self._folder(staged.ref.path), new)
+
+
+def _gone(before: LanceTable, after: LanceTable) -> frozenset[str]:
+    kept = {fragment.identity for fragment in after.fragments()}
+    return frozenset(f.identity for f in before.fragments() if f.identity not in kept)
