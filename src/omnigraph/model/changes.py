@@ -11,32 +11,47 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from omnigraph.model.catalog import EdgeType, NodeType
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where rows came from, for messages: a file (or none) and the line or record number of each row."""
+    """Where rows came from, for messages: a file (or none, or one per row), and each row's line or record number."""
 
     file: str | None = None
     lines: pa.Int64Array | None = None
+    files: pa.StringArray | None = None  # where the rows are of several files
 
     def place(self, row: int) -> tuple[str | None, int | None]:
         """File and line of one row."""
-        return self.file, None if self.lines is None else self.lines[row].as_py()
+        file = self.file if self.files is None else self.files[row].as_py()
+        return file, None if self.lines is None else self.lines[row].as_py()
+
+    def filter(self, mask: pa.BooleanArray) -> Origin:
+        """The origin of some of the rows."""
+        lines = None if self.lines is None else self.lines.filter(mask)
+        return Origin(self.file, lines, None if self.files is None else self.files.filter(mask))
+
+    def take(self, rows: pa.Array) -> Origin:
+        """The origin of rows by number."""
+        lines = None if self.lines is None else self.lines.take(rows)
+        return Origin(self.file, lines, None if self.files is None else self.files.take(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """Rows of one type as they were given, in the columns of its table.
 
-    `rows` has `id` (edges: `src`, `dst`) and any of the properties. A property that is no column was given by no row.
-    `absent` marks, per property, the rows that left it out: there a stored value stays, while a null that is not absent
-    clears it.
+    `rows` may have `id` (edges: has `src` and `dst`) and any of the properties. Where `id` is missing or null it is made
+    from the key, or fresh. A property that is no column was given by no row. `absent` marks, per property, the rows
+    that left it out: there a stored value stays, while a null that is not absent clears it.
     """
 
     type_name: str
     rows: pa.Table
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
     origin: Origin = Origin()
+    edge: bool = False  # an edge type is meant even where a node type has the same name
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +62,7 @@ class TypeChanges:
     groups, and the row address (null for rows an earlier statement of the same write made).
     """
 
-    type_name: str
+    kind: NodeType | EdgeType
     inserts: pa.Table | None = None
     updates: pa.Table | None = None
     before: pa.Table | None = None
@@ -64,13 +79,20 @@ class TypeChanges:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What will happen, by type name."""
+    """What will happen, by table id: a node type and an edge type may share a name, never a table."""
 
-    types: Mapping[str, TypeChanges] = field(default_factory=dict)
+    tables: Mapping[str, TypeChanges] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[TypeChanges]:
-        """Nodes and edges alike, in order of their names."""
-        return (self.types[name] for name in sorted(self.types))
+        """Node types, then edge types, each by name."""
+        return iter(
+            sorted(self.tables.values(), key=lambda c: (isinstance(c.kind, EdgeType), c.kind.name))
+        )
 
-    def of(self, type_name: str) -> TypeChanges:
-        return self.types.get(type_name) or TypeChanges(type_name)
+    def of(self, kind: NodeType | EdgeType) -> TypeChanges:
+        """What happens to one type, possibly nothing."""
+        return self.tables.get(kind.table_id) or TypeChanges(kind)
+
+    @property
+    def is_empty(self) -> bool:
+        return all(change.is_empty for change in self.tables.values())
