@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -54,6 +53,8 @@ def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
     match expr:
         case ir.Literal(value):
             return value
+        case ir.ListOf(items):
+            return tuple(evaluate(item, bound, row) for item in items)
         case ir.Param(name):
             return bound.values[name]
         case ir.Now():
@@ -108,7 +109,7 @@ def _operation(expr: ir.Expr) -> tuple[tuple[ir.Expr, ...], Callable[..., Any]]:
         case ir.StartsWith(text, prefix):
             return (text, prefix), str.startswith
         case ir.RegexMatch(text, pattern):
-            return (text, pattern), lambda a, b: re.search(b, a) is not None
+            return (text, pattern), _regex_match
         case ir.Arithmetic(op, left, right, kind):
             return (left, right), lambda a, b: arithmetic(op, a, b, kind)
         case ir.Call(function, args):
@@ -119,7 +120,7 @@ def _operation(expr: ir.Expr) -> tuple[tuple[ir.Expr, ...], Callable[..., Any]]:
 
 def is_constant(expr: ir.Expr) -> bool:
     """Whether the value is the same for every row."""
-    constant = (ir.Literal, ir.Param, ir.Now, *OPERATIONS)
+    constant = (ir.Literal, ir.ListOf, ir.Param, ir.Now, *OPERATIONS)
     return all(isinstance(part, constant) for part in walk(expr))
 
 
@@ -225,23 +226,20 @@ def _negative(value: Any) -> Any:
     return -value if isinstance(value, float) else _fits(-value, ir.I64)
 
 
-def _absolute(value: Any) -> Any:
-    return abs(value) if isinstance(value, float) else _fits(abs(value), PropType(Scalar.U64))
-
-
-def _round(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number) or abs(number) >= 2**52:
-        return number
-    return math.copysign(math.floor(abs(number) + 0.5), number)
-
-
 # --- text and time -----------------------------------------------------------------------------------------------
 
 
 def _per_character(change: Callable[[str], str]) -> Callable[[str], str]:
     """Change characters one by one, leaving those alone that would become several: every engine agrees on these."""
     return lambda text: "".join(new if len(new := change(c)) == 1 else c for c in text)
+
+
+def _regex_match(text: str, pattern: str) -> bool:
+    """Arrow's RE2 decides, because it is what the engines use; it is loaded only when a pattern is asked for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return bool(pc.match_substring_regex(pa.array([text]), pattern)[0].as_py())
 
 
 def _substring(text: str, start: int, count: int | None = None) -> str:
@@ -293,6 +291,4 @@ FUNCTIONS: Mapping[ir.Function, Callable[..., Any]] = {
     ir.Function.DATE_SUB: lambda value, days: _shift(value, -days),
     ir.Function.DAYS_BETWEEN: _days_between,
     ir.Function.NEGATE: _negative,
-    ir.Function.ABS: _absolute,
-    ir.Function.ROUND: _round,
 }

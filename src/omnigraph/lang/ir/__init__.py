@@ -16,10 +16,10 @@ Operators
 - `Expand`: without `edge_var`, for each row the SET of nodes reached by at least `min_hops` and at most `max_hops`
   hops, each at its shortest distance: a breadth-first walk with a visited set seeded with the source. A stored
   self-loop reports its own node one hop later than the node itself, unless already reported, and never extends the
-  walk. Parallel edges collapse. A hop follows any of `steps` whose near end has the type of the node it stands on. With `edge_var`
-  (one hop only): one row per stored edge and orientation, parallel edges apart, a self-loop once. `predicate` selects
-  among the destinations and does not prune the walk. With `into` the destination is bound already: the row stays iff
-  its destination is among those reached (with `edge_var`: one row per edge that leads there).
+  walk. Parallel edges collapse. A hop follows any of `steps` whose near end has the type of the node it stands on.
+  With `edge_var` (one hop only): one row per stored edge and orientation, parallel edges apart, a self-loop once.
+  `predicate` selects among the destinations and does not prune the walk. With `into` the destination is bound already:
+  the row stays iff its destination is among those reached (with `edge_var`: one row per edge that leads there).
 - `ShortestPath`: `Expand` that also binds `path_var` to one shortest path per row and destination; between paths of the
   same length the one whose list of edge ids is smallest.
 - `Filter`: keeps the rows for which the predicate is TRUE; unknown drops a row.
@@ -78,6 +78,7 @@ from omnigraph.lang.ir.expr import (
     IdOf,
     In,
     IsNull,
+    ListOf,
     Literal,
     Not,
     Now,
@@ -194,6 +195,7 @@ __all__ = [
     "InsertRow",
     "IsNull",
     "Join",
+    "ListOf",
     "Literal",
     "Metric",
     "Mutation",

@@ -65,6 +65,14 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of constants some of which are parameters."""
+
+    items: tuple[Expr, ...]
+    type: PropType
+
+
+@dataclass(frozen=True, slots=True)
 class Param:
     name: str
     type: PropType
@@ -296,8 +304,6 @@ class Function(Enum):
     DATE_SUB = "date_sub"
     DAYS_BETWEEN = "days_between"  # (from, to): whole days, rounded towards zero
     NEGATE = "-"
-    ABS = "abs"
-    ROUND = "round"  # (number): to the nearest whole number, halves away from zero, as F64
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +358,7 @@ class TextMatch:
 
 Expr = (
     Literal
+    | ListOf
     | Param
     | Now
     | Column

@@ -115,6 +115,9 @@ class ShortestPath:
     max_hops: int
     predicate: Expr | None = None
     into: bool = False
+    backwards: bool = (
+        False  # the walk starts at the end of the path: the path value runs from dst to src
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ class Fuse:
     secondary_score: str
     var: str
     constant: Expr
-    keep: Expr
+    keep: Expr | None
     name: str
 
 

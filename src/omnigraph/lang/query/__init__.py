@@ -1,1 +1,124 @@
-""""""
+"""The query language `.gq`: text in, a typed plan out.
+
+In the order of control flow:
+
+- `ast`          what was written
+- `expressions`  parsing expressions, and `parser` everything around them: the docstrings are the grammar
+- `scope`        what variables stand for while a query is checked; `typing_rules` which types go together
+- `typer`        expressions to typed expressions; `calls` the functions, `search` text searches and rankings
+- `patterns`     match blocks, with `edges` for traversals
+- `returns`      columns, grouping, having and order; `union` several branches
+- `mutations`    insert, update, delete
+- `check`        the whole query; its result is in `checked`, which `omnigraph.lang.lower` turns into a plan
+- `params`       values for the parameters
+- `format`       canonical text; `lint` and `describe` reports about a file
+- `codes`        the catalogue of codes
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import omnigraph.lang.query.codes  # noqa: F401  every diagnostic looks its code up in the catalogue
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang import ir
+from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
+from omnigraph.lang.evaluate import Bound
+from omnigraph.lang.query import ast, checked
+from omnigraph.lang.query.check import check
+from omnigraph.lang.query.parser import parse
+from omnigraph.lang.source import Source
+from omnigraph.model.catalog import Catalog
+
+__all__ = [
+    "Bound",
+    "QueryAmbiguous",
+    "QueryKindMismatch",
+    "QueryNotFound",
+    "Want",
+    "check_query",
+    "compile_query",
+    "parse_queries",
+]
+
+
+class QueryNotFound(OmnigraphError):
+    """The text has no query of this name."""
+
+    code, kind = "query_not_found", Kind.NOT_FOUND
+    default_help = "Name a query of the text, or leave the name out when it has only one."
+
+
+class QueryAmbiguous(OmnigraphError):
+    """The text has several queries and none was named."""
+
+    code, kind = "query_ambiguous", Kind.INVALID
+    default_help = "Say which one to run with name=."
+
+
+class QueryKindMismatch(OmnigraphError):
+    """A read was given where a mutation is expected, or the reverse."""
+
+    code, kind = "query_kind", Kind.INVALID
+    default_help = "Reads are run by query, mutations by mutate."
+
+
+class Want(Enum):
+    """What a caller expects of a query."""
+
+    READ = "read"
+    MUTATION = "mutation"
+
+
+def parse_queries(text: str, name: str = "") -> ast.QueryFile:
+    """The syntax tree of a text; `name` is the file it came from.
+
+    >>> len(parse_queries("query q() { match { $p: Person } return { $p.name } }").queries)
+    1
+    """
+    return parse(Source(text, name))
+
+
+def check_query(query: ast.Query, catalog: Catalog, source: Source) -> checked.Query:
+    """The query with every name resolved; raises with all its errors."""
+    diagnostics = Diagnostics(source)
+    result = check(query, catalog, diagnostics)
+    diagnostics.raise_errors()
+    return result
+
+
+def compile_query(
+    text: str, catalog: Catalog, name: str | None = None, *, want: Want | None = None
+) -> ir.Query:
+    """The plan of the named query of a text, or of its only one."""
+    # The lowering imports this package, so it is named where it is used.
+    from omnigraph.lang.lower import lower
+    from omnigraph.lang.rewrite import rewrite
+
+    source = Source(text)
+    chosen = choose(parse(source), name)
+    is_read = isinstance(chosen.body, ast.Read)
+    if want is not None and is_read is not (want is Want.READ):
+        found, wanted = ("read", "mutation") if is_read else ("mutation", "read")
+        message = f"the query `{chosen.name}` is a {found}, not a {wanted}"
+        raise QueryKindMismatch(message, span=source.span(chosen.name_at))
+    return rewrite(lower(check_query(chosen, catalog, source)))
+
+
+def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
+    """The first query of this name, or the only one there is."""
+    names = [query.name for query in tree.queries]
+    if name is None:
+        if not names:
+            raise QueryNotFound("the text holds no query", help="Write query q() { … }.")
+        if len(names) > 1:
+            message = f"the text holds {len(names)} queries: {', '.join(names[:10])}"
+            raise QueryAmbiguous(message, details={"queries": names})
+        return tree.queries[0]
+    found = next((query for query in tree.queries if query.name == name), None)
+    if found is None:
+        meant = did_you_mean(name, names)
+        help = f"Did you mean `{meant}`?" if meant else None
+        details = {"queries": names, "suggestion": meant}
+        raise QueryNotFound(f"there is no query `{name}`", help=help, details=details)
+    return found

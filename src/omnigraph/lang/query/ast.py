@@ -1,0 +1,370 @@
+"""The syntax tree of a query file: what was written, before anything is known about the schema.
+
+Places do not take part in comparisons: two texts with the same meaning have equal trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from omnigraph.lang.lexer import Token
+from omnigraph.lang.source import Place
+from omnigraph.model.types import PropType
+
+NOWHERE = Place(0, 0)
+
+
+# --- expressions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, number, boolean or null."""
+
+    value: str | int | float | bool | None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLiteral:
+    """`date("…")` or `datetime("…")`, with its text unread."""
+
+    kind: str
+    text: str
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    items: tuple[Expr, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`$name`: a bound variable or a parameter."""
+
+    name: str
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """`$var.name`."""
+
+    var: str
+    name: str
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    name_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AllProperties:
+    """`$var.*`."""
+
+    var: str
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A bare word: an output column in a read, a property in a mutation."""
+
+    name: str
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`name(args)`, `count(*)`, `count(distinct x)`."""
+
+    name: str
+    args: tuple[Expr, ...]
+    distinct: bool = False
+    star: bool = False
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    name_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """`cast(part as Type)`."""
+
+    part: Expr
+    type: PropType
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """`-part`."""
+
+    part: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NotExpr:
+    """`not part`."""
+
+    part: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+class Operator(Enum):
+    """Operators between two expressions."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    CONTAINS = "contains"
+    STARTS_WITH = "starts_with"
+    IN = "in"
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    MOD = "%"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    op: Operator
+    left: Expr
+    right: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`part is null`, `part is not null`."""
+
+    part: Expr
+    negated: bool
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Connective:
+    """Two or more parts joined by `and`, or by `or`."""
+
+    word: str
+    parts: tuple[Expr, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+Expr = (
+    Literal
+    | TimeLiteral
+    | ListLiteral
+    | Variable
+    | Property
+    | AllProperties
+    | Name
+    | Call
+    | Cast
+    | Negative
+    | NotExpr
+    | Binary
+    | IsNull
+    | Connective
+)
+
+
+# --- patterns ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`name: value`, in a pattern or an assignment."""
+
+    name: str
+    value: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`$var: Type { name: value, … }`."""
+
+    var: Variable
+    type_name: str
+    fields: tuple[Field, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    type_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeWord:
+    name: str
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """`{min,max}`; an absent maximum is written `{min,}` and refused by the checker."""
+
+    minimum: int
+    maximum: int | None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """`$src [$edge:] word|word{min,max} $dst`, undirected `<word>`, with `path` the `$p = path …` form."""
+
+    src: Variable
+    edges: tuple[EdgeWord, ...]
+    dst: Variable
+    undirected: bool = False
+    hops: Hops | None = None
+    edge_var: Variable | None = None
+    path: Variable | None = None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+class BlockKind(Enum):
+    NOT = "not"
+    EXISTS = "exists"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`not { … }`, `exists { … }` or `optional { … }`."""
+
+    kind: BlockKind
+    clauses: tuple[Clause, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """An expression that must be true."""
+
+    expr: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+Clause = Binding | Traversal | Block | Filter
+
+
+# --- reads -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    expr: Expr
+    alias: str | None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`match { … } return [distinct] { … } [having { … }]`."""
+
+    clauses: tuple[Clause, ...]
+    projections: tuple[Projection, ...]
+    distinct: bool = False
+    having: tuple[Expr, ...] = ()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    return_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """One key of `order { … }`; `descending` is none where neither `asc` nor `desc` is written."""
+
+    expr: Expr
+    descending: bool | None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One branch, or several joined by `union` (`keeps_duplicates[i]`: `union all` before branch i + 1)."""
+
+    branches: tuple[Branch, ...]
+    keeps_duplicates: tuple[bool, ...] = ()
+    order: tuple[Ordering, ...] = ()
+    skip: Expr | None = None
+    limit: Expr | None = None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- mutations ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`{ name: value, … }` of an insert."""
+
+    fields: tuple[Field, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    type_name: str
+    rows: tuple[Row, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    type_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    type_name: str
+    fields: tuple[Field, ...]
+    where: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    type_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    type_name: str
+    where: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    type_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+Statement = Insert | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    statements: tuple[Statement, ...]
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    name: str
+    type: PropType
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    params: tuple[Param, ...]
+    body: Read | Mutation
+    description: str | None = None
+    instruction: str | None = None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    name_at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """The queries of a text in order, and its comments for the formatter."""
+
+    queries: tuple[Query, ...]
+    comments: tuple[Token, ...] = field(default=(), compare=False, repr=False)

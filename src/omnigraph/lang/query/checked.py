@@ -1,0 +1,102 @@
+"""A checked query: every name resolved, every expression typed, nothing planned yet. `lower` makes the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.lang import ir
+from omnigraph.lang.query.ast import BlockKind
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A variable and its types; `predicates` are the conditions written in the braces."""
+
+    var: str
+    types: tuple[str, ...]
+    predicates: tuple[ir.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """A traversal as written; `steps` walk from `src` to `dst`."""
+
+    src: str
+    dst: str
+    steps: tuple[ir.EdgeStep, ...]
+    min_hops: int
+    max_hops: int
+    edge_var: str | None
+    path_var: str | None
+
+    @property
+    def src_types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(step.near for step in self.steps))
+
+    @property
+    def dst_types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(step.far for step in self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    kind: BlockKind
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A pattern. The order among clauses of one sort is that of the text; otherwise it means nothing."""
+
+    bindings: tuple[Binding, ...]
+    traversals: tuple[Traversal, ...]
+    filters: tuple[ir.Expr, ...]
+    nested: tuple[Nested, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """A ranking whose scores the query reads under a name."""
+
+    name: str
+    ranking: ir.Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The keys and aggregates of an aggregate query; its columns read them as `Output`."""
+
+    keys: tuple[ir.NamedExpr, ...]
+    aggregates: tuple[ir.NamedAggregate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One pattern and what it returns; `order` and `rank` are empty in a union."""
+
+    block: Block
+    columns: tuple[ir.NamedExpr, ...]
+    grouping: Grouping | None
+    having: tuple[ir.Expr, ...]
+    distinct: bool
+    scores: tuple[ScoreColumn, ...]
+    rank: ScoreColumn | None  # the ranking the rows are ordered by first, which also selects them
+    order: tuple[ir.SortKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    branches: tuple[Branch, ...]
+    keeps_duplicates: tuple[bool, ...]
+    order: tuple[ir.SortKey, ...]  # of a union; a single branch has its own
+    skip: ir.Expr | None
+    limit: ir.Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    params: tuple[ir.ParamDecl, ...]
+    body: Read | ir.Mutation
+    description: str | None = None
+    instruction: str | None = None

@@ -1,0 +1,326 @@
+"""Parsing expressions: the part of the grammar that reads and mutations share.
+
+The docstrings are the grammar; the reference page is generated from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from omnigraph.lang.cursor import Cursor, Unparsable
+from omnigraph.lang.lexer import Tok, Token, unquote
+from omnigraph.lang.query import ast
+from omnigraph.lang.source import between
+from omnigraph.model.types import VECTOR_DIM_MAX, PropType, Scalar
+
+OPERATORS_MAX = (
+    100  # per expression: arithmetic and negations, the operators that nest without brackets
+)
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+COMPARING_WORDS = ("contains", "starts_with", "in")
+TYPE_NAMES = tuple(s.value for s in Scalar)
+TYPE_ALIASES = {
+    "int": "I64",
+    "integer": "I64",
+    "long": "I64",
+    "bigint": "I64",
+    "float": "F64",
+    "double": "F64",
+    "number": "F64",
+    "str": "String",
+    "text": "String",
+    "varchar": "String",
+    "boolean": "Bool",
+    "timestamp": "DateTime",
+    "bytes": "Blob",
+}
+CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+
+
+class ExpressionParser:
+    """A recursive-descent parser of expressions; one method per line of the grammar."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.operators = 0
+
+    def expression(self) -> ast.Expr:
+        """expr = or_expr ;"""
+        self.operators = 0
+        return self.or_expr()
+
+    def or_expr(self) -> ast.Expr:
+        """or_expr = and_expr { "or" and_expr } ;"""
+        return self._connective("or", self.and_expr)
+
+    def and_expr(self) -> ast.Expr:
+        """and_expr = not_expr { "and" not_expr } ;"""
+        return self._connective("and", self.not_expr)
+
+    def _connective(self, word: str, part: Callable[[], ast.Expr]) -> ast.Expr:
+        parts = [part()]
+        while self.at_word(word):
+            self.cursor.advance()
+            parts.append(part())
+        if len(parts) == 1:
+            return parts[0]
+        return ast.Connective(word, tuple(parts), between(parts[0].at, parts[-1].at))
+
+    def not_expr(self) -> ast.Expr:
+        """not_expr = "not" not_expr | comparison ;"""
+        if not self.at_word("not"):
+            return self.comparison()
+        start = self.cursor.advance()
+        self._count_operator(start)
+        part = self.not_expr()
+        return ast.NotExpr(part, between(start, part.at))
+
+    def comparison(self) -> ast.Expr:
+        """comparison = sum [ compare_op sum | [ "not" ] "in" sum | "is" [ "not" ] "null" ] ;"""
+        left = self.sum()
+        found = self._comparison_of(left)
+        if found is left:
+            return left
+        if self.cursor.at(*COMPARISONS):
+            help = "Join two comparisons with `and`: a < b and b < c."
+            raise self.cursor.fail("comparisons do not chain", help=help)
+        return found
+
+    def _comparison_of(self, left: ast.Expr) -> ast.Expr:
+        cursor = self.cursor
+        if self.at_word("is"):
+            return self._is_null(left)
+        if self.at_word("not") and cursor.peek().text == "in":
+            start = cursor.advance()
+            cursor.advance()
+            right = self.sum()
+            inside = ast.Binary(ast.Operator.IN, left, right, between(left.at, right.at))
+            return ast.NotExpr(inside, between(start, right.at))
+        if cursor.at(*COMPARISONS) or any(self.at_word(word) for word in COMPARING_WORDS):
+            op = self.compare_op()
+            right = self.sum()
+            return ast.Binary(op, left, right, between(left.at, right.at))
+        if cursor.token.kind is Tok.SYMBOL and cursor.at("!"):
+            raise cursor.fail("expected an operator")
+        return left
+
+    def compare_op(self) -> ast.Operator:
+        """compare_op = "=" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "starts_with" | "in" ;"""
+        token = self.cursor.advance()
+        if token.text == "=" and self.cursor.at("=") and self.cursor.token.start == token.end:
+            raise self.cursor.fail("equality is written with one `=`", token, help="Write `=`.")
+        return ast.Operator(token.text)
+
+    def _is_null(self, left: ast.Expr) -> ast.Expr:
+        self.cursor.advance()
+        negated = self.cursor.take("not") is not None
+        end = self.cursor.expect("null", "after `is`", help="Only `is null` and `is not null`.")
+        return ast.IsNull(left, negated, between(left.at, end))
+
+    def sum(self) -> ast.Expr:
+        """sum = product { ( "+" | "-" ) product } ;"""
+        return self._left_to_right(("+", "-"), self.product)
+
+    def product(self) -> ast.Expr:
+        """product = signed { ( "*" | "/" | "%" ) signed } ;"""
+        return self._left_to_right(("*", "/", "%"), self.signed)
+
+    def _left_to_right(self, symbols: tuple[str, ...], part: Callable[[], ast.Expr]) -> ast.Expr:
+        left = part()
+        while self.cursor.at(*symbols):
+            token = self.cursor.advance()
+            self._count_operator(token)
+            right = part()
+            op = ast.Operator(token.text)
+            left = ast.Binary(op, left, right, between(left.at, right.at))
+        return left
+
+    def _count_operator(self, token: Token) -> None:
+        self.operators += 1
+        if self.operators > OPERATORS_MAX:
+            message = f"an expression has more than {OPERATORS_MAX} operators"
+            raise self.cursor.fail(message, token, code="P5")
+
+    def signed(self) -> ast.Expr:
+        """signed = "-" signed | primary ;"""
+        if not self.cursor.at("-"):
+            return self.primary()
+        start = self.cursor.advance()
+        self._count_operator(start)
+        if self.cursor.token.kind in (Tok.INTEGER, Tok.FLOAT):
+            return self.number(start)
+        part = self.signed()
+        return ast.Negative(part, between(start, part.at))
+
+    def primary(self) -> ast.Expr:
+        """primary = "(" expr ")" | list | literal | cast | call | property | variable | ident ;"""
+        token = self.cursor.token
+        match token.kind:
+            case Tok.VARIABLE:
+                return self.variable_or_property()
+            case Tok.STRING:
+                self.cursor.advance()
+                return ast.Literal(unquote(token.text), between(token, token))
+            case Tok.INTEGER | Tok.FLOAT:
+                return self.number()
+            case Tok.NAME:
+                return self.word()
+            case Tok.SYMBOL if token.text == "(":
+                with self.cursor.nested("(", "here"):
+                    return self.or_expr()
+            case Tok.SYMBOL if token.text == "[":
+                return self.list_literal()
+            case _:
+                raise self.cursor.fail(f"expected an expression, found {token}")
+
+    def variable_or_property(self) -> ast.Expr:
+        """property = variable "." ( ident | "*" ) ;"""
+        token = self.cursor.advance()
+        if not self.cursor.at("."):
+            return self.variable_of(token)
+        self.cursor.advance()
+        star = self.cursor.take("*")
+        if star:
+            return ast.AllProperties(self.variable_of(token).name, between(token, star))
+        name = self.cursor.ident("a property")
+        var = self.variable_of(token).name
+        return ast.Property(var, name.text, between(token, name), between(name, name))
+
+    def variable_of(self, token: Token) -> ast.Variable:
+        """variable = "$" ident ;"""
+        if token.text[1].isupper():
+            meant = "$" + token.text[1].lower() + token.text[2:]
+            help = f"Did you mean `{meant}`?"
+            message = f"a variable starts with a lower-case letter, found {token}"
+            self.cursor.diagnostics.error("P9", message, token, help=help, suggestion=meant)
+        return ast.Variable(token.text[1:], between(token, token))
+
+    def number(self, sign: Token | None = None) -> ast.Literal:
+        """literal = string | [ "-" ] integer | [ "-" ] float | "true" | "false" | "null"
+        | "date" "(" string ")" | "datetime" "(" string ")" ;"""
+        token = self.cursor.advance()
+        at = between(sign or token, token)
+        value: int | float
+        if token.kind is Tok.FLOAT:
+            value = float(token.text)
+            fits = math.isfinite(value)
+        else:
+            value = int(token.text) if len(token.text.lstrip("0")) < 40 else INTEGER_MAX + 1
+            fits = value <= (-INTEGER_MIN if sign else INTEGER_MAX)
+        if not fits:
+            message = f"the number {token} is out of range"
+            help = "Integers reach from -9223372036854775808 to 18446744073709551615."
+            raise self.cursor.fail(message, at, code="P7", help=help)
+        return ast.Literal(-value if sign else value, at)
+
+    def word(self) -> ast.Expr:
+        """A constant, a date, a cast, a call or a bare name."""
+        token, following = self.cursor.token, self.cursor.peek().text
+        if following == "(":
+            match token.text:
+                case "date" | "datetime":
+                    return self.time_literal()
+                case "cast":
+                    return self.cast()
+                case _:
+                    return self.call()
+        self.cursor.advance()
+        if token.text in CONSTANTS:
+            return ast.Literal(CONSTANTS[token.text], between(token, token))
+        return ast.Name(token.text, between(token, token))
+
+    def time_literal(self) -> ast.Expr:
+        start = self.cursor.advance()
+        self.cursor.expect("(", f"after `{start.text}`")
+        if self.cursor.token.kind is not Tok.STRING:
+            kind = "Date" if start.text == "date" else "DateTime"
+            help = f'Write {start.text}("2024-05-01"); to convert a value, cast(x as {kind}).'
+            raise self.cursor.fail(
+                f"expected a text in quotes, found {self.cursor.token}", help=help
+            )
+        text = unquote(self.cursor.advance().text)
+        end = self.cursor.expect(")", "after the text")
+        return ast.TimeLiteral(start.text, text, between(start, end))
+
+    def list_literal(self) -> ast.ListLiteral:
+        """list = "[" [ expr { "," expr } ] "]" ;"""
+        items: list[ast.Expr] = []
+        with self.cursor.nested("[", "here") as start:
+            while not self.cursor.at("]"):
+                items.append(self.or_expr())
+                if not self.cursor.take(","):
+                    break
+        return ast.ListLiteral(tuple(items), between(start, self.cursor.previous))
+
+    def cast(self) -> ast.Cast:
+        """cast = "cast" "(" expr "as" type ")" ;"""
+        start = self.cursor.advance()
+        with self.cursor.nested("(", "after `cast`"):
+            part = self.or_expr()
+            self.cursor.expect("as", "in the cast", help="Write cast(value as I64).")
+            kind = self.type()
+        return ast.Cast(part, kind, between(start, self.cursor.previous))
+
+    def call(self) -> ast.Call:
+        """call = ident "(" [ "*" | [ "distinct" ] expr { "," expr } ] ")" ;"""
+        name = self.cursor.advance()
+        args: list[ast.Expr] = []
+        distinct, star = False, False
+        with self.cursor.nested("(", f"after `{name.text}`"):
+            if self.cursor.take("*"):
+                star = True
+            elif not self.cursor.at(")"):
+                if self.cursor.at("distinct") and self.cursor.peek().text not in (")", ",", "."):
+                    self.cursor.advance()
+                    distinct = True
+                args = self.cursor.sep_by(self.or_expr)
+        at = between(name, self.cursor.previous)
+        return ast.Call(name.text, tuple(args), distinct, star, at, between(name, name))
+
+    # --- types ---
+
+    def type(self) -> PropType:
+        """type = ( base | "[" base "]" | "Vector" "(" integer ")" ) [ "?" ] ;"""
+        kind = self._core_type()
+        return kind.with_nullable(self.cursor.take("?") is not None)
+
+    def _core_type(self) -> PropType:
+        if self.cursor.at("["):
+            with self.cursor.nested("[", "here"):
+                scalar = self.base_type()
+            return PropType(scalar, is_list=True)
+        if self.cursor.at("Vector") and self.cursor.peek().text == "(":
+            self.cursor.advance()
+            with self.cursor.nested("(", "after `Vector`"):
+                dim = self.cursor.integer("the number of dimensions", maximum=VECTOR_DIM_MAX)
+            if dim == 0:
+                raise self.cursor.fail("a vector has at least one dimension", self.cursor.previous)
+            return PropType(Scalar.F32, vector_dim=dim)
+        return PropType(self.base_type())
+
+    def base_type(self) -> Scalar:
+        """base = "String" | "Bool" | "I32" | "I64" | "U32" | "U64" | "F32" | "F64" | "Date" | "DateTime" | "Blob" ;"""
+        token = self.cursor.token
+        if token.kind is Tok.NAME and token.text in TYPE_NAMES:
+            return Scalar(self.cursor.advance().text)
+        raise self._unknown_type(token)
+
+    def _unknown_type(self, token: Token) -> Unparsable:
+        options = (*TYPE_NAMES, "Vector")
+        help = f"The types are {', '.join(TYPE_NAMES)}, [T] and Vector(n)."
+        return self.cursor.fail(
+            f"expected a type, found {token}",
+            code="Q002" if token.kind is Tok.NAME else "P1",
+            options=options,
+            aliases=TYPE_ALIASES,
+            help=help,
+        )
+
+    # --- words ---
+
+    def at_word(self, word: str) -> bool:
+        """Whether this word stands here as an operator and not as the name of a field (`in: 3`)."""
+        return self.cursor.at(word) and self.cursor.peek().text != ":"

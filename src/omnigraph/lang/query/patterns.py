@@ -1,0 +1,328 @@
+"""Checking patterns, clause by clause in the order of the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from omnigraph.lang import ir
+from omnigraph.lang.query import ast, checked
+from omnigraph.lang.query.edges import resolve_steps
+from omnigraph.lang.query.scope import (
+    ANONYMOUS,
+    Context,
+    Reported,
+    Scope,
+    Var,
+    VarKind,
+    edge_var,
+    interface_var,
+    node_var,
+)
+from omnigraph.lang.query.typer import Typer, no_aggregate, no_ranking
+from omnigraph.lang.query.typing_rules import compatible, is_null, is_plain
+from omnigraph.lang.tree import variables
+from omnigraph.model.predicates import Op
+from omnigraph.model.types import PropType
+
+BROKEN = VarKind.BROKEN
+
+
+class Anonymous:
+    """Gives each `$_` a name of its own, so that several of them never meet."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"{ir.FRESH}_{self.count}"
+
+
+@dataclass(slots=True)
+class PatternChecker:
+    """Checks one block and those nested in it; `scope` grows with every clause."""
+
+    context: Context
+    scope: Scope
+    anonymous: Anonymous
+    bindings: list[checked.Binding] = field(default_factory=list)
+    traversals: list[checked.Traversal] = field(default_factory=list)
+    filters: list[ir.Expr] = field(default_factory=list)
+    nested: list[checked.Nested] = field(default_factory=list)
+    mentioned: set[str] = field(default_factory=set)  # outer variables this block uses
+
+    def block(self, clauses: tuple[ast.Clause, ...]) -> checked.Block:
+        for clause in clauses:
+            try:
+                self.clause(clause)
+            except Reported:
+                continue
+        return checked.Block(
+            tuple(self.bindings),
+            tuple(self.traversals),
+            tuple(self.filters),
+            tuple(self.nested),
+        )
+
+    def clause(self, clause: ast.Clause) -> None:
+        match clause:
+            case ast.Binding():
+                self.binding(clause)
+            case ast.Traversal():
+                self.traversal(clause)
+            case ast.Block():
+                self.nested_block(clause)
+            case ast.Filter():
+                self.filter(clause)
+
+    # --- bindings ---
+
+    def binding(self, clause: ast.Binding) -> None:
+        name = clause.var.name
+        try:
+            var = self.declared(clause)
+            self.may_bind(clause.var, var)
+        except Reported:
+            self.break_off(name)
+            raise
+        self.mention(name)
+        actual = self.anonymous.name() if name == ANONYMOUS else name
+        if name not in self.scope.vars:
+            self.scope.bind(var)
+        known = replace(var, name=actual)
+        predicates = []
+        for part in clause.fields:
+            try:
+                predicates.append(self.match_field(known, part))
+            except Reported:
+                continue
+        self.bindings.append(checked.Binding(actual, var.types, tuple(predicates)))
+
+    def declared(self, clause: ast.Binding) -> Var:
+        """The variable that a binding declares, from the type it names."""
+        catalog, name = self.context.catalog, clause.type_name
+        if name in catalog.nodes:
+            return node_var(clause.var.name, catalog, (name,))
+        if name in catalog.interfaces:
+            return interface_var(clause.var.name, catalog, catalog.interfaces[name])
+        if name in catalog.edges:
+            message = f"`{name}` is an edge type; a variable is bound to it between two nodes"
+            help = f"Write `$a ${clause.var.name}:{name[0].lower() + name[1:]} $b`."
+            raise self.context.error("T1", message, clause.type_at, help)
+        options = [*catalog.nodes, *catalog.interfaces]
+        message = f"unknown node type `{name}`"
+        raise self.context.unknown("T1", message, clause.type_at, name, options)
+
+    def may_bind(self, node: ast.Variable, var: Var) -> None:
+        """Whether the variable is free, or bound to the same type already."""
+        self.not_a_parameter(node)
+        known = self.scope.vars.get(node.name)
+        if known is None:
+            return
+        if known.kind is BROKEN:
+            raise Reported
+        if known.kind is not VarKind.NODE:
+            code = "T23" if known.kind is VarKind.EDGE else "Q018"
+            message = f"`${node.name}` is the variable of an {known.kind.value}, not of a node"
+            raise self.context.error(code, message.replace("an path", "a path"), node.at)
+        if known.types != var.types:
+            message = f"`${node.name}` has the type `{known.label}` already, not `{var.label}`"
+            raise self.context.error("T5", message, node.at)
+        self.not_optional(known, node)
+
+    def not_a_parameter(self, node: ast.Variable) -> None:
+        if node.name in self.context.params:
+            message = f"`${node.name}` is a parameter and cannot be bound by a pattern"
+            raise self.context.error("Q004", message, node.at)
+
+    def not_optional(self, var: Var, node: ast.Variable) -> None:
+        """A required clause would turn an optional variable into a required one."""
+        if var.optional and var.name not in self.scope.outer:
+            message = f"`${var.name}` is bound by an optional block"
+            help = "Move this clause into the optional block, or into one of its own."
+            raise self.context.error("T5", message, node.at, help)
+
+    def break_off(self, name: str) -> None:
+        """Remember a variable whose clause has an error, so that its uses are not errors too."""
+        if name not in self.scope.vars and name not in self.context.params:
+            self.scope.bind(Var(name, BROKEN))
+
+    def mention(self, name: str) -> None:
+        if name in self.scope.outer:
+            self.mentioned.add(name)
+
+    # --- conditions in braces ---
+
+    def match_field(self, var: Var, part: ast.Field) -> ir.Expr:
+        prop = var.properties.get(part.name)
+        if prop is None and part.name != "id":
+            message = f"type `{var.label}` has no property `{part.name}`"
+            options = [*var.properties, "id"]
+            raise self.context.unknown("T2", message, part.at, part.name, options)
+        if prop is not None and prop.type.is_blob:
+            message = f"the Blob property `{part.name}` cannot be matched"
+            raise self.context.error("T3", message, part.at)
+        value = self.typer().constant(part.value, "T14", "values in braces are constants")
+        if prop is None:
+            kind, column = ir.STRING, ir.IdOf(var.name)
+            self.check_match(part, kind, value)
+            return ir.Compare(Op.EQ, column, value)
+        self.check_match(part, prop.type, value)
+        column_expr = ir.Column(var.name, prop.name, prop.type)
+        if prop.type.is_list:
+            return ir.Has(column_expr, value)
+        return ir.Compare(Op.EQ, column_expr, value)
+
+    def check_match(self, part: ast.Field, kind: PropType, value: ir.Expr) -> None:
+        name, at = part.name, part.value.at
+        code = "T3" if isinstance(value, ir.Literal) else "T7"
+        if is_null(value):
+            help = f"Write the condition `$x.{name} is null`."
+            raise self.context.error("T3", f"`{name}` cannot be matched with null", at, help)
+        if kind.is_vector:
+            message = f"the vector `{name}` cannot be matched; order by nearest(…)"
+            raise self.context.error(code, message, at)
+        element = kind.element() if kind.is_list else kind
+        if kind.is_list and isinstance(value.type, PropType) and value.type.is_list:
+            message = f"the list `{name}` is matched with one of its members, not with a list"
+            raise self.context.error(code, message, at)
+        if not is_plain(value.type) or not compatible(element, value.type):
+            message = f"the property `{name}` has the type {kind}, not {value.type}"
+            raise self.context.error(code, message, at, _time_help(kind, value))
+        check_enum(self.context, name, kind, value, part.value)
+
+    # --- traversals ---
+
+    def traversal(self, clause: ast.Traversal) -> None:
+        try:
+            found = self.resolved(clause)
+        except Reported:
+            for node in (clause.src, clause.dst, clause.edge_var, clause.path):
+                if node is not None:
+                    self.break_off(node.name)
+            raise
+        self.traversals.append(found)
+
+    def resolved(self, clause: ast.Traversal) -> checked.Traversal:
+        for node in (clause.src, clause.dst):
+            self.endpoint(node)
+        self.own_name(clause)
+        low, high = self.hops(clause)
+        steps = resolve_steps(self.context, self.scope, clause)
+        src = self.reach(clause.src, tuple(dict.fromkeys(s.near for s in steps)))
+        dst = self.reach(clause.dst, tuple(dict.fromkeys(s.far for s in steps)))
+        edge, path = None, None
+        if clause.edge_var is not None:
+            types = tuple(dict.fromkeys(s.edge for s in steps))
+            edge = self.name_of(clause.edge_var)
+            self.scope.bind(edge_var(clause.edge_var.name, self.context.catalog, types))
+        if clause.path is not None:
+            path = self.name_of(clause.path)
+            self.scope.bind(Var(clause.path.name, VarKind.PATH))
+        return checked.Traversal(src, dst, steps, low, high, edge, path)
+
+    def endpoint(self, node: ast.Variable) -> None:
+        """An endpoint is a node, or not bound yet."""
+        self.not_a_parameter(node)
+        known = self.scope.vars.get(node.name)
+        if known is None:
+            return
+        if known.kind is BROKEN:
+            raise Reported
+        if known.kind is VarKind.EDGE:
+            message = f"the edge variable `${node.name}` cannot be an endpoint"
+            raise self.context.error("T23", message, node.at)
+        if known.kind is VarKind.PATH:
+            message = f"the path `${node.name}` cannot be an endpoint"
+            raise self.context.error("Q018", message, node.at)
+        self.not_optional(known, node)
+        self.mention(node.name)
+
+    def own_name(self, clause: ast.Traversal) -> None:
+        """The variable of an edge or a path is new, and no endpoint of its own traversal."""
+        for node, code in ((clause.edge_var, "T23"), (clause.path, "Q018")):
+            if node is None:
+                continue
+            self.not_a_parameter(node)
+            ends = (clause.src.name, clause.dst.name)
+            if node.name != ANONYMOUS and (node.name in self.scope.vars or node.name in ends):
+                message = f"`${node.name}` is in use already; give it a name of its own"
+                raise self.context.error(code, message, node.at)
+
+    def hops(self, clause: ast.Traversal) -> tuple[int, int]:
+        hops = clause.hops
+        if hops is None:
+            return 1, 1
+        if clause.edge_var is not None:
+            message = "a traversal that binds its edge has one hop"
+            raise self.context.error("T23", message, hops.at)
+        if hops.maximum is None:
+            help = f"Give a largest number of hops: {{{hops.minimum},5}}."
+            raise self.context.error("T15", "the number of hops has no bound", hops.at, help)
+        if hops.minimum < 1:
+            raise self.context.error("T15", "a traversal has at least one hop", hops.at)
+        if hops.maximum < hops.minimum:
+            message = f"the bounds {{{hops.minimum},{hops.maximum}}} are in the wrong order"
+            raise self.context.error("T15", message, hops.at)
+        return hops.minimum, hops.maximum
+
+    def reach(self, node: ast.Variable, types: tuple[str, ...]) -> str:
+        """Bind an endpoint that is new, with the types the edges lead to."""
+        if node.name != ANONYMOUS and node.name not in self.scope.vars:
+            self.scope.bind(node_var(node.name, self.context.catalog, types))
+        return self.name_of(node)
+
+    def name_of(self, node: ast.Variable) -> str:
+        return self.anonymous.name() if node.name == ANONYMOUS else node.name
+
+    # --- blocks and conditions ---
+
+    def nested_block(self, clause: ast.Block) -> None:
+        inner = PatternChecker(self.context, self.scope.inner(), self.anonymous)
+        errors = self.context.diagnostics.errors
+        block = inner.block(clause.clauses)
+        if not inner.mentioned and self.context.diagnostics.errors == errors:
+            message = f"the `{clause.kind.value}` block mentions no variable from outside"
+            raise self.context.error("T9", message, clause.at)
+        self.mentioned |= inner.mentioned & self.scope.outer
+        self.nested.append(checked.Nested(clause.kind, block))
+        if clause.kind is ast.BlockKind.OPTIONAL:
+            for name, var in inner.scope.vars.items():
+                if name not in self.scope.vars:
+                    self.scope.bind(replace(var, optional=True))
+
+    def filter(self, clause: ast.Filter) -> None:
+        typed = self.typer().condition(clause.expr)
+        for name in variables(typed):
+            self.mention(name)
+        self.filters.append(typed)
+
+    def typer(self) -> Typer:
+        return Typer(self.context, self.scope, self.no_name, no_aggregate, no_ranking)
+
+    def no_name(self, node: ast.Name) -> ir.Expr:
+        options = [f"${name}" for name in (*self.scope.vars, *self.context.params)]
+        message = f"a bare word `{node.name}` means nothing in a pattern"
+        if f"${node.name}" in options:
+            help = f"Did you mean `${node.name}`?"
+            raise self.context.error("Q005", message, node.at, help)
+        help = f'A text is written in quotes: "{node.name}".'
+        raise self.context.error("Q005", message, node.at, help)
+
+
+def check_enum(context: Context, name: str, kind: PropType, value: ir.Expr, node: ast.Expr) -> None:
+    """A literal for an enum is one of its values."""
+    if kind.enum is None or not isinstance(value, ir.Literal) or not isinstance(value.value, str):
+        return
+    if value.value not in kind.enum:
+        message = f"`{name}` is one of {', '.join(kind.enum)}, not `{value.value}`"
+        raise context.unknown("T3", message, node.at, value.value, kind.enum)
+
+
+def _time_help(kind: PropType, value: ir.Expr) -> str:
+    """How to write a date that was given as a text."""
+    if isinstance(value, ir.Literal) and isinstance(value.value, str) and kind.is_plain:
+        word = {"Date": "date", "DateTime": "datetime"}.get(kind.scalar.value)
+        if word:
+            return f'Write {word}("{value.value}").'
+    return ""

@@ -1,0 +1,347 @@
+"""Checking what a branch returns: columns and their names, grouping, having, and the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from omnigraph.lang import ir
+from omnigraph.lang.query import ast, checked
+from omnigraph.lang.query.format import format_expr
+from omnigraph.lang.query.scope import Context, Reported, Scope, VarKind
+from omnigraph.lang.query.search import ranking
+from omnigraph.lang.query.typer import Typer, no_aggregate
+from omnigraph.lang.query.typing_rules import is_null, is_numeric, is_plain, is_time
+from omnigraph.lang.tree import rebuild, variables, walk
+from omnigraph.model.types import PropType, Scalar
+
+LEAVES = (
+    ir.Column,
+    ir.IdOf,
+    ir.TypeOf,
+    ir.EndpointOf,
+    ir.EntityOf,
+    ir.PathOf,
+    ir.PathGet,
+    ir.ScoreOf,
+    ir.Same,
+)
+
+
+@dataclass(slots=True)
+class Column:
+    """A column of the result while it is being checked."""
+
+    name: str
+    expr: ir.Expr
+    at: ast.Projection
+
+
+@dataclass(slots=True)
+class ReturnChecker:
+    """Checks the return of one branch, then what refers to its columns."""
+
+    context: Context
+    scope: Scope
+    branch: ast.Branch
+    columns: list[Column] = field(default_factory=list)
+    aggregates: dict[ir.NamedAggregate, str] = field(default_factory=dict)
+    scores: dict[ir.Ranking, str] = field(default_factory=dict)
+    keys: dict[ir.Expr, str] = field(default_factory=dict)
+
+    # --- columns ---
+
+    def check(self) -> None:
+        if not self.branch.projections:
+            self.context.diagnostics.error(
+                "P1", "`return` names at least one column", self.branch.return_at
+            )
+        for projection in self.branch.projections:
+            try:
+                self.columns.extend(self.projected(projection))
+            except Reported:
+                continue
+        if self.is_grouped:
+            self.find_keys()
+
+    @property
+    def is_grouped(self) -> bool:
+        return bool(self.aggregates) or bool(self.branch.having)
+
+    def projected(self, node: ast.Projection) -> Iterator[Column]:
+        if isinstance(node.expr, ast.AllProperties):
+            yield from self.all_properties(node, node.expr)
+            return
+        expr = self.typer().expr(node.expr)
+        yield Column(node.alias or column_name(node.expr), expr, node)
+
+    def all_properties(self, node: ast.Projection, expr: ast.AllProperties) -> Iterator[Column]:
+        """`$x.*`: the id, then the properties by name, without blobs."""
+        var = self.typer().bound(expr.var, expr)
+        if var.kind is VarKind.PATH or node.alias:
+            message = "`.*` stands behind a node or an edge, and its columns have names already"
+            raise self.context.error("Q016", message, node.at)
+        names = ["id", *(["from", "to"] if var.kind is VarKind.EDGE else [])]
+        names += [n for n, prop in sorted(var.properties.items()) if not prop.type.is_blob]
+        for name in names:
+            typed = self.typer().property(ast.Property(expr.var, name, expr.at, expr.at))
+            yield Column(f"{expr.var}.{name}", typed, node)
+
+    def typer(self) -> Typer:
+        return Typer(self.context, self.scope, self.earlier, self.aggregate, self.score)
+
+    def earlier(self, node: ast.Name) -> ir.Expr:
+        """A bare word names a column of the result that stands before it."""
+        found = [c.expr for c in self.columns if c.name == node.name]
+        if not found:
+            message = f"there is no column `{node.name}`"
+            options = [c.name for c in self.columns]
+            raise self.context.unknown("Q005", message, node.at, node.name, options)
+        return found[-1]
+
+    # --- aggregates and scores ---
+
+    def aggregate(self, typer: Typer, node: ast.Call) -> ir.Expr:
+        found = self.named_aggregate(typer, node)
+        name = self.aggregates.setdefault(found, f"{ir.FRESH}a{len(self.aggregates)}")
+        return ir.Output(name, found.type)
+
+    def named_aggregate(self, typer: Typer, node: ast.Call) -> ir.NamedAggregate:
+        """The aggregate, without its name: equal ones are computed once."""
+        if node.star:
+            if node.name != "count":
+                message = f"only count takes `*`, not {node.name}"
+                raise self.context.error("Q008", message, node.at)
+            return ir.NamedAggregate("", ir.AggregateFunction.COUNT_ROWS, None, False, ir.I64)
+        if len(node.args) != 1:
+            message = f"`{node.name}` takes one argument, not {len(node.args)}"
+            raise self.context.error("Q008", message, node.at)
+        function = ir.AggregateFunction(node.name)
+        arg = self.argument(typer, node.args[0])
+        kind = self.aggregate_type(function, arg, node)
+        return ir.NamedAggregate("", function, arg, node.distinct, kind)
+
+    def argument(self, typer: Typer, node: ast.Expr) -> ir.Expr:
+        """What is aggregated: a value of a row, or an entity by its id."""
+        inner = Typer(self.context, self.scope, typer.on_name, no_aggregate, self.score)
+        if isinstance(node, ast.Variable) and node.name not in self.context.params:
+            return inner.nullable_value(node)
+        arg = inner.expr(node)
+        if any(isinstance(part, ir.Output) for part in walk(arg)):
+            raise self.context.error("Q010", "aggregates do not nest", node.at)
+        return arg
+
+    def aggregate_type(
+        self, function: ir.AggregateFunction, arg: ir.Expr, node: ast.Call
+    ) -> PropType:
+        kind, entity = arg.type, isinstance(node.args[0], ast.Variable) and isinstance(arg, ir.IdOf)
+        match function:
+            case ir.AggregateFunction.COUNT:
+                return ir.I64
+            case ir.AggregateFunction.COLLECT if isinstance(kind, PropType) and is_plain(kind):
+                return PropType(kind.scalar, is_list=True)
+            case ir.AggregateFunction.SUM | ir.AggregateFunction.AVG if is_numeric(kind):
+                return ir.F64_OR_NULL
+            case ir.AggregateFunction.MIN | ir.AggregateFunction.MAX:
+                ordered = is_numeric(kind) or is_time(kind) or _is_text(kind)
+                if ordered and not entity and isinstance(kind, PropType) and not is_null(arg):
+                    return kind.with_nullable(True)
+            case _:
+                pass
+        wanted = {
+            "sum": "numbers",
+            "avg": "numbers",
+            "collect": "single values",
+        }.get(node.name, "numbers, Strings, Dates and DateTimes")
+        given = "a whole entity" if entity else str(kind)
+        raise self.context.error("T8", f"`{node.name}` takes {wanted}, not {given}", node.at)
+
+    def score(self, typer: Typer, node: ast.Call) -> ir.Expr:
+        found = ranking(typer, node)
+        return ir.ScoreOf(self.scores.setdefault(found, f"{ir.FRESH}s{len(self.scores)}"))
+
+    # --- grouping ---
+
+    def find_keys(self) -> None:
+        """Every column without an aggregate is a key, unless it is the same for every row."""
+        for column in self.columns:
+            if not _has_aggregate(column.expr) and _reads_row(column.expr):
+                self.keys.setdefault(column.expr, f"{ir.FRESH}k{len(self.keys)}")
+
+    def grouped(self, expr: ir.Expr, at: ast.Expr | ast.Projection) -> ir.Expr:
+        """An expression over the groups: keys and aggregates instead of values of rows."""
+        if expr in self.keys:
+            return ir.Output(self.keys[expr], expr.type)
+        if isinstance(expr, LEAVES):
+            message = "a value of single rows stands beside an aggregate"
+            help = "Make it a column of its own, which groups by it, or aggregate it."
+            raise self.context.error("T9", message, at.at, help)
+        return rebuild(expr, lambda child: self.grouped(child, at))
+
+    def final_columns(self) -> tuple[ir.NamedExpr, ...]:
+        """The columns of the result; of several with one name the last stays."""
+        found: dict[str, ir.NamedExpr] = {}
+        for column in self.columns:
+            try:
+                expr = self.grouped(column.expr, column.at) if self.is_grouped else column.expr
+            except Reported:
+                continue
+            found.pop(column.name, None)
+            found[column.name] = ir.NamedExpr(column.name, expr)
+        return tuple(found.values())
+
+    def grouping(self) -> checked.Grouping | None:
+        if not self.is_grouped:
+            return None
+        keys = tuple(ir.NamedExpr(name, expr) for expr, name in self.keys.items())
+        aggregates = tuple(
+            ir.NamedAggregate(name, a.function, a.arg, a.distinct, a.type)
+            for a, name in self.aggregates.items()
+        )
+        return checked.Grouping(keys, aggregates)
+
+    def having(self) -> tuple[ir.Expr, ...]:
+        found = []
+        for node in self.branch.having:
+            try:
+                found.append(self.grouped(self.typer().condition(node), node))
+            except Reported:
+                continue
+        return tuple(found)
+
+
+def _is_text(kind: ir.ValueType) -> bool:
+    return isinstance(kind, PropType) and kind.is_plain and kind.scalar is Scalar.STRING
+
+
+def _has_aggregate(expr: ir.Expr) -> bool:
+    return any(isinstance(part, ir.Output) for part in walk(expr))
+
+
+def _reads_row(expr: ir.Expr) -> bool:
+    return bool(variables(expr)) or any(isinstance(part, LEAVES) for part in walk(expr))
+
+
+def column_name(node: ast.Expr) -> str:
+    """The name of a column without an alias."""
+    match node:
+        case ast.Property(var, name):
+            return f"{var}.{name}"
+        case ast.Variable(name) | ast.Name(name):
+            return name
+        case ast.Literal() | ast.TimeLiteral() | ast.ListLiteral():
+            return "literal"
+        case ast.Call(name, (ast.Property() | ast.Variable() as arg,)) if name in NAMED_BY_ARGUMENT:
+            return column_name(arg)
+        case ast.Call(name):
+            return name
+        case ast.Cast():
+            return "cast"
+        case _:
+            return format_expr(node)
+
+
+NAMED_BY_ARGUMENT = ("count", "sum", "avg", "min", "max", "collect", "entity")
+
+
+# --- order -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class OrderChecker:
+    """Checks `order { … }` of a read with a single branch."""
+
+    returns: ReturnChecker
+    read: ast.Read
+
+    @property
+    def context(self) -> Context:
+        return self.returns.context
+
+    def check(self) -> tuple[tuple[ir.SortKey, ...], checked.ScoreColumn | None]:
+        """The sort keys, and the ranking that selects the rows, if the first key is one."""
+        keys: list[ir.SortKey] = []
+        rank: checked.ScoreColumn | None = None
+        for index, node in enumerate(self.read.order):
+            try:
+                expr = self.key(node, first=index == 0)
+                found = self.ranked(expr) if index == 0 else None
+                if found is not None:
+                    rank = found
+                    self.check_rank(node, found.ranking)
+                    expr = ir.ScoreOf(found.name)
+                keys.append(self.sort_key(node, expr, found))
+            except Reported:
+                continue
+        self.check_aliases()
+        return tuple(keys), rank
+
+    def key(self, node: ast.Ordering, *, first: bool) -> ir.Expr:
+        if _is_ranking(node.expr) and not first:
+            message = "a ranking stands first in the order, or is a column"
+            raise self.context.error("Q009", message, node.at)
+        typer = self.returns.typer()
+        if not self.returns.is_grouped:
+            typer.on_aggregate = no_aggregate
+        if isinstance(node.expr, ast.Variable) and node.expr.name in self.context.params:
+            message = f"the parameter `${node.expr.name}` is the same for every row"
+            raise self.context.error("Q006", message, node.at)
+        expr = typer.expr(node.expr)
+        if not isinstance(expr.type, PropType) or not expr.type.is_plain:
+            message = f"values of type {expr.type} have no order"
+            raise self.context.error("Q006", message, node.at)
+        return expr
+
+    def ranked(self, expr: ir.Expr) -> checked.ScoreColumn | None:
+        if not isinstance(expr, ir.ScoreOf):
+            return None
+        for found, name in self.returns.scores.items():
+            if name == expr.name:
+                return checked.ScoreColumn(name, found)
+        return None
+
+    def check_rank(self, node: ast.Ordering, found: ir.Ranking) -> None:
+        """A ranking without an end needs a limit, and keeps its direction."""
+        if self.read.limit is None and isinstance(found, ir.Rrf):
+            raise self.context.error("T21", "an ordering by rrf needs a limit", node.at)
+        if self.read.limit is None and isinstance(found, ir.Nearest):
+            raise self.context.error("T17", "an ordering by nearest needs a limit", node.at)
+        best_first = not isinstance(found, ir.Nearest)
+        aliased = isinstance(node.expr, ast.Name)
+        if aliased and node.descending is not None and node.descending is not best_first:
+            word = "desc" if best_first else "asc"
+            message = "an ordering by a ranking puts the best first"
+            raise self.context.error("Q006", message, node.at, f"Write `{word}`, or nothing.")
+
+    def sort_key(
+        self, node: ast.Ordering, expr: ir.Expr, rank: checked.ScoreColumn | None
+    ) -> ir.SortKey:
+        descending = bool(node.descending)
+        if rank is not None:
+            descending = not isinstance(rank.ranking, ir.Nearest)
+        if self.returns.is_grouped:
+            return ir.SortKey(self.returns.grouped(expr, node.expr), descending)
+        if self.returns.branch.distinct:
+            return ir.SortKey(self.output(expr, node), descending)
+        return ir.SortKey(expr, descending)
+
+    def output(self, expr: ir.Expr, node: ast.Ordering) -> ir.Expr:
+        for column in self.returns.columns:
+            if column.expr == expr:
+                return ir.Output(column.name, expr.type)
+        message = "after `distinct` only the columns of the result can be ordered by"
+        raise self.context.error("Q006", message, node.at)
+
+    def check_aliases(self) -> None:
+        """nearest written in the order does not combine with column names."""
+        first, *others = self.read.order or (None,)
+        if first is None or not isinstance(first.expr, ast.Call) or first.expr.name != "nearest":
+            return
+        for node in others:
+            if node is not None and isinstance(node.expr, ast.Name):
+                message = "nearest(…) in the order does not combine with the name of a column"
+                self.context.diagnostics.error("T18", message, node.at)
+
+
+def _is_ranking(node: ast.Expr) -> bool:
+    return isinstance(node, ast.Call) and node.name in ("nearest", "bm25", "rrf")

@@ -1,0 +1,110 @@
+"""What the variables of a pattern stand for while it is checked, clause by clause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from omnigraph.lang.diagnostics import Diagnostics
+from omnigraph.lang.source import Located
+from omnigraph.model.catalog import Catalog, EntityType, InterfaceType, Property
+from omnigraph.model.types import PropType
+
+ANONYMOUS = "_"
+RESERVED_PARAM = "__nanograph_now"  # under this name a caller may preset the time of the query
+
+
+class Reported(Exception):
+    """An error was reported; the clause it belongs to is left, and checking goes on behind it."""
+
+
+class VarKind(Enum):
+    NODE = "node"
+    EDGE = "edge"
+    PATH = "path"
+    BROKEN = "broken"  # its own clause has an error, so nothing more is said about it
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A bound variable: its kind, its types and the properties all of these have."""
+
+    name: str
+    kind: VarKind
+    types: tuple[str, ...] = ()
+    label: str = ""  # what messages call its type
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    optional: bool = False  # bound by an optional block, so it may be null
+
+    def property_type(self, prop: Property) -> PropType:
+        return prop.type.with_nullable(prop.type.nullable or self.optional)
+
+
+@dataclass(slots=True)
+class Context:
+    """What every part of the checker needs: the schema, the parameters, and where errors go."""
+
+    catalog: Catalog
+    diagnostics: Diagnostics
+    params: Mapping[str, PropType]
+
+    def error(self, code: str, message: str, at: Located, help: str = "") -> Reported:
+        """Report an error and give what to raise."""
+        self.diagnostics.error(code, message, at, help=help)
+        return Reported()
+
+    def unknown(
+        self, code: str, message: str, at: Located, word: str, options: Iterable[str]
+    ) -> Reported:
+        """Report a name that does not exist, with the one that was probably meant."""
+        self.diagnostics.unknown(code, message, at, word=word, options=options)
+        return Reported()
+
+
+@dataclass(slots=True)
+class Scope:
+    """The variables bound so far, those of enclosing blocks included."""
+
+    vars: dict[str, Var] = field(default_factory=dict)
+    outer: frozenset[str] = frozenset()  # those that come from enclosing blocks
+
+    def inner(self) -> Scope:
+        """The scope of a nested block."""
+        return Scope(dict(self.vars), frozenset(self.vars))
+
+    def bind(self, var: Var) -> None:
+        if var.name != ANONYMOUS:
+            self.vars[var.name] = var
+
+
+def node_var(name: str, catalog: Catalog, types: tuple[str, ...]) -> Var:
+    """A variable for nodes of these types."""
+    views = [catalog.nodes[t] for t in types]
+    return Var(name, VarKind.NODE, types, "|".join(types), shared_properties(views))
+
+
+def interface_var(name: str, catalog: Catalog, interface: InterfaceType) -> Var:
+    """A variable for the nodes of all types that implement an interface."""
+    types = tuple(n.name for n in catalog.implementers(interface.name))
+    return Var(name, VarKind.NODE, types, interface.name, interface.properties)
+
+
+def edge_var(name: str, catalog: Catalog, types: tuple[str, ...]) -> Var:
+    views = [catalog.edges[t] for t in types]
+    return Var(name, VarKind.EDGE, types, "|".join(types), shared_properties(views))
+
+
+def shared_properties(types: Iterable[EntityType]) -> Mapping[str, Property]:
+    """The properties that all types have with one meaning; where one may be null, it may be null."""
+    views = [t.properties for t in types]
+    if len(views) == 1:
+        return views[0]
+    shared: dict[str, Property] = {}
+    for name, prop in views[0].items() if views else ():
+        others = [view.get(name) for view in views]
+        kinds = {o.type.with_nullable(True) if o else None for o in others}
+        if len(kinds) == 1 and None not in kinds:
+            nullable = [o for o in others if o and o.type.nullable]
+            shared[name] = nullable[0] if nullable else prop
+    return shared
