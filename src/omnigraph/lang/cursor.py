@@ -175,7 +175,8 @@ class Cursor:
         if self.at_end():
             raise self.unclosed(opening)
         message = f"expected `{closing}` to close the `{opening.text}`, found {self.token}"
-        raise self.fail(message, options=(closing,))
+        self.diagnostics.error("P1", message, self.token, suggestion=closing)
+        raise Unparsable
 
     # --- failing and going on ---
 
@@ -205,6 +206,8 @@ class Cursor:
     def unclosed(self, opening: Token) -> Unparsable:
         """Report a bracket that is never closed, where it was opened."""
         closing = CLOSING[opening.text]
+        if self.lexed.torn:
+            return Unparsable()
         self.diagnostics.error(
             "P2",
             f"this `{opening.text}` is never closed",

@@ -54,6 +54,7 @@ class Lexed:
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     comments: list[Token] = field(default_factory=list)
+    torn: bool = False  # a string or comment is open, so that missing brackets say nothing
 
     def add(self, kind: Tok, text: str, start: int) -> None:
         self.kinds.append(kind)
@@ -82,6 +83,7 @@ PATTERN = re.compile(
       | (?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)
       | (?P<open_comment>/\*)
       | (?P<open_string>"[^\n]*)
+      | (?P<single>'[^'\n]*')
       | (?P<bad>[^ \t\r\nA-Za-z0-9_"{}()\[\]:,.@?|=<>+\-*/%$]+|\$)
     )
     """,
@@ -155,13 +157,21 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
         case "comment":
             lexed.comments.append(Token(Tok.SYMBOL, text, *at))
         case "open_comment":
+            lexed.torn = True
             message = "this comment is never closed"
             diagnostics.error("P8", message, at, label="opened here", help="Close it with */.")
         case "open_string":
+            lexed.torn = True
             message = "this string is never closed"
             help = 'Close it with a `"`; a quote inside a string is written \\".'
             diagnostics.error("P4", message, at, label="opened here", help=help)
             lexed.add(Tok.STRING, text, at.start)  # as if it ended with the line
+        case "single":
+            better = quote(text[1:-1])
+            help = f"Write {shorten(better)}."
+            message = "strings are written in double quotes"
+            diagnostics.error("P4", message, at, help=help, suggestion=better)
+            lexed.add(Tok.STRING, text, at.start)
         case _:
             message = f"`{shorten(text)}` does not belong to the language"
             diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))
@@ -183,7 +193,9 @@ def unquote(text: str) -> str:
     >>> unquote(r'"a\\"b"')
     'a"b'
     """
-    body = text[1:-1] if len(text) > 1 and text[-1] == '"' else text[1:]  # an open one was reported
+    body = (
+        text[1:-1] if len(text) > 1 and text[-1] == text[0] else text[1:]
+    )  # an open one was reported
     if "\\" not in body:
         return body
     return BACKSLASH.sub(lambda m: ESCAPES.get(m.group(1), m.group(1)), body)

@@ -77,7 +77,8 @@ class Checker:
         for declaration in declarations:
             if isinstance(declaration, ast.EdgeDecl):
                 self._edge(declaration)
-        self._warn_unimplemented()
+        if not self.diagnostics.errors:
+            self._warn_unimplemented()
         return self.draft
 
     def _report_duplicates(self, declarations: Iterable[ast.Declaration]) -> None:

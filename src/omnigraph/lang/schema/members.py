@@ -205,7 +205,7 @@ def _metric(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
     metric = annotation.value.value if annotation.value and not annotation.arguments else None
     if metric not in METRICS:
         message = f"@metric on {path} takes one of " + ", ".join(f'"{m}"' for m in METRICS)
-        meant = did_you_mean(str(metric), METRICS)
+        meant = did_you_mean(metric, METRICS) if isinstance(metric, str) else None
         help = f"Did you mean `{meant}`?" if meant else ""
         owner.diagnostics.error("S10", message, annotation.at, help=help, suggestion=meant)
         return built

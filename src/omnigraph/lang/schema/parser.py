@@ -260,7 +260,7 @@ class Parser:
                 message = f"a list holds base types only, not {inner}"
                 raise self.cursor.fail(message, code="S4")
             kind = self.base_type()
-            if self.cursor.at("?"):
+            if self.cursor.at("?") and self.cursor.peek().text == "]":
                 help = "Write [String]? when the list itself may be absent."
                 raise self.cursor.fail(
                     "the members of a list cannot be optional", code="S4", help=help

@@ -1,0 +1,79 @@
+"""Reads the case files of tests/cases/schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CASES = Path(__file__).parents[3] / "cases" / "schema"
+HARBOUR = (CASES / "harbour.pg").read_text()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One line after `=>`: a finding, its place, the suggestion and words of the message."""
+
+    severity: str
+    code: str
+    line: int
+    column: int
+    suggestion: str | None
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    title: str
+    text: str
+    expected: tuple[Expected, ...]
+
+
+EXPECTED = re.compile(
+    r"=> (?P<warning>warning )?(?P<code>\S+) (?P<line>\d+):(?P<column>\d+)"
+    r"(?: \[(?P<suggestion>\S+)\])?(?P<words>.*)"
+)
+
+
+def rules() -> list[Case]:
+    """The cases of rules.txt: `# title`, the schema text, then `=>` lines."""
+    found = []
+    for chunk in re.split(r"(?m)^# ", (CASES / "rules.txt").read_text())[1:]:
+        title, _, rest = chunk.partition("\n")
+        text, _, expected = rest.partition("\n=> ")
+        lines = ("=> " + expected).rstrip().splitlines()
+        found.append(Case(title, text, tuple(_expected(line) for line in lines if line != "=> ok")))
+    return found
+
+
+def _expected(line: str) -> Expected:
+    match = EXPECTED.fullmatch(line)
+    assert match is not None, f"not an expectation: {line!r}"
+    return Expected(
+        "warning" if match["warning"] else "error",
+        match["code"],
+        int(match["line"]),
+        int(match["column"]),
+        match["suggestion"],
+        tuple(match["words"].split()),
+    )
+
+
+@dataclass(frozen=True)
+class Typo:
+    right: str
+    wrong: str
+    suggestion: str
+
+
+def typos() -> list[Typo]:
+    """The lines of typos.txt: what the harbour schema says, what was typed, what was meant."""
+    lines = (CASES / "typos.txt").read_text().splitlines()
+    return [Typo(*line.replace("\\n", "\n").split(" => ")) for line in lines]
+
+
+def conformance() -> list[dict[str, Any]]:
+    """The conformance cases about schemas and their migrations."""
+    return [json.loads(line) for line in (CASES / "conformance.jsonl").read_text().splitlines()]
