@@ -8,12 +8,21 @@ the same rows are found with any of them or none.
 - `segment.py`: the inverted form of a run of texts. `segments.py`: those of a table version, shared between versions.
 - `text.py`: any word, all words, phrase, fuzzy, BM25. `fuzzy.py`: edit distances over a vocabulary.
 - `vectors.py`: exact distances and the nearest vectors.
-- `embed.py`: text to vectors through the configured provider. `providers.py`: the providers.
+- `embed.py`: texts to vectors through the configured provider. `providers.py`, `remote.py`: the providers.
 """
 
 from __future__ import annotations
 
+from omnigraph.read.search.embed import embed_text, embed_texts
 from omnigraph.read.search.text import bm25, text_mask, text_match
 from omnigraph.read.search.vectors import distances, nearest
 
-__all__ = ["bm25", "distances", "nearest", "text_mask", "text_match"]
+__all__ = [
+    "bm25",
+    "distances",
+    "embed_text",
+    "embed_texts",
+    "nearest",
+    "text_mask",
+    "text_match",
+]

@@ -1,4 +1,8 @@
-"""What search asks of the rest of the reader: the columns of one table version, and a cache."""
+"""What search asks of the rest of the reader: the columns of one table version, and a cache.
+
+`TableColumns` of the reader is what fits here, as it is: deleted rows, shared fragments, the analyzer of a property and
+position -1 are taken care of by the functions of this package.
+"""
 
 from __future__ import annotations
 

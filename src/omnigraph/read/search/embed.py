@@ -1,0 +1,138 @@
+"""Texts to vectors through the configured provider, each text once.
+
+Configured by the environment: OMNIGRAPH_EMBED_PROVIDER is `mock`, `openai` (any server with that interface) or `local`;
+OMNIGRAPH_EMBED_MODEL binds it to a model, OMNIGRAPH_EMBED_URL and OMNIGRAPH_EMBED_API_KEY are for `openai`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.read.cache import Cache
+from omnigraph.read.search.providers import (
+    EmbedNotConfigured,
+    EmbedRefused,
+    EmbedUnavailable,
+    Float32s,
+    LocalProvider,
+    MockProvider,
+    Provider,
+)
+
+EMBED_CACHE_BYTES_MAX = (
+    64 << 20
+)  # apart from the budget of readers: these vectors cost money to make again
+
+_made = Cache(EMBED_CACHE_BYTES_MAX)
+
+
+class EmbedModelMismatch(OmnigraphError):
+    """The schema and the embedding provider name different models, whose vectors cannot be compared."""
+
+    code, kind = "embed_model_mismatch", Kind.INVALID
+    default_help = "Set OMNIGRAPH_EMBED_MODEL to the model that made the stored vectors."
+
+
+def embed_text(
+    text: str, dim: int, model: str | None = None, *, provider: Provider | None = None
+) -> Float32s:
+    """The vector of one text."""
+    vector: Float32s = embed_texts([text], dim, model, provider=provider)[0]
+    return vector
+
+
+def embed_texts(
+    texts: Sequence[str], dim: int, model: str | None = None, *, provider: Provider | None = None
+) -> Float32s:
+    """One row per text, finite and not zero.
+
+    `model` is the one the schema records for the property. Equal texts are embedded once, and what was embedded before
+    is remembered. Either all vectors are returned or an error is raised.
+
+    >>> embed_texts(["tea", "tea"], 2, provider=MockProvider()).shape
+    (2, 2)
+    """
+    source = provider or configured()
+    chosen = _agreed(source, model)
+    keys = {text: _key(source, chosen, dim, text) for text in texts}
+    found = {text: vector for text, key in keys.items() if (vector := _made.get(key)) is not None}
+    missing = [text for text in keys if text not in found]
+    for batch, vectors in _embed_batches(source, missing, dim, chosen):
+        for text, vector in zip(batch, vectors, strict=True):
+            found[text] = vector
+            _made.put(keys[text], vector, vector.nbytes + 256)
+    return np.array([found[text] for text in texts], np.float32).reshape(len(texts), dim)
+
+
+def configured() -> Provider:
+    """The provider the environment asks for."""
+    names = ("PROVIDER", "MODEL", "URL", "API_KEY")
+    return _provider(*(os.environ.get(f"OMNIGRAPH_EMBED_{name}") or None for name in names))
+
+
+@lru_cache(maxsize=4)
+def _provider(kind: str | None, model: str | None, url: str | None, key: str | None) -> Provider:
+    match kind:
+        case "mock":
+            return MockProvider(model)
+        case "openai":
+            from omnigraph.read.search.remote import OPENAI_URL, HttpProvider
+
+            return HttpProvider(url or OPENAI_URL, model, key)
+        case "local" if model:
+            return LocalProvider(model)
+        case "local":
+            raise EmbedNotConfigured("the local embedding provider needs OMNIGRAPH_EMBED_MODEL")
+        case None:
+            raise EmbedNotConfigured("a text must be embedded, and no embedding provider is set")
+        case _:
+            raise EmbedNotConfigured(f"there is no embedding provider called '{kind}'")
+
+
+def _agreed(provider: Provider, model: str | None) -> str | None:
+    """The model to use: what the schema records and what the provider is bound to must not differ."""
+    if model and provider.model and model != provider.model:
+        raise EmbedModelMismatch(
+            f"the schema records the model '{model}', the embedding provider uses '{provider.model}'",
+            details={"schema_model": model, "provider_model": provider.model},
+        )
+    return provider.model or model
+
+
+def _key(provider: Provider, model: str | None, dim: int, text: str) -> Hashable:
+    return provider.name, model, dim, hashlib.sha256(text.encode()).digest()
+
+
+def _embed_batches(
+    provider: Provider, texts: list[str], dim: int, model: str | None
+) -> Iterable[tuple[list[str], Float32s]]:
+    """Each batch with its vectors, several requests at once where the provider can take them."""
+    size = provider.batch_texts_max
+    batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+
+    def embed(batch: list[str]) -> Float32s:
+        return _checked(provider.embed(batch, dim, model), len(batch), dim)
+
+    if min(len(batches), provider.requests_max) <= 1:
+        yield from ((batch, embed(batch)) for batch in batches)
+        return
+    with ThreadPoolExecutor(provider.requests_max, "embed") as pool:
+        yield from zip(batches, pool.map(embed, batches), strict=True)
+
+
+def _checked(vectors: Float32s, count: int, dim: int) -> Float32s:
+    if vectors.shape != (count, dim):
+        raise EmbedRefused(
+            f"the embedding provider made vectors of {vectors.shape[-1]} numbers, the property holds {dim}",
+            help="Choose a model of the property's dimension, or another Vector(n).",
+        )
+    if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+        raise EmbedUnavailable("the embedding provider made a vector that is zero or not finite")
+    return vectors
