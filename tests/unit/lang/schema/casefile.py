@@ -77,3 +77,22 @@ def typos() -> list[Typo]:
 def conformance() -> list[dict[str, Any]]:
     """The conformance cases about schemas and their migrations."""
     return [json.loads(line) for line in (CASES / "conformance.jsonl").read_text().splitlines()]
+
+
+@dataclass(frozen=True)
+class Migration:
+    title: str
+    before: str
+    after: str
+    expected: tuple[str, ...]
+
+
+def migrations() -> list[Migration]:
+    """The cases of migrations.txt: `# title`, the accepted schema, `>>>`, the desired one, then `=>` lines."""
+    found = []
+    for chunk in re.split(r"(?m)^# ", (CASES / "migrations.txt").read_text())[1:]:
+        title, _, rest = chunk.partition("\n")
+        before, _, rest = rest.partition("\n>>>\n")
+        after, *expected = rest.rstrip().split("\n=> ")
+        found.append(Migration(title, before, after, tuple(expected)))
+    return found
