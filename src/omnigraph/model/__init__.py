@@ -1,6 +1,7 @@
 """Values shared by every room: what a graph is made of, without any input or output.
 
-In the order of use: `names` parses what people call things; `types` are the types of properties; `catalog` is the
-checked schema; `changes` is what a write wants; `tokens` are the footprints two writes are compared by; `limits` holds
-every bound with its unit.
+In the order of use: `names` parses what people call things; `types` are the types of properties and `columns` their
+Arrow columns; `catalog` is the checked schema; `predicates` is what may be asked of rows; `changes` is what a write
+wants; `keys` derives ids; `tokens` are the footprints two writes are compared by; `limits` holds every bound with its
+unit.
 """
