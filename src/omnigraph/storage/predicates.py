@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
-from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -211,15 +210,9 @@ def _beyond(op: Op, above: bool) -> bool:
 
 def _compare_float(column: str, op: Op, value: int | float, kind: pa.DataType) -> Selection:
     near = _rounded(value, kind)
-    if isinstance(value, float) and math.isnan(value):
+    if math.isnan(near) or near == value:  # Python compares ints and floats exactly
         return Leaf(Compare(column, op, near), kind)
-    if not math.isinf(near) and Fraction(near) == (
-        Fraction(value) if not _infinite(value) else None
-    ):
-        return Leaf(Compare(column, op, near), kind)
-    if _infinite(value):
-        return Leaf(Compare(column, op, near), kind)
-    # No value of the type equals the constant; `near` lies beside it.
+    # No value of the type equals the constant, and `near` lies beside it.
     above = near > value
     match op:
         case Op.EQ | Op.NE:
@@ -228,10 +221,6 @@ def _compare_float(column: str, op: Op, value: int | float, kind: pa.DataType) -
             return Leaf(Compare(column, Op.LT if above else Op.LE, near), kind)
         case Op.GT | Op.GE:
             return Leaf(Compare(column, Op.GE if above else Op.GT, near), kind)
-
-
-def _infinite(value: int | float) -> bool:
-    return isinstance(value, float) and math.isinf(value)
 
 
 def _rounded(value: int | float, kind: pa.DataType) -> float:
