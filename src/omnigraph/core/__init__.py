@@ -2,8 +2,8 @@
 
     verb(txn) -> PublishPlan -> stage -> one create-only object -> Commit
 
-In the order a write meets them: `repository` knows where branches are; `snapshot` is one pinned state, and `txn` is that
-state as a verb sees it; `plan` is what the verb returns; `group` folds writers of a process together; `stage` writes
+In the order a write meets them: `repository` knows where branches are; `snapshot` is one pinned state, and `txn` is
+that state as a verb sees it; `plan` is what the verb returns; `group` folds writers of a process together; `stage` writes
 table versions nobody sees; `publisher` creates the next object of the chain, the only moment anything becomes visible;
 `footprints` and `conflicts` decide what a writer that lost may do; `idempotency` makes repeated requests harmless.
 

@@ -15,15 +15,17 @@ from omnigraph.core.plan import Request
 from omnigraph.core.publisher import Published, Ticket, publish
 from omnigraph.core.records import KeyClaim
 from omnigraph.core.repository import Repository
+from omnigraph.errors import CommitUnknown
 from omnigraph.model.names import BranchName
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A writer in the queue."""
+    """A writer in the queue. Its turn comes when somebody published for it, or when it has to lead."""
 
     ticket: Ticket
-    done: threading.Event = field(default_factory=threading.Event)
+    turn: threading.Event = field(default_factory=threading.Event)
+    leads: bool = False
 
 
 @dataclass(slots=True)
@@ -48,17 +50,23 @@ class Writers:
         self._repo.check_process()
         request.deadline.check()
         waiter = Waiter(self._ticket(request))
-        if self._enter(waiter):
-            self._lead(request.branch, waiter)
-        elif not waiter.done.wait(request.deadline.remaining()) and self._leave(waiter):
-            raise request.deadline.error()
-        waiter.done.wait()
-        if waiter.ticket.error is not None:
-            raise waiter.ticket.error
-        outcome = waiter.ticket.outcome
-        if outcome is None:
-            raise AssertionError("a finished ticket has an outcome or an error")
-        return outcome
+        ticket = waiter.ticket
+        self._enter(waiter)
+        if not waiter.leads:
+            self._wait(waiter)
+        while not ticket.is_settled:
+            self._lead(waiter)
+        if ticket.error is not None:
+            raise ticket.error
+        if ticket.outcome is None:
+            raise AssertionError("a settled ticket has an outcome or an error")
+        return ticket.outcome
+
+    def _wait(self, waiter: Waiter) -> None:
+        deadline = waiter.ticket.request.deadline
+        if not waiter.turn.wait(deadline.remaining()) and self._leave(waiter):
+            raise deadline.error()
+        waiter.turn.wait()
 
     def _ticket(self, request: Request) -> Ticket:
         repo = self._repo
@@ -70,39 +78,36 @@ class Writers:
         found = claim(repo, request.idempotency_key, wanted)
         return Ticket(request, found.operation_id, found.base_number, instant=repo.world.now())
 
-    def _enter(self, waiter: Waiter) -> bool:
-        """Queue up; True for whoever has to lead."""
+    def _enter(self, waiter: Waiter) -> None:
+        """Queue up; whoever finds nobody busy has to lead."""
         with self._lock:
             queue = self._queues.setdefault(waiter.ticket.request.branch, Queue())
             queue.waiting.append(waiter)
-            leads, queue.busy = not queue.busy, True
-            return leads
+            waiter.leads, queue.busy = not queue.busy, True
 
     def _leave(self, waiter: Waiter) -> bool:
-        """Step out of the queue, unless a leader has taken us along already."""
+        """Step out of the queue, unless a leader has taken us along or it is our turn to lead."""
         with self._lock:
             queue = self._queues[waiter.ticket.request.branch]
-            if waiter not in queue.waiting:
+            if waiter.leads or waiter not in queue.waiting:
                 return False
             queue.waiting.remove(waiter)
             return True
 
-    def _lead(self, branch: BranchName, own: Waiter) -> None:
-        """Publish groups until our own write is settled, then hand over to the next in the queue, if any."""
-        while not own.done.is_set():
-            group = self._take(branch)
-            try:
-                publish(self._repo, [waiter.ticket for waiter in group])
-            except BaseException as error:
-                for waiter in group:
-                    if not waiter.ticket.is_settled:
-                        waiter.ticket.error = error
-                raise
-            finally:
-                for waiter in group:
-                    waiter.done.set()
-                if own.done.is_set():
-                    self._hand_over(branch)
+    def _lead(self, own: Waiter) -> None:
+        """Publish the next group; once our own write is settled, hand over to the first in the queue."""
+        branch = own.ticket.request.branch
+        group = self._take(branch)
+        try:
+            publish(self._repo, [waiter.ticket for waiter in group])
+        except BaseException as error:
+            _abandon(group, own, error)
+            raise
+        finally:
+            for waiter in group:
+                waiter.turn.set()
+            if own.ticket.is_settled:
+                self._hand_over(branch)
 
     def _take(self, branch: BranchName) -> list[Waiter]:
         """The next group: the first in the queue and those behind it that can share its commit."""
@@ -123,7 +128,25 @@ class Writers:
                 queue.busy = False
                 return
             successor = queue.waiting[0]
-        threading.Thread(target=self._lead, args=(branch, successor), daemon=True).start()
+            successor.leads = True
+            successor.turn.set()
+
+
+def _abandon(group: list[Waiter], own: Waiter, error: BaseException) -> None:
+    """The leader was interrupted: nobody knows whether the commit was published."""
+    for waiter in group:
+        if not waiter.ticket.is_settled:
+            operation = waiter.ticket.operation_id
+            waiter.ticket.error = (
+                error
+                if waiter is own
+                else CommitUnknown(
+                    "the writer that published for this one was interrupted",
+                    details={"operation_ids": [operation]},
+                )
+            )
+    if not own.ticket.is_settled:
+        own.ticket.error = error
 
 
 def _alone(waiter: Waiter) -> bool:
