@@ -124,15 +124,15 @@ def _defaults(kind: str, handle: LanceDataset) -> dict[str, Any]:
 
 def _segments(table: LanceTable) -> list[Index]:
     """The committed segments, as a transaction that drops them needs them."""
-    schema = table.handle.lance_schema
     return [
         Index(
-            uuid=each["uuid"],
-            name=each["name"],
-            fields=[schema.field(name).id() for name in each["fields"]],
-            dataset_version=each["version"],
-            fragment_ids=set(each["fragment_ids"]),
-            index_version=0,
+            uuid=segment.uuid,
+            name=index.name,
+            fields=list(index.fields),
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=set(segment.fragment_ids),
+            index_version=segment.index_version,
         )
-        for each in table._segments
+        for index in table.descriptions
+        for segment in index.segments
     ]

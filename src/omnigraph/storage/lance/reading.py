@@ -145,23 +145,22 @@ class LanceTable:
         return self._fragments
 
     def indices(self) -> tuple[IndexInfo, ...]:
-        live = frozenset(int(f.fragment_id) for f in self.handle.get_fragments())
-        found: dict[str, IndexInfo] = {}
-        for segment in self._segments:
-            before = found.get(segment["name"])
-            covered = live & frozenset(segment["fragment_ids"])
-            found[segment["name"]] = IndexInfo(
-                name=segment["name"],
-                column=segment["fields"][0],
-                kind=KINDS.get(segment["type"], segment["type"].upper()),
-                covered_fragments=covered | (before.covered_fragments if before else frozenset()),
+        live = frozenset(int(fragment.fragment_id) for fragment in self.handle.get_fragments())
+        return tuple(
+            IndexInfo(
+                name=index.name,
+                column=index.field_names[0],
+                kind=KINDS.get(index.index_type, index.index_type.upper()),
+                covered_fragments=live & _covered(index),
             )
-        return tuple(found.values())
+            for index in self.descriptions
+        )
 
     @cached_property
-    def _segments(self) -> list[dict[str, Any]]:
+    def descriptions(self) -> list[Any]:
+        """The indices as Lance describes them."""
         with self._reading():
-            return list(self.handle.list_indices())
+            return list(self.handle.describe_indices())
 
     def files(self) -> frozenset[str]:
         """The first version's manifest is kept for ever: without it Lance sees no table in the folder."""
@@ -173,7 +172,8 @@ class LanceTable:
         has_blobs = bool(blob_columns(self.stored))
         for fragment in self.handle.get_fragments():
             names |= _fragment_files(fragment.metadata, has_blobs)
-        names |= {f"_indices/{segment['uuid']}/" for segment in self._segments}
+        for index in self.descriptions:
+            names |= {f"_indices/{segment.uuid}/" for segment in index.segments}
         return frozenset(names)
 
     # --- how it is done --------------------------------------------------------------------------------------------
@@ -332,6 +332,10 @@ def _fragment_files(fragment: FragmentMetadata, has_blobs: bool) -> set[str]:
     if fragment.deletion_file is not None:
         names.add(fragment.deletion_file.path(fragment.id))
     return names
+
+
+def _covered(index: Any) -> frozenset[int]:
+    return frozenset(i for segment in index.segments for i in segment.fragment_ids)
 
 
 def _distinct(values: pa.Array, kind: pa.DataType) -> pa.Array:
