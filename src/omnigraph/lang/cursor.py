@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
-from omnigraph.lang.lexer import Tok, Token, lex, unquote
+from omnigraph.lang.lexer import NESTING_MAX, Tok, Token, lex, unquote
 from omnigraph.lang.source import Located
-
-NESTING_MAX = 32
 
 T = TypeVar("T")
 CLOSING = {"{": "}", "(": ")", "[": "]"}

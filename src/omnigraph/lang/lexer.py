@@ -15,6 +15,7 @@ from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.source import Place
 
 TEXT_CHARS_MAX = 4_000_000
+NESTING_MAX = 32  # levels of brackets
 
 
 class Tok(StrEnum):
@@ -54,7 +55,7 @@ class Lexed:
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     comments: list[Token] = field(default_factory=list)
-    torn: bool = False  # a string or comment is open, so that missing brackets say nothing
+    torn: bool = False  # the text was not read to its end, so that missing brackets say nothing
 
     def add(self, kind: Tok, text: str, start: int) -> None:
         self.kinds.append(kind)
@@ -91,6 +92,7 @@ PATTERN = re.compile(
 )
 BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
+BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 # The kind of token of each group of the pattern, by its number; None for comments and what is no token.
 TOKENS = {kind.value: kind for kind in Tok}
@@ -116,6 +118,7 @@ def lex(diagnostics: Diagnostics) -> Lexed:
     lexed = Lexed()
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
+    depth = 0
     for match in PATTERN.finditer(text):
         group = match.lastindex or 0
         kind = KINDS[group]
@@ -127,7 +130,12 @@ def lex(diagnostics: Diagnostics) -> Lexed:
         add_kind(kind)
         add_text(match[group])
         add_start(match.start(group))
-        if kind is Tok.STRING:
+        if kind is Tok.SYMBOL:
+            depth += BRACKETS.get(match[group], 0)
+            if depth > NESTING_MAX:
+                _too_deep(match, lexed, diagnostics)
+                break
+        elif kind is Tok.STRING:
             _check_escapes(match[group], match.start(group), diagnostics)
     lexed.add(Tok.END, "", len(text))
     return lexed
@@ -175,6 +183,13 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
         case _:
             message = f"`{shorten(text)}` does not belong to the language"
             diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))
+
+
+def _too_deep(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
+    """Nesting is bounded before anything recurses, and the rest of the text is left alone."""
+    lexed.torn = True
+    message = f"brackets are nested deeper than {NESTING_MAX} levels"
+    diagnostics.error("P5", message, Place(match.end() - 1, match.end()))
 
 
 def _check_escapes(text: str, start: int, diagnostics: Diagnostics) -> None:

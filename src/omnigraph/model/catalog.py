@@ -22,6 +22,12 @@ class Annotation:
     value: str | int | float | bool | None = None
     arguments: tuple[tuple[str, str | int | float | bool], ...] = ()
 
+    def __str__(self) -> str:
+        named = [f"{name}={value!r}" for name, value in self.arguments]
+        return f"@{self.name}" + (
+            f"({', '.join([repr(self.value), *named])})" if self.value is not None else ""
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Embed:
@@ -72,6 +78,9 @@ class Cardinality:
     @property
     def is_free(self) -> bool:
         return self.minimum == 0 and self.maximum is None
+
+    def __str__(self) -> str:
+        return f"{self.minimum}..{'' if self.maximum is None else self.maximum}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

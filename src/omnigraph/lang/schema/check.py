@@ -16,6 +16,7 @@ from omnigraph.lang.schema.members import (
     Hint,
     Owner,
     build_property,
+    check_length,
     custom_annotations,
     report_repeated,
     text_of,
@@ -68,24 +69,29 @@ class Checker:
     def check(self) -> Draft:
         declarations = self.schema.declarations
         self._report_duplicates(declarations)
-        for declaration in declarations:
-            if isinstance(declaration, ast.InterfaceDecl):
-                self._interface(declaration)
-        for declaration in declarations:
-            if isinstance(declaration, ast.NodeDecl):
-                self._node(declaration)
-        for declaration in declarations:
-            if isinstance(declaration, ast.EdgeDecl):
-                self._edge(declaration)
+        for wanted in ("interface", "node", "edge"):
+            for declaration in declarations:
+                if declaration.kind == wanted and not self.diagnostics.full:
+                    self._declaration(declaration)
         if not self.diagnostics.errors:
             self._warn_unimplemented()
         return self.draft
+
+    def _declaration(self, declaration: ast.Declaration) -> None:
+        match declaration:
+            case ast.InterfaceDecl():
+                self._interface(declaration)
+            case ast.NodeDecl():
+                self._node(declaration)
+            case ast.EdgeDecl():
+                self._edge(declaration)
 
     def _report_duplicates(self, declarations: Iterable[ast.Declaration]) -> None:
         seen: set[tuple[str, str]] = set()
         folded: dict[str, str] = {}
         for declaration in declarations:
             kind, name = declaration.kind, declaration.name
+            check_length(self._owner(declaration), name)
             if (kind, name.text) in seen:
                 message = f"{kind} {name} is declared twice"
                 self.diagnostics.error("S17", message, name.at)
@@ -169,6 +175,8 @@ class Checker:
         owner = self._owner(decl)
         members: dict[str, Built] = {}
         for prop in ast.properties(decl):
+            if self.diagnostics.full:
+                break
             built = build_property(owner, prop)
             if prop.name.text in members:
                 message = f"{decl.kind} {decl.name} declares the property `{prop.name}` twice"

@@ -1,4 +1,4 @@
-"""The catalogue of schema codes: S1 to S25 are errors, S30 and up are lint, M and OG codes are about migrations."""
+"""The catalogue of schema codes: S1 to S26 are errors, S30 and up are lint, M and OG codes are about migrations."""
 
 from __future__ import annotations
 
@@ -158,6 +158,12 @@ LIMITS: tuple[Entry, ...] = (
         "A schema change adds too much at once",
         "One change can add a bounded number of types and properties.",
         "Apply the schema in several steps.",
+    ),
+    (
+        "S26",
+        "A name is too long",
+        "The names of types and properties have at most 255 characters.",
+        "Shorten the name; a @description can be as long as it needs to be.",
     ),
 )
 

@@ -24,7 +24,6 @@ from omnigraph.lang.schema.ast import (
     Value,
 )
 from omnigraph.lang.source import Place
-from omnigraph.model.catalog import Cardinality
 
 INDENT = "  "
 
@@ -56,7 +55,8 @@ class _Printer:
         body = declaration.body or Place(declaration.at.end, declaration.at.end)
         spaced = self._comments(body.start + 1, "", spaced)
         header = _header(declaration)
-        if declaration.body is None and not declaration.members:
+        bare = isinstance(declaration, EdgeDecl) and declaration.body is None
+        if bare and not declaration.members:
             self._line(header, declaration.at, spaced)
             self._trailing(len(self.text))
             return
@@ -120,12 +120,8 @@ def _header(declaration: Declaration) -> str:
         case EdgeDecl(name=name, from_type=start, to_type=end):
             parts = [f"edge {name}: {start} -> {end}"]
             if declaration.cardinality is not None:
-                parts.append(_card(declaration.cardinality))
+                parts.append(f"@card({declaration.cardinality})")
             return " ".join([*parts, *map(_annotation, declaration.annotations)])
-
-
-def _card(card: Cardinality) -> str:
-    return f"@card({card.minimum}..{'' if card.maximum is None else card.maximum})"
 
 
 def _member(member: Member) -> str:

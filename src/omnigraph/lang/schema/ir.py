@@ -106,11 +106,11 @@ def decode_ir(data: bytes) -> SchemaIR:
     if len(data) > STORED_BYTES_MAX:
         raise Corrupt(f"a stored schema has {len(data)} bytes; at most {STORED_BYTES_MAX} are read")
     try:
-        document = msgspec.json.decode(data)
+        document = msgspec.json.decode(data, type=dict[str, Any])
         version = document.pop("version")
         if version == VERSION:
             ir = msgspec.convert(document, SchemaIR)
-    except (msgspec.MsgspecError, AttributeError, KeyError, RecursionError, UnicodeError) as damage:
+    except (msgspec.MsgspecError, KeyError, RecursionError, UnicodeError) as damage:
         raise Corrupt(f"a stored schema is damaged: {damage}") from None
     if version != VERSION:
         raise FormatUnsupported(

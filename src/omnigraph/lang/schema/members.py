@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
+from omnigraph.lang.lexer import shorten
 from omnigraph.lang.schema import ast
 from omnigraph.lang.schema.values import Misfit, convert
 from omnigraph.lang.schema.words import ANNOTATIONS, METRICS, PROPERTY_WORDS, RESERVED, STRUCTURAL
@@ -17,6 +18,7 @@ from omnigraph.model.catalog import Annotation, Embed, Property
 from omnigraph.model.types import PropType
 
 ONCE = frozenset(ANNOTATIONS)
+NAME_CHARS_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,15 @@ def build_property(owner: Owner, decl: ast.PropertyDecl) -> Built:
     return built
 
 
+def check_length(owner: Owner, name: ast.Name) -> None:
+    """Names end up in column names, messages and paths, so they are bounded."""
+    if len(name.text) > NAME_CHARS_MAX:
+        message = f"the name `{shorten(name.text)}` is longer than {NAME_CHARS_MAX} characters"
+        owner.diagnostics.error("S26", message, name.at)
+
+
 def _check_name(owner: Owner, name: ast.Name) -> None:
+    check_length(owner, name)
     if name.text in RESERVED:
         message = f"the property name `{name}` is reserved for a system column"
     elif name.text in STRUCTURAL[owner.kind]:

@@ -203,6 +203,8 @@ class _Names:
                 return self.types[value][1]
             case tuple() if aspect == "implements":
                 return ", ".join(self.types[i][1] for i in value)
+            case tuple():
+                return " ".join(map(str, value))
             case _:
                 return str(value)
 
@@ -222,7 +224,8 @@ def _merge_facts(
         else:
             type_id, property_id, aspect, _ = fact
             conflicts.append(_conflict(names, type_id, property_id, aspect, (b, o, t)))
-            continue
+            # One side's value stands in, unless the other dropped it: what depends on it is not in conflict as well.
+            taken = _ABSENT if _ABSENT in values[1:] else values[1]
         if taken is not _ABSENT:
             merged[fact] = taken
     return merged, conflicts
@@ -378,4 +381,4 @@ def _broken_rules(ir: SchemaIR) -> Iterator[SchemaConflict]:
     Checker(Parser(diagnostics).schema(), diagnostics).check()
     for found in diagnostics.sorted():
         if found.severity is Severity.ERROR:
-            yield SchemaConflict("schema", found.code, None, found.message, None, None, None)
+            yield SchemaConflict("schema", found.code, None, "rules", None, found.message, None)

@@ -283,6 +283,8 @@ class Parser:
                 values.append(token.text)
                 if not self.cursor.take(","):
                     break
+                if self.diagnostics.full:
+                    raise Unparsable
         return PropType(Base.STRING, enum=tuple(sorted(set(values)))), tuple(values)
 
     def enum_value(self) -> Token:

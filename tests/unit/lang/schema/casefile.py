@@ -96,3 +96,26 @@ def migrations() -> list[Migration]:
         after, *expected = rest.rstrip().split("\n=> ")
         found.append(Migration(title, before, after, tuple(expected)))
     return found
+
+
+@dataclass(frozen=True)
+class Merge:
+    title: str
+    base: str
+    ours: str
+    theirs: str
+    merged: str | None
+    conflicts: tuple[str, ...]
+
+
+def merges() -> list[Merge]:
+    """The cases of merges.txt: three schemas, then `=>` with the merged one or `!!` lines with conflicts."""
+    found = []
+    for chunk in re.split(r"(?m)^# ", (CASES / "merges.txt").read_text())[1:]:
+        title, _, rest = chunk.partition("\n")
+        base, _, rest = rest.partition("\n>>> ours\n")
+        ours, _, rest = rest.partition("\n>>> theirs\n")
+        theirs, *conflicts = rest.rstrip().split("\n!! ")
+        theirs, _, merged = theirs.partition("\n=> ")
+        found.append(Merge(title, base, ours, theirs, merged or None, tuple(conflicts)))
+    return found
