@@ -38,19 +38,22 @@ class Origin:
         return Origin(self.file, lines, None if self.files is None else self.files.take(rows))
 
 
+NOWHERE = Origin()
+
+
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """Rows of one type as they were given, in the columns of its table.
 
-    `rows` may have `id` (edges: has `src` and `dst`) and any of the properties. Where `id` is missing or null it is made
-    from the key, or fresh. A property that is no column was given by no row. `absent` marks, per property, the rows
+    `rows` may have `id` (edges: has `src` and `dst`) and any of the properties. Where `id` is missing or null, it is
+    made from the key or fresh. A property that is no column was given by no row. `absent` marks, per property, the rows
     that left it out: there a stored value stays, while a null that is not absent clears it.
     """
 
     type_name: str
     rows: pa.Table
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
-    origin: Origin = Origin()
+    origin: Origin = NOWHERE
     edge: bool = False  # an edge type is meant even where a node type has the same name
 
 
@@ -68,8 +71,8 @@ class TypeChanges:
     before: pa.Table | None = None
     deletes: pa.Table | None = None
     replaces: bool = False  # everything stored goes first; `inserts` is all there will be
-    insert_origin: Origin = Origin()
-    update_origin: Origin = Origin()
+    insert_origin: Origin = NOWHERE
+    update_origin: Origin = NOWHERE
 
     @property
     def is_empty(self) -> bool:

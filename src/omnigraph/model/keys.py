@@ -30,14 +30,27 @@ def key_ids(members: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     >>> key_ids([pa.array(["acme", None]), pa.array([42, 7])]).to_pylist()
     ['["acme","42"]', None]
     """
-    texts = [canonical_text(member) for member in members]
+    return value_texts([_finite(_one_array(member)) for member in members])
+
+
+def value_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """A text for each row that is the same exactly where all values are; null where one is null."""
+    texts = [canonical_text(_one_array(values)) for values in columns]
     return texts[0] if len(texts) == 1 else _json_arrays(texts)
 
 
-def canonical_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _finite(values: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_finite(values), values, pa.scalar(None, values.type))
+
+
+def canonical_text(values: pa.Array) -> pa.Array:
     """The canonical text of each value: what identifies it in an id."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     kind = values.type
     if pa.types.is_floating(kind):
         return _float_text(values)
@@ -57,7 +70,6 @@ def _milliseconds(values: pa.Array) -> pa.Array:
 def _float_text(values: pa.Array) -> pa.Array:
     """The shortest decimal that reads back as the same number of the column's width, never with an exponent."""
     values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
-    values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, values.type))
     texts = values.cast(pa.string())
     width = np.float32 if values.type == pa.float32() else np.float64
     return _repaired(

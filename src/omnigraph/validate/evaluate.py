@@ -1,0 +1,142 @@
+"""One evaluator for every way in: all checks, in order, over what a write wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.core.plan import Reads
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import Kind, OmnigraphError, Violation
+from omnigraph.model.changes import Changes
+from omnigraph.validate.cardinality import check_cardinality
+from omnigraph.validate.endpoints import check_endpoints, check_orphans
+from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Check, Looked
+from omnigraph.validate.keys import check_keys
+from omnigraph.validate.unique import check_unique
+from omnigraph.validate.values import check_values
+
+CHECKS: tuple[Check, ...] = (
+    check_values,
+    check_keys,
+    check_unique,
+    check_endpoints,
+    check_orphans,
+    check_cardinality,
+)
+NAMED_MAX = 3  # violations a message spells out
+
+
+class ValidationFailed(OmnigraphError):
+    """The write would break rules of the schema.
+
+    `details.violations` lists them, each with rule, type, id, property, value, message, and file and line when known.
+    Nothing was written.
+    """
+
+    code, kind = "validation_failed", Kind.INVALID
+    default_help = "Nothing was changed. Mend the rows named, or the schema, and write again."
+
+
+class KeyConflict(OmnigraphError):
+    """Rows that were to be new exist already.
+
+    `details.violations` lists them. Nothing was written.
+    """
+
+    code, kind = "key_conflict", Kind.CONFLICT
+    default_help = "Nothing was changed. Use mode merge to change existing rows, or give new ids."
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the checks found, in a fixed order, and what the verdict rests on."""
+
+    violations: tuple[Violation, ...]
+    reads: Mapping[str, Reads]
+    more: bool = False  # there are more violations than are listed
+
+    def raise_violations(self) -> None:
+        """Raise if there are any."""
+        if self.violations:
+            raise _error(self)
+
+
+def evaluate(
+    changes: Changes,
+    txn: WriteTxn,
+    *,
+    found: Iterable[Violation] = (),
+    cascaded: frozenset[str] = frozenset(),
+    limit: int = VIOLATIONS_MAX,
+) -> Report:
+    """Check what a write wants against the state it starts from.
+
+    `found` are violations known already. `cascaded` names the tables of nodes whose edges the verb looked up in this
+    very transaction, to delete them too.
+    """
+    case = Case(changes, txn, limit, cascaded)
+    violations = sorted(found, key=_place)
+    reads: dict[str, Reads] = {}
+    for check in CHECKS:
+        broken = []
+        for finding in check(case):
+            if isinstance(finding, Looked):
+                reads[finding.table_id] = reads.get(finding.table_id, Reads()) | finding.reads
+            else:
+                broken.append(finding)
+        violations += sorted(broken, key=_place)
+    return Report(tuple(violations[:limit]), reads, len(violations) > limit)
+
+
+def require_valid(
+    changes: Changes,
+    txn: WriteTxn,
+    *,
+    found: Iterable[Violation] = (),
+    cascaded: frozenset[str] = frozenset(),
+    limit: int = VIOLATIONS_MAX,
+) -> Mapping[str, Reads]:
+    """What the verdict rests on, if there is nothing to object to; else raises `ValidationFailed` or `KeyConflict`."""
+    report = evaluate(changes, txn, found=found, cascaded=cascaded, limit=limit)
+    report.raise_violations()
+    return report.reads
+
+
+def _place(violation: Violation) -> tuple[str, str, str, str, str]:
+    return (
+        violation.type_name,
+        violation.id or "",
+        violation.rule,
+        violation.property or "",
+        violation.message,
+    )
+
+
+def _error(report: Report) -> OmnigraphError:
+    first = report.violations[0]
+    details: dict[str, Any] = {
+        "violations": [violation.to_json() for violation in report.violations],
+        "more": report.more,
+    }
+    conflicts = all(violation.rule == "key_conflict" for violation in report.violations)
+    if conflicts:
+        details |= {"type_name": first.type_name, "entity_id": first.id}
+        return KeyConflict(_message(report), details=details)
+    return ValidationFailed(_message(report), details=details)
+
+
+def _message(report: Report) -> str:
+    named = [_sentence(violation) for violation in report.violations[:NAMED_MAX]]
+    rest = len(report.violations) - len(named)
+    if rest:
+        named.append(f"and {rest} more" if not report.more else f"and more than {rest} more")
+    return "; ".join(named)
+
+
+def _sentence(violation: Violation) -> str:
+    place = [violation.file] if violation.file else []
+    place += [f"line {violation.line}"] if violation.line is not None else []
+    where = f" ({', '.join(place)})" if place else ""
+    return f"{violation.message}{where}"

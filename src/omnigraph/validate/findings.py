@@ -1,0 +1,87 @@
+"""What checks are given and what they answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.plan import Reads
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import Violation
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.changes import Changes, Origin
+
+VIOLATIONS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A write before it happens: the state it starts from, and what it wants."""
+
+    changes: Changes
+    txn: WriteTxn
+    limit: int = VIOLATIONS_MAX
+    cascaded: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.txn.catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A check looked at a table: the verdict holds only as long as these facts do."""
+
+    table_id: str
+    reads: Reads
+
+
+Finding = Violation | Looked
+Check = Callable[[Case], Iterator[Finding]]
+
+
+def column(rows: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
+    values = rows.column(name)
+    return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+
+
+def offenders(
+    rows: pa.Table,
+    mask: pa.Array | pa.ChunkedArray,
+    columns: tuple[str, ...],
+    origin: Origin,
+    limit: int,
+) -> Iterator[tuple[dict[str, Any], str | None, int | None]]:
+    """The rows where the mask is true, the first by id up to a limit: their `id` and columns, file and line."""
+    if not pc.any(mask).as_py():
+        return
+    if isinstance(mask, pa.ChunkedArray):
+        mask = mask.combine_chunks()
+    numbers = pc.indices_nonzero(mask.fill_null(False))
+    found = rows.select(_with_id(rows, columns)).take(numbers)
+    if "id" in found.column_names:
+        order = pc.sort_indices(found["id"])[:limit]
+        found, numbers = found.take(order), numbers.take(order)
+    for row, number in zip(found.to_pylist()[:limit], numbers.to_pylist(), strict=False):
+        yield row, *origin.place(number)
+
+
+def _with_id(rows: pa.Table, columns: tuple[str, ...]) -> list[str]:
+    return [name for name in dict.fromkeys(("id", *columns)) if name in rows.column_names]
+
+
+def joined(*parts: pa.Table | None, columns: tuple[str, ...]) -> pa.Table | None:
+    """Some columns of several tables below each other; none for no rows."""
+    filled = [part.select(columns) for part in parts if part is not None and part.num_rows]
+    return pa.concat_tables(filled) if filled else None
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: short."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

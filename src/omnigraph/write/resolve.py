@@ -1,0 +1,350 @@
+"""From what somebody gave to what will be there: ids derived, rows completed, new ones told from changed ones.
+
+One lookup per type, by id. Whole columns at a time, and columns are filtered rather than gathered, so that nothing
+large is copied without need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.plan import Append, Delete, Overwrite, TableAction, Upsert
+from omnigraph.core.txn import TableView, WriteTxn
+from omnigraph.errors import TableNotFound, Violation
+from omnigraph.lang.cast import parse_date, parse_datetime
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.changes import NOWHERE, Changes, Incoming, Origin, TypeChanges
+from omnigraph.model.columns import arrow_schema, arrow_type
+from omnigraph.model.keys import fresh_ids, key_ids
+from omnigraph.model.types import Scalar
+from omnigraph.storage.tables import ADDRESS
+from omnigraph.validate.keys import existing_ids, mismatched_ids, missing_keys, repeated_ids
+
+Kind = NodeType | EdgeType
+
+
+class Mode(StrEnum):
+    """What rows that exist already mean."""
+
+    MERGE = "merge"  # they are changed, in the fields that are given
+    APPEND = "append"  # they are a conflict
+    OVERWRITE = "overwrite"  # everything of the type goes first
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a write wants, and what was wrong with its input already: hand both to the validator."""
+
+    changes: Changes
+    violations: tuple[Violation, ...] = ()
+
+
+def resolve(txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode = Mode.MERGE) -> Resolved:
+    """Complete the rows of one input. Rows that cannot be used are left out and reported."""
+    grouped: dict[str, tuple[Kind, list[Incoming]]] = {}
+    for part in incoming:
+        kind = kind_of(txn.catalog, part)
+        grouped.setdefault(kind.table_id, (kind, []))[1].append(part)
+    done = [_resolve_type(txn, kind, parts, mode) for kind, parts in grouped.values()]
+    return Resolved(
+        Changes({change.kind.table_id: change for change, _ in done}),
+        tuple(violation for _, found in done for violation in found),
+    )
+
+
+def kind_of(catalog: Catalog, part: Incoming) -> Kind:
+    """The type rows belong to."""
+    kind = catalog.edges.get(part.type_name) if part.edge else catalog.entity(part.type_name)
+    if kind is None:
+        what = "edge" if part.edge else "node or edge"
+        raise TableNotFound(f"there is no {what} type {part.type_name}")
+    return kind
+
+
+def _resolve_type(
+    txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode
+) -> tuple[TypeChanges, list[Violation]]:
+    given = _together(kind, parts)
+    given, violations = _identified(given, txn)
+    given, repeated = _once_each(given, mode)
+    violations += repeated
+    if mode is Mode.OVERWRITE:
+        return TypeChanges(
+            kind, inserts=_whole_new(given), replaces=True, insert_origin=given.origin
+        ), violations
+    stored = _stored(txn.view(kind.table_id), given, mode) if given.may_exist else None
+    if stored is None or not stored.num_rows:
+        return TypeChanges(kind, inserts=_whole_new(given), insert_origin=given.origin), violations
+    at = pc.index_in(given.ids, value_set=_one(stored["id"]))
+    exists = at.is_valid()
+    new = given.filter(pc.invert(exists))
+    inserts = _whole_new(new) if len(new) else None
+    if mode is Mode.APPEND:
+        violations += existing_ids(given.ids, exists, kind, given.origin)
+        return TypeChanges(kind, inserts=inserts, insert_origin=new.origin), violations
+    old = given.filter(exists)
+    stored = stored.take(at.drop_null())
+    return TypeChanges(
+        kind,
+        inserts=inserts,
+        updates=_whole_changed(old, stored),
+        before=stored.select([*before_columns(kind), ADDRESS]),
+        insert_origin=new.origin,
+        update_origin=old.origin,
+    ), violations
+
+
+# --- what was given ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The rows of one type: the columns that were given, and for each the rows that left it out (none: nobody)."""
+
+    kind: Kind
+    ids: pa.Array
+    columns: Mapping[str, pa.ChunkedArray]  # without `id`; edges: `src`, `dst`; then any properties
+    absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
+    origin: Origin = NOWHERE
+    may_exist: bool = True  # false when every id is fresh
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def table(self) -> pa.Table:
+        return pa.table({"id": self.ids, **self.columns})
+
+    def filter(self, mask: pa.BooleanArray) -> Given:
+        """The rows where the mask is true."""
+        if pc.all(mask, min_count=0).as_py():
+            return self
+        return replace(
+            self,
+            ids=self.ids.filter(mask),
+            columns={name: c.filter(mask) for name, c in self.columns.items()},
+            absent={name: a.filter(mask) for name, a in self.absent.items()},
+            origin=self.origin.filter(mask),
+        )
+
+
+def _together(kind: Kind, parts: list[Incoming]) -> Given:
+    """All rows of a type below each other, in the column types of its table."""
+    schema = arrow_schema(kind)
+    names = [n for n in schema.names if any(n in part.rows.column_names for part in parts)]
+    columns = {
+        name: pa.chunked_array(
+            [chunk for part in parts for chunk in _chunks(part.rows, schema.field(name))],
+            schema.field(name).type,
+        )
+        for name in names
+    }
+    count = sum(part.rows.num_rows for part in parts)
+    ids = _one(columns.pop("id")) if "id" in columns else pa.nulls(count, pa.string())
+    absent = {name: _absent(name, parts) for name in names if _leaves_out(name, parts)}
+    return Given(kind, ids, columns, absent, _origin(parts))
+
+
+def _chunks(rows: pa.Table, field: pa.Field) -> list[pa.Array]:
+    if field.name not in rows.column_names:
+        return [pa.nulls(rows.num_rows, field.type)]
+    values = rows[field.name]
+    return list((values if values.type == field.type else values.cast(field.type)).chunks)
+
+
+def _leaves_out(name: str, parts: list[Incoming]) -> bool:
+    return any(name in part.absent or name not in part.rows.column_names for part in parts)
+
+
+def _absent(name: str, parts: list[Incoming]) -> pa.BooleanArray:
+    masks = []
+    for part in parts:
+        nowhere = name not in part.rows.column_names
+        whole = pa.array(np.full(part.rows.num_rows, nowhere))
+        masks.append(whole if nowhere else part.absent.get(name, whole))
+    return pa.concat_arrays(masks)
+
+
+def _origin(parts: list[Incoming]) -> Origin:
+    if len(parts) == 1:
+        return parts[0].origin
+    lines = [
+        pa.nulls(part.rows.num_rows, pa.int64())
+        if part.origin.lines is None
+        else part.origin.lines.cast(pa.int64())
+        for part in parts
+    ]
+    files = [
+        pa.repeat(pa.scalar(part.origin.file, pa.string()), part.rows.num_rows) for part in parts
+    ]
+    return Origin(None, pa.concat_arrays(lines), pa.concat_arrays(files))
+
+
+# --- ids ---------------------------------------------------------------------------------------------------------
+
+
+def _identified(given: Given, txn: WriteTxn) -> tuple[Given, list[Violation]]:
+    """Every row with its id: from its key, as it was given, or fresh."""
+    kind = given.kind
+    if kind.key is None:
+        return _named_or_fresh(given, txn), []
+    nothing = pa.chunked_array([pa.nulls(len(given), pa.string())])
+    ids = key_ids([given.columns.get(name, nothing) for name in kind.key])
+    rows = given.table()
+    violations: list[Violation] = []
+    if ids.null_count:
+        violations += missing_keys(rows, ids, kind, given.origin)
+    if given.ids.null_count < len(given):
+        violations += mismatched_ids(rows, ids, kind, given.origin)
+    return replace(given, ids=ids).filter(ids.is_valid()), violations
+
+
+def _named_or_fresh(given: Given, txn: WriteTxn) -> Given:
+    missing = given.ids.null_count
+    if not missing:
+        return given
+    fresh = fresh_ids(missing, txn.now)
+    if missing == len(given):
+        return replace(given, ids=fresh, may_exist=False)
+    return replace(given, ids=pc.replace_with_mask(given.ids, given.ids.is_null(), fresh))
+
+
+def _once_each(given: Given, mode: Mode) -> tuple[Given, list[Violation]]:
+    """Each id once. A key, or an append, may not repeat; otherwise later rows win, field by field."""
+    if not given.may_exist or pc.count_distinct(given.ids).as_py() == len(given):
+        return given, []
+    codes = given.ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    firsts = np.unique(codes, return_index=True)[1]
+    if given.kind.key is not None or mode is Mode.APPEND:
+        repeats = np.ones(len(codes), np.bool_)
+        repeats[firsts] = False
+        again = pa.array(repeats)
+        found = repeated_ids(given.ids, again, given.kind, given.origin)
+        return given.filter(pc.invert(again)), list(found)
+    return _later_wins(given, codes), []
+
+
+def _later_wins(given: Given, codes: np.ndarray[Any, np.dtype[np.int32]]) -> Given:
+    groups = int(codes.max()) + 1
+    last = _last_rows(codes, groups, None)
+    columns, absent = {}, {}
+    for name, values in given.columns.items():
+        left_out = given.absent.get(name)
+        at = last if left_out is None else _last_rows(codes, groups, left_out)
+        columns[name] = values.take(pa.array(np.maximum(at, 0)))
+        if left_out is not None:
+            absent[name] = pa.array(at < 0)
+    rows = pa.array(last)
+    return replace(
+        given,
+        ids=given.ids.take(rows),
+        columns=columns,
+        absent=absent,
+        origin=given.origin.take(rows),
+    )
+
+
+def _last_rows(
+    codes: np.ndarray[Any, np.dtype[np.int32]], groups: int, absent: pa.BooleanArray | None
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The last row of each group that did not leave the field out; -1 if all did."""
+    rows = np.arange(len(codes))
+    if absent is not None:
+        rows = np.where(absent.to_numpy(zero_copy_only=False), -1, rows)
+    last = np.full(groups, -1, np.int64)
+    np.maximum.at(last, codes, rows)
+    return last
+
+
+# --- whole rows --------------------------------------------------------------------------------------------------
+
+
+def before_columns(kind: Kind) -> list[str]:
+    """What is kept of rows that change or go: identity, ends, and the members of unique groups."""
+    structural = ["id", "src", "dst"] if isinstance(kind, EdgeType) else ["id"]
+    return list(dict.fromkeys([*structural, *(name for group in kind.uniques for name in group)]))
+
+
+def _stored(view: TableView, given: Given, mode: Mode) -> pa.Table | None:
+    """The stored rows with one of the ids: what `before` needs, and the columns somebody left out."""
+    if not view.count():
+        return None
+    kept = [name for name in given.kind.properties if name in given.absent]
+    kept += [name for name in given.kind.properties if name not in given.columns]
+    columns = ["id"] if mode is Mode.APPEND else [*before_columns(given.kind), *kept]
+    return view.lookup("id", given.ids, list(dict.fromkeys(columns)))
+
+
+def _whole_new(given: Given) -> pa.Table:
+    """New rows: what was left out takes its default."""
+    schema = arrow_schema(given.kind)
+    columns = [given.ids]
+    for name in schema.names[1:]:
+        prop = given.kind.properties.get(name)
+        fill = default_of(prop) if prop else pa.scalar(None, pa.string())
+        columns.append(_completed(given, name, fill))
+    return pa.table(columns, schema=schema)
+
+
+def _whole_changed(given: Given, stored: pa.Table) -> pa.Table:
+    """Changed rows: what was left out stays as it is stored. Both sides have the same rows in the same order."""
+    schema = arrow_schema(given.kind)
+    columns = [given.ids]
+    for name in schema.names[1:]:
+        old = stored[name] if name in stored.column_names else None
+        columns.append(_completed(given, name, old))
+    return pa.table(columns, schema=schema)
+
+
+def _completed(given: Given, name: str, fill: pa.Scalar | pa.ChunkedArray | None) -> Any:
+    values, absent = given.columns.get(name), given.absent.get(name)
+    if values is None:
+        return pa.repeat(fill, len(given)) if isinstance(fill, pa.Scalar) else fill
+    return values if absent is None or fill is None else pc.if_else(absent, fill, values)
+
+
+def default_of(prop: Property) -> pa.Scalar:
+    """The value of a property nobody named in a new row."""
+    kind, value = arrow_type(prop.type), prop.default
+    match prop.type.scalar:
+        case Scalar.DATE:
+            value = _each(value, parse_date)
+        case Scalar.DATETIME:
+            value = _each(value, parse_datetime)
+    return pa.scalar(value, kind)
+
+
+def _each(value: Any, read: Any) -> Any:
+    return [read(v) for v in value] if isinstance(value, list) else value and read(value)
+
+
+def _one(values: pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+
+
+# --- actions -----------------------------------------------------------------------------------------------------
+
+
+def actions_of(changes: Changes) -> tuple[TableAction, ...]:
+    """The actions that bring the changes about."""
+    return tuple(action for change in changes for action in _actions(change))
+
+
+def _actions(change: TypeChanges) -> Iterator[TableAction]:
+    table = change.kind.table_id
+    if change.replaces:
+        rows = change.inserts
+        yield Overwrite(table, arrow_schema(change.kind).empty_table() if rows is None else rows)
+        return
+    if change.deletes is not None and change.deletes.num_rows:
+        yield Delete(table, change.deletes)
+    if change.updates is not None and change.updates.num_rows and change.before is not None:
+        yield Upsert(table, change.updates, change.before)
+    if change.inserts is not None and change.inserts.num_rows:
+        yield Append(table, change.inserts)
