@@ -24,6 +24,7 @@ Float64s = npt.NDArray[np.float64]
 F = TypeVar("F", np.float32, np.float64)
 
 ROWS_PER_BLOCK = 2048  # keeps a block of ordinary vectors in the processor's cache
+ESTIMATES_PER_BLOCK = 1 << 14
 SQUARE_MIN, SQUARE_MAX = (
     1e-30,
     1e30,
@@ -153,7 +154,10 @@ def _measured_where_bound(
 
 
 def _between(rows: Float32s, query: Float64s, metric: ir.Metric) -> Float64s:
-    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on where a row stands."""
+    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on where a row stands.
+
+    It also runs in threads of its own, which under load costs more time than it saves.
+    """
     match metric:
         case ir.Metric.L2:
             return _square_sums(rows - query)
@@ -170,8 +174,8 @@ def _cosines(rows: Float64s, query: Float64s) -> Float64s:
     return np.clip(cosines, -1.0, 1.0)
 
 
-def _dots(rows: Float64s, query: Float64s) -> Float64s:
-    found: Float64s = np.einsum("ij,j->i", rows, query)
+def _dots(rows: npt.NDArray[F], query: npt.NDArray[F]) -> npt.NDArray[F]:
+    found: npt.NDArray[F] = np.einsum("ij,j->i", rows, query)
     return found
 
 
@@ -192,15 +196,38 @@ def _squares(matrix: Float32s) -> Float32s:
 def _candidates(
     vectors: _Vectors, squares: Float32s, query: Float64s, metric: ir.Metric, count: int
 ) -> npt.NDArray[np.int64]:
-    """Every position that may be among the nearest, and few others."""
+    """Every position that may be among the nearest, and few others.
+
+    Block by block, with the upper bounds of the best so far: whatever is surely further than they are is forgotten.
+    """
+    best, limit = np.empty(0), np.inf
+    kept = [(np.empty(0, np.int64), np.empty(0))]
+    for start in range(0, len(squares), ESTIMATES_PER_BLOCK):
+        block = slice(start, start + ESTIMATES_PER_BLOCK)
+        low, high = _bounds(vectors, block, squares[block], query, metric)
+        best = np.concatenate([best, high[high <= limit]])
+        limit = _smallest(best, count)
+        best = best[best <= limit]
+        near = np.flatnonzero(low <= limit)
+        kept.append((near + start, low[near]))
+    positions, lowest = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    found: npt.NDArray[np.int64] = positions[lowest <= limit]
+    return found
+
+
+def _bounds(
+    vectors: _Vectors, block: slice, squares: Float32s, query: Float64s, metric: ir.Metric
+) -> tuple[Float64s, Float64s]:
+    """The least and the most each distance can be; infinite where nothing is known, nan where there is no vector."""
     with np.errstate(all="ignore"):
-        middle, error = _estimate(vectors.matrix, squares, query, metric)
+        middle, error = _estimate(vectors.matrix[block], squares, query, metric)
         low, high = middle - error, middle + error
         sure = (squares >= SQUARE_MIN) & (squares <= SQUARE_MAX) & np.isfinite(low)
     low[~sure], high[~sure] = -np.inf, np.inf
     if vectors.missing is not None:
-        low[vectors.missing] = high[vectors.missing] = np.nan
-    return np.flatnonzero(low <= _smallest(high, count))
+        missing = vectors.missing[block]
+        low[missing] = high[missing] = np.nan
+    return low, high
 
 
 def _estimate(
@@ -214,7 +241,7 @@ def _estimate(
     """
     slack = (len(query) + 8) * 2.0**-23
     square = float(query @ query)
-    dots = (matrix @ query.astype(np.float32)).astype(np.float64)
+    dots = _dots(matrix, query.astype(np.float32)).astype(np.float64)
     wide = squares.astype(np.float64)
     norms = np.sqrt(wide * square)
     if not SQUARE_MIN <= square <= SQUARE_MAX:

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.lang.ir import Metric
 from omnigraph.read.search import distances, nearest
-from omnigraph.read.search.vectors import ROWS_PER_BLOCK, VectorInvalid
+from omnigraph.read.search.vectors import ESTIMATES_PER_BLOCK, ROWS_PER_BLOCK, VectorInvalid
 from tests.unit.read.search.memory import MemoryColumns, vectors
 
 Matrix = npt.NDArray[np.float32]
@@ -133,6 +133,18 @@ def test_nearest_is_what_all_distances_say(metric: Metric, seed: int) -> None:
         positions, far = nearest(columns, "p", query, metric, count=count)
         assert positions.tolist() == by_distance(columns, query, metric, count), count
         assert far.tolist() == distances(columns, "p", query, metric)[positions].tolist()
+
+
+@pytest.mark.parametrize("present", [1.0, 0.5, 1e-4])
+def test_the_best_of_later_blocks_are_found(present: float) -> None:
+    rng = np.random.default_rng(5)
+    count = 3 * ESTIMATES_PER_BLOCK + 11
+    matrix = random_matrix(6, count, 2)
+    columns = columns_of(matrix, rng.random(count) >= present)
+    for query in matrix[[0, count // 2, count - 1]]:
+        for wanted in (1, 10, count - 5):
+            positions, _ = nearest(columns, "p", query, Metric.L2, count=wanted)
+            assert positions.tolist() == by_distance(columns, query, Metric.L2, wanted)
 
 
 @pytest.mark.parametrize("metric", METRICS)
