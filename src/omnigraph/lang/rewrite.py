@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
-from omnigraph.lang.tree import conjunction, conjuncts, transform, variables
+from omnigraph.lang.tree import conjunction, conjuncts, transform_plan, variables
 
 Rewrite = Callable[[ir.Op], ir.Op]
 
@@ -27,8 +27,7 @@ def rewrite(query: ir.Query) -> ir.Query:
 
 def close_cycles(plan: ir.Op) -> ir.Op:
     """A walk to a temporary that must be a bound variable becomes a walk into that variable."""
-    closed: ir.Op = transform(plan, _close_cycle)
-    return closed
+    return transform_plan(plan, _close_cycle)
 
 
 def _close_cycle(node: ir.Op) -> ir.Op:
@@ -47,8 +46,7 @@ def _close_cycle(node: ir.Op) -> ir.Op:
 
 def push_filters(plan: ir.Op) -> ir.Op:
     """Every condition moves down to the first operator that binds all it reads, into its predicate if it has one."""
-    pushed: ir.Op = transform(plan, _push_filter)
-    return pushed
+    return transform_plan(plan, _push_filter)
 
 
 def _push_filter(node: ir.Op) -> ir.Op:
@@ -134,8 +132,7 @@ def _side(join: ir.Join, part: ir.Expr) -> str | None:
 
 def join_on_equality(plan: ir.Op) -> ir.Op:
     """An equality between the two sides of a join is what it joins on."""
-    joined: ir.Op = transform(plan, _join_on)
-    return joined
+    return transform_plan(plan, _join_on)
 
 
 def _join_on(node: ir.Op) -> ir.Op:
@@ -169,8 +166,7 @@ def _equal_sides(join: ir.Join, part: ir.Expr) -> tuple[ir.Expr, ir.Expr] | None
 
 def hoist_search(plan: ir.Op) -> ir.Op:
     """A score that depends on its entity alone is taken where the entity appears, before walks multiply its rows."""
-    hoisted: ir.Op = transform(plan, _hoist)
-    return hoisted
+    return transform_plan(plan, _hoist)
 
 
 def _hoist(node: ir.Op) -> ir.Op:

@@ -7,14 +7,18 @@ expressions, operators and statements alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, get_args
 
 from omnigraph.lang import ir
 
 T = TypeVar("T")
 Node = Any  # a dataclass of `ir`; their union would have to be spelt here again without checking anything more
 
+
+NODES = frozenset(c for c in vars(ir).values() if isinstance(c, type) and is_dataclass(c))
+OPERATORS: frozenset[type] = frozenset(get_args(ir.Op))
+INPUTS = ("input", "block", "left", "right", "primary", "secondary")
 
 _NAMES: dict[type, tuple[str, ...]] = {}
 
@@ -30,7 +34,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def is_node(value: object) -> bool:
     """Whether a value is a node, rather than a name, an enum member or a type."""
-    return type(value).__module__.startswith(ir.__name__) and hasattr(value, "__dataclass_fields__")
+    return type(value) in NODES
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -81,6 +85,20 @@ def transform(node: T, change: Callable[[Node], Node]) -> T:
     """The tree with `change` applied to every node, children first."""
     result: T = change(rebuild(node, lambda child: transform(child, change)))
     return result
+
+
+def transform_plan(plan: ir.Op, change: Callable[[ir.Op], ir.Op]) -> ir.Op:
+    """The plan with `change` applied to every operator, inputs first; expressions are left alone."""
+    changed: dict[str, Any] = {}
+    for name in INPUTS:
+        old = getattr(plan, name, None)
+        if type(old) in OPERATORS:
+            new = transform_plan(old, change)  # type: ignore[arg-type]
+            if new is not old:
+                changed[name] = new
+    if isinstance(plan, ir.Union):
+        changed["inputs"] = tuple(transform_plan(part, change) for part in plan.inputs)
+    return change(replace(plan, **changed) if changed else plan)
 
 
 def variables(node: Node) -> frozenset[str]:

@@ -9,7 +9,8 @@ In the order of control flow:
 - `patterns`     match blocks, with `edges` for traversals
 - `returns`      columns, grouping, having and order; `union` several branches
 - `mutations`    insert, update, delete
-- `check`        the whole query; its result is in `checked`, which `omnigraph.lang.lower` turns into a plan
+- `check`        the whole query; its result is in `checked`
+- `plan`         what engines run: lowered by `omnigraph.lang.lower`, rewritten by `omnigraph.lang.rewrite`
 - `params`       values for the parameters
 - `format`       canonical text; `lint` and `describe` reports about a file
 - `codes`        the catalogue of codes
@@ -18,6 +19,7 @@ In the order of control flow:
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import omnigraph.lang.query.codes  # noqa: F401  every diagnostic looks its code up in the catalogue
 from omnigraph.errors import Kind, OmnigraphError
@@ -26,18 +28,31 @@ from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
 from omnigraph.lang.evaluate import Bound
 from omnigraph.lang.query import ast, checked
 from omnigraph.lang.query.check import check
+from omnigraph.lang.query.describe import Operation, describe_operation
+from omnigraph.lang.query.format import print_queries
+from omnigraph.lang.query.lint import LintReport, lint
+from omnigraph.lang.query.params import ParamInvalid, ParamMissing, bind_params
 from omnigraph.lang.query.parser import parse
+from omnigraph.lang.query.plan import plan
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
 
 __all__ = [
     "Bound",
+    "LintReport",
+    "Operation",
+    "ParamInvalid",
+    "ParamMissing",
     "QueryAmbiguous",
     "QueryKindMismatch",
     "QueryNotFound",
     "Want",
+    "bind_params",
     "check_query",
     "compile_query",
+    "describe_operation",
+    "format_queries",
+    "lint_queries",
     "parse_queries",
 ]
 
@@ -91,10 +106,6 @@ def compile_query(
     text: str, catalog: Catalog, name: str | None = None, *, want: Want | None = None
 ) -> ir.Query:
     """The plan of the named query of a text, or of its only one."""
-    # The lowering imports this package, so it is named where it is used.
-    from omnigraph.lang.lower import lower
-    from omnigraph.lang.rewrite import rewrite
-
     source = Source(text)
     chosen = choose(parse(source), name)
     is_read = isinstance(chosen.body, ast.Read)
@@ -102,7 +113,7 @@ def compile_query(
         found, wanted = ("read", "mutation") if is_read else ("mutation", "read")
         message = f"the query `{chosen.name}` is a {found}, not a {wanted}"
         raise QueryKindMismatch(message, span=source.span(chosen.name_at))
-    return rewrite(lower(check_query(chosen, catalog, source)))
+    return plan(check_query(chosen, catalog, source))
 
 
 def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
@@ -122,3 +133,24 @@ def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
         details = {"queries": names, "suggestion": meant}
         raise QueryNotFound(f"there is no query `{name}`", help=help, details=details)
     return found
+
+
+def format_queries(text: str, name: str = "") -> str:
+    """A text in canonical form; comments survive.
+
+    >>> print(format_queries("query q(){match{$p:Person}return{$p.name}}"), end="")
+    query q() {
+      match {
+        $p: Person
+      }
+      return { $p.name }
+    }
+    """
+    return print_queries(parse_queries(text, name), text)
+
+
+def lint_queries(
+    text: str, catalog: Catalog, name: str = "", schema_source: dict[str, Any] | None = None
+) -> LintReport:
+    """Everything there is to say about a file of queries, without raising."""
+    return lint(Source(text, name), catalog, schema_source or {"kind": "file"})

@@ -219,7 +219,7 @@ class ExpressionParser:
     def word(self) -> ast.Expr:
         """A constant, a date, a cast, a call or a bare name."""
         token, following = self.cursor.token, self.cursor.peek().text
-        if following == "(":
+        if following == "(" and token.text not in CONSTANTS:
             match token.text:
                 case "date" | "datetime":
                     return self.time_literal()

@@ -1,78 +1,201 @@
-"""The canonical text of queries: two spaces per level, one clause per line, comments kept where they stood."""
+"""The canonical text of a file: two spaces per level, one clause per line, comments where they stood.
+
+A comment stays before what it stood before or inside of, or behind the line it ended. Single blank lines between
+clauses and statements are kept; queries stand one blank line apart.
+"""
 
 from __future__ import annotations
 
-from omnigraph.lang.lexer import quote
+from collections.abc import Sequence
+
 from omnigraph.lang.query import ast
+from omnigraph.lang.query.unparse import (
+    format_clause,
+    format_expr,
+    format_fields,
+    format_header,
+    format_ordering,
+    format_projection,
+)
+from omnigraph.lang.source import Place
 
-# How tightly an expression binds; a part that binds less tightly than its place asks for stands in brackets.
-OR, AND, NOT, COMPARE, SUM, PRODUCT, SIGN, ATOM = range(8)
-SUMS = (ast.Operator.ADD, ast.Operator.SUB)
-PRODUCTS = (ast.Operator.MUL, ast.Operator.DIV, ast.Operator.MOD)
-
-
-def format_expr(node: ast.Expr, place: int = OR) -> str:
-    """An expression in canonical text, in brackets where its place binds more tightly."""
-    text, strength = _expr(node)
-    return f"({text})" if strength < place else text
-
-
-def _expr(node: ast.Expr) -> tuple[str, int]:
-    match node:
-        case ast.Literal(value):
-            negative = isinstance(value, int | float) and not isinstance(value, bool) and value < 0
-            return format_value(value), SIGN if negative else ATOM
-        case ast.TimeLiteral(kind, text):
-            return f"{kind}({quote(text)})", ATOM
-        case ast.ListLiteral(items):
-            return f"[{', '.join(map(format_expr, items))}]", ATOM
-        case ast.Variable(name):
-            return f"${name}", ATOM
-        case ast.Property(var, name):
-            return f"${var}.{name}", ATOM
-        case ast.AllProperties(var):
-            return f"${var}.*", ATOM
-        case ast.Name(name):
-            return name, ATOM
-        case ast.Call():
-            return _call(node), ATOM
-        case ast.Cast(part, kind):
-            return f"cast({format_expr(part)} as {kind})", ATOM
-        case ast.Negative(part):
-            # A bracket keeps `-(5)` apart from the literal `-5`.
-            number = isinstance(part, ast.Literal)
-            return f"-{format_expr(part, ATOM + 1 if number else SIGN)}", SIGN
-        case ast.NotExpr(part):
-            return f"not {format_expr(part, NOT)}", NOT
-        case ast.IsNull(part, negated):
-            return f"{format_expr(part, SUM)} is {'not ' * negated}null", COMPARE
-        case ast.Connective(word, parts):
-            strength = OR if word == "or" else AND
-            return f" {word} ".join(format_expr(p, strength + 1) for p in parts), strength
-        case ast.Binary(op, left, right):
-            strength = SUM if op in SUMS else PRODUCT if op in PRODUCTS else COMPARE
-            first = strength if strength > COMPARE else SUM
-            return (
-                f"{format_expr(left, first)} {op.value} {format_expr(right, strength + 1)}",
-                strength,
-            )
+INDENT = "  "
+LINE_CHARS_MAX = 100
 
 
-def _call(node: ast.Call) -> str:
-    if node.star:
-        return f"{node.name}(*)"
-    args = ", ".join(map(format_expr, node.args))
-    return f"{node.name}({'distinct ' * node.distinct}{args})"
+def print_queries(tree: ast.QueryFile, text: str) -> str:
+    """The canonical text of a tree that was read from `text`."""
+    return _Printer(tree, text).print()
 
 
-def format_value(value: str | int | float | bool | None) -> str:
-    """A constant as the language writes it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quote(value)
-        case _:
-            return repr(value)
+class _Printer:
+    def __init__(self, tree: ast.QueryFile, text: str) -> None:
+        self.tree = tree
+        self.text = text
+        self.comments = list(reversed(tree.comments))  # the next one last
+        self.lines: list[str] = []
+        self.end = 0  # how far the source has been printed
+        self.params: frozenset[str] = frozenset()  # of the query being printed
+        self.fresh = True  # nothing to keep a distance from: the start, or an opened block
+
+    def print(self) -> str:
+        for query in self.tree.queries:
+            self.query(query)
+        self.flush(len(self.text) + 1, 0)
+        return "\n".join(self.lines) + "\n" if self.lines else ""
+
+    # --- lines and comments ---
+
+    def line(self, level: int, text: str, at: Place, *, gap: bool = False) -> None:
+        """Print a line; the comments before and inside its place go first."""
+        self.flush(at.end, level)
+        if gap and not self.fresh and self.has_gap(at.start):
+            self.lines.append("")
+        self.lines.append(INDENT * level + text)
+        self.end, self.fresh = max(self.end, at.end), False
+
+    def has_gap(self, start: int) -> bool:
+        return self.text[self.end : start].count("\n") > 1
+
+    def open(self, level: int, text: str, at: Place, *, gap: bool = False) -> None:
+        self.line(level, text, at, gap=gap)
+        self.fresh = True
+
+    def close(self, level: int, end: int, text: str = "}") -> None:
+        """Print a closing brace; the comments before it still belong to the block."""
+        self.flush(end, level + 1)
+        self.lines.append(INDENT * level + text)
+        self.end, self.fresh = max(self.end, end), False
+
+    def flush(self, before: int, level: int) -> None:
+        """Print the comments up to an offset: behind the last line if they ended it, else on lines of their own."""
+        while self.comments and self.comments[-1].start < before:
+            comment = self.comments.pop()
+            written = comment.text.rstrip()
+            if self.lines and self.lines[-1] and "\n" not in self.text[self.end : comment.start]:
+                self.lines[-1] += " " + written
+            else:
+                if not self.fresh and self.has_gap(comment.start):
+                    self.lines.append("")
+                self.lines.append(INDENT * level + written)
+                self.fresh = False
+            self.end = max(self.end, comment.end)
+
+    def has_comment(self, at: Place) -> bool:
+        return any(at.start <= c.start < at.end for c in self.comments)
+
+    # --- queries ---
+
+    def query(self, query: ast.Query) -> None:
+        self.params = frozenset(p.name for p in query.params)
+        self.flush(query.at.start, 0)
+        if self.lines and not self.lines[-1].lstrip().startswith(("//", "/*")):
+            self.lines.append("")
+        self.open(0, format_header(query), Place(query.at.start, query.name_at.end))
+        self.flush(query.body.at.start, 1)
+        match query.body:
+            case ast.Read():
+                self.read(query.body)
+            case ast.Mutation(statements):
+                for statement in statements:
+                    self.statement(statement)
+        self.close(0, query.at.end)
+
+    def read(self, read: ast.Read) -> None:
+        joins = ["", *("union all" if keep else "union" for keep in read.keeps_duplicates)]
+        for branch, word in zip(read.branches, joins, strict=True):
+            if word:
+                self.line(1, word, Place(branch.at.start, branch.at.start))
+            self.branch(branch)
+        if read.order:
+            parts = [(format_ordering(o), o.at) for o in read.order]
+            self.listed(1, "order {", parts, "}", comma=True)
+        for word, count in (("skip", read.skip), ("limit", read.limit)):
+            if count is not None:
+                self.line(1, f"{word} {format_expr(count)}", Place(self.end, self.end))
+
+    def branch(self, branch: ast.Branch) -> None:
+        self.open(1, "match {", Place(branch.at.start, branch.at.start))
+        self.clauses(branch.clauses, 2)
+        self.close(1, branch.return_at.start)
+        word = "return distinct {" if branch.distinct else "return {"
+        self.listed(1, word, [(format_projection(p), p.at) for p in branch.projections], "}")
+        if branch.having:
+            parts = [(format_expr(e), e.at) for e in branch.having]
+            self.listed(1, "having {", parts, "}")
+
+    def clauses(self, clauses: Sequence[ast.Clause], level: int) -> None:
+        for clause in clauses:
+            match clause:
+                case ast.Block(kind, inner):
+                    start = Place(clause.at.start, clause.at.start + 1)
+                    self.open(level, f"{kind.value} {{", start, gap=True)
+                    self.clauses(inner, level + 1)
+                    self.close(level, clause.at.end)
+                case _:
+                    self.line(level, format_clause(clause, self.params), clause.at, gap=True)
+
+    def listed(
+        self,
+        level: int,
+        opening: str,
+        parts: list[tuple[str, Place]],
+        closing: str,
+        *,
+        comma: bool = True,
+    ) -> None:
+        """Parts between braces: on one line if they fit and no comment stands among them."""
+        whole = Place(parts[0][1].start, parts[-1][1].end) if parts else Place(self.end, self.end)
+        short = f"{opening} {', '.join(text for text, _ in parts)} {closing}"
+        fits = len(INDENT * level + short) <= LINE_CHARS_MAX and "\n" not in short
+        if fits and not self.has_comment(whole):
+            self.line(level, short, whole)
+            return
+        self.open(level, opening, Place(whole.start, whole.start))
+        for index, (text, at) in enumerate(parts):
+            last = index == len(parts) - 1
+            self.line(level + 1, text if last or not comma else f"{text},", at)
+        self.close(level, whole.end, closing)
+
+    # --- statements ---
+
+    def statement(self, node: ast.Statement) -> None:
+        match node:
+            case ast.Insert(name, rows):
+                self.insert(f"insert {name}", rows, node.at)
+            case ast.Update(name, fields, where):
+                self.update(name, fields, format_expr(where), node)
+            case ast.Delete(name, where):
+                self.line(1, f"delete {name} where {format_expr(where)}", node.at, gap=True)
+
+    def update(
+        self, name: str, fields: tuple[ast.Field, ...], where: str, node: ast.Update
+    ) -> None:
+        opening, condition = f"update {name} set" + " {", f"where {where}"
+        short = f"{opening} {format_fields(fields)} }} {condition}"
+        if len(short) + len(INDENT) <= LINE_CHARS_MAX:
+            self.line(1, short, node.at, gap=True)
+        else:
+            self.assignments(opening, fields, node.at)
+            self.line(1, condition, node.where.at)
+
+    def insert(self, opening: str, rows: tuple[ast.Row, ...], at: Place) -> None:
+        texts = [f"{{ {format_fields(row.fields)} }}" for row in rows]
+        short = f"{opening} {', '.join(texts)}"
+        if len(short) + len(INDENT) <= LINE_CHARS_MAX:
+            self.line(1, short, at, gap=True)
+        elif len(rows) == 1:
+            self.assignments(f"{opening} {{", rows[0].fields, at)
+        else:
+            self.open(1, opening, Place(at.start, rows[0].at.start), gap=True)
+            for index, (row, text) in enumerate(zip(rows, texts, strict=True)):
+                self.line(2, text if index == len(rows) - 1 else f"{text},", row.at)
+
+    def assignments(self, opening: str, fields: tuple[ast.Field, ...], at: Place) -> None:
+        """Values one per line, when they do not fit on one."""
+        self.open(1, opening, Place(at.start, at.start + 1), gap=True)
+        for index, part in enumerate(fields):
+            last = index == len(fields) - 1
+            text = f"{part.name}: {format_expr(part.value)}"
+            self.line(2, text if last else f"{text},", part.at)
+        self.close(1, fields[-1].at.end if fields else self.end)

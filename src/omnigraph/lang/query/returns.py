@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast, checked
-from omnigraph.lang.query.format import format_expr
 from omnigraph.lang.query.scope import Context, Reported, Scope, VarKind
 from omnigraph.lang.query.search import ranking
 from omnigraph.lang.query.typer import Typer, no_aggregate
 from omnigraph.lang.query.typing_rules import is_null, is_numeric, is_plain, is_time
+from omnigraph.lang.query.unparse import format_expr
 from omnigraph.lang.tree import rebuild, variables, walk
 from omnigraph.model.types import PropType, Scalar
 
