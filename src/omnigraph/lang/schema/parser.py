@@ -460,7 +460,7 @@ class Parser:
         return Unparsable()
 
     def value(self) -> Value:
-        """value = literal | ident | "[" [ literal { "," literal } ] "]" ;"""
+        """value = literal | ident | TypeName | "[" [ literal { "," literal } ] "]" ;"""
         first = self.cursor.token
         if first.text == "[":
             with self.cursor.nested("[", "to open a list"):
