@@ -48,7 +48,9 @@ def segments(columns: Columns, prop: str) -> tuple[Segment, ...]:
     """The segments of a property, from the first position to the last."""
     analyzer = analyzer_of(columns.kind.properties[prop])
     runs = columns.derived(
-        "runs", lambda: runs_of(columns.fragments), lambda found: RUN_BYTES * (1 + len(found))
+        "search/runs",
+        lambda: runs_of(columns.fragments),
+        lambda found: RUN_BYTES * (1 + len(found)),
     )
     return tuple(_segment(columns, prop, analyzer, run) for run in runs)
 

@@ -145,9 +145,11 @@ def bm25(
     once: ln(1 + (N - n + 0.5) / (n + 0.5)) * f * (K1 + 1) / (f + K1 * (1 - B + B * length / mean length)), where n of N
     texts hold the word, and this one f times. Words are added in alphabetical order, so equal texts score alike.
     """
-    words = {word for word, _ in query_words(query, analyzer_of(columns.kind.properties[prop]))}
+    analyzer = analyzer_of(columns.kind.properties[prop])
+    words = {word for word, _ in query_words(query, analyzer)}
     scores, hits = np.zeros(columns.n), np.zeros(columns.n, np.bool_)
-    corpus = columns.derived(f"corpus/{prop}", lambda: _corpus(columns, prop), lambda _: 64)
+    kept_as = f"search/corpus/{prop}/{analyzer.signature}"
+    corpus = columns.derived(kept_as, lambda: _corpus(columns, prop), lambda _: 64)
     for word in sorted(words):
         found = _frequencies(columns, prop, word)
         scores[found.rows] += _score(found, corpus)

@@ -70,7 +70,7 @@ def nearest(
     query = _query(vector, metric, vectors, prop)
     if positions is None:
         squares = columns.derived(
-            f"squares/{prop}", lambda: _squares(vectors.matrix), lambda found: found.nbytes
+            f"search/squares/{prop}", lambda: _squares(vectors.matrix), lambda found: found.nbytes
         )
         positions = _candidates(vectors, squares, query, metric, count)
     far = _distances(vectors, query, metric, positions)
