@@ -7,6 +7,7 @@ In the order of control flow:
 - `lexer`        text to tokens, shared by both languages
 - `cursor`       walking over tokens: take, expect, recover
 - `codes`        the catalogue of syntax codes
+- `grammar`      the grammar for the manuals, read from the parsers' docstrings
 - `schema`       the schema language `.pg`
 - `query`        the query language `.gq`
 """

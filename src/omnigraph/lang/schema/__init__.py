@@ -3,7 +3,7 @@
 In the order of control flow:
 
 - `words`     keywords, types, annotations, and what people write instead
-- `parser`    text to tree (`ast`); its docstrings are the grammar
+- `parser`    text to tree (`ast`), with `types` for types and values; its docstrings are the grammar
 - `check`     tree to draft: every rule, with `members` for properties, `rules` for constraints, `values` for literals
 - `identity`  draft to `ir`: identities that survive renames; `ir` is also the stored JSON
 - `migrate`   two schemas to `steps`

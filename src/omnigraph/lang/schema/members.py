@@ -192,8 +192,10 @@ def _embed(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
         if key.text != "model":
             message = f"@embed on {path} has the unknown argument `{key}`; only `model` is known"
             report("S10", message, key.at)
-        elif isinstance(value.value, str):
+        elif isinstance(value.value, str) and value.value:
             model = value.value
+        else:
+            report("S10", f"the model of @embed on {path} is a non-empty text", value.at)
     if owner.kind == "edge":
         report("S11", f"@embed is not supported on edge properties ({path})", at)
     elif not built.property.type.is_vector:
