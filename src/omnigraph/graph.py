@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -21,10 +22,13 @@ from omnigraph.core.records import Commit as CommitObject
 from omnigraph.core.records import StoredSchema, TableChange, Tombstone
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import OptionInvalid
+from omnigraph.errors import Corrupt, ObjectNotFound, OptionInvalid
+from omnigraph.lang import ir
+from omnigraph.lang.query import Want, compile_query
 from omnigraph.lang.schema import compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
+from omnigraph.read import Result, run_query
 from omnigraph.storage import metrics
 
 
@@ -91,6 +95,7 @@ class Graph:
     def __init__(self, repository: Repository, *, group_commit: bool = True) -> None:
         self._repo = repository
         self._writers = Writers(repository, grouping=group_commit)
+        self._queries: dict[tuple[str, str, str | None, Want], ir.Query] = {}
 
     @property
     def uri(self) -> str:
@@ -108,6 +113,57 @@ class Graph:
         if at is None:
             return self._repo.snapshot(self._repo.head(branch).commit)
         return self._repo.snapshot(history.resolve(self._repo, at, branch).commit)
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        branch: str = "main",
+        at: object = None,
+        engine: str = "local",
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+        explain: bool = False,
+    ) -> Result:
+        """Run a read on the head of a branch, or at any point in time, with the schema that was in force there.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-query", schema="node Person { name: String @key }")
+        >>> g.query("query all() { match { $p: Person } return { $p.name } }").rows
+        []
+        """
+        if engine != "local":
+            raise OptionInvalid(f"engine must be 'local', got {engine!r}")
+        with metrics.operation("query"):
+            snapshot = self.snapshot(branch, at)
+            query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
+            with self._readable(snapshot):
+                return run_query(
+                    query, params, snapshot, timeout=timeout, max_rows=max_rows, explain=explain
+                )
+
+    def _compiled(self, schema: str, text: str, name: str | None, want: Want) -> ir.Query:
+        """A query is compiled once per text and schema."""
+        key = (schema, text, name, want)
+        known = self._queries.get(key)
+        if known is None:
+            known = compile_query(text, self._repo.schema(schema).catalog, name, want=want)
+            self._queries[key] = known
+            while len(self._queries) > self._repo.limits.queries_cached_max:
+                self._queries.pop(next(iter(self._queries)), None)
+        return known
+
+    @contextmanager
+    def _readable(self, snapshot: Snapshot) -> Iterator[None]:
+        """A commit pruned while it is being read says so, instead of looking damaged."""
+        try:
+            yield
+        except (Corrupt, ObjectNotFound) as error:
+            if history.is_pruned_now(self._repo, snapshot.commit):
+                raise history.pruned_error(snapshot.commit_id) from error
+            raise
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""

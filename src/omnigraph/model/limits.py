@@ -22,6 +22,7 @@ class Limits:
     object_bytes_max: int = 64 << 20  # of a commit, schema or plan object, unpacked
     commits_cached_max: int = 4096
     handles_cached_max: int = 512
+    queries_cached_max: int = 512
 
 
 DEFAULT = Limits()
