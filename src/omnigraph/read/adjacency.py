@@ -1,0 +1,240 @@
+"""Who is next to whom, as sorted arrays: one direction of one edge table.
+
+`Adjacency` is immutable. `Merged` is a large one with a small one taken away and another small one added, which is how
+a commit changes it without copying it; every count over it is the same sum of three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from omnigraph.read.arrays import Ints, Mask, Positions, Whole, distinct, ranges, stable_order
+
+SPREAD_PART = 8  # a frontier with fewer edges than one in so many nodes is followed edge by edge
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Edges found from a list of nodes: the index into that list, the neighbour, the edge's position."""
+
+    source: Ints
+    node: Positions
+    edge: Positions
+
+
+class Adjacency:
+    """The neighbours of every node, ascending, and the edges that lead to them."""
+
+    def __init__(self, start: Ints, node: Positions, edge: Positions, far: int) -> None:
+        self.start = start  # of each node's run; one longer than there are nodes
+        self.node = node
+        self.edge = edge
+        self.far = far  # how many nodes there are at the other end
+
+    @classmethod
+    def build(
+        cls, near: Positions, far: Positions, edge: Positions, sizes: tuple[int, int]
+    ) -> Adjacency:
+        """From edges in any order; `sizes` are the numbers of nodes at the two ends."""
+        order = stable_order(far, sizes[1])
+        order = order[stable_order(near[order], sizes[0])]
+        start = np.zeros(sizes[0] + 1, np.int64)
+        np.cumsum(np.bincount(near, minlength=sizes[0]), out=start[1:])
+        return cls(start, far[order], edge[order], sizes[1])
+
+    @property
+    def near(self) -> int:
+        return len(self.start) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return self.start.nbytes + self.node.nbytes + self.edge.nbytes
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    @cached_property
+    def degrees(self) -> Ints:
+        return np.diff(self.start)
+
+    @cached_property
+    def is_simple(self) -> bool:
+        """No node has one neighbour twice."""
+        return not self._repeated.any()
+
+    @property
+    def _repeated(self) -> Mask:
+        again = np.zeros(len(self.node), np.bool_)
+        np.equal(self.node[1:], self.node[:-1], out=again[1:])
+        again[self.start[:-1][self.degrees > 0]] = False
+        return again
+
+    @cached_property
+    def sources(self) -> Positions:
+        """The near end of every edge."""
+        return np.repeat(np.arange(self.near, dtype=np.int32), self.degrees)
+
+    def simplified(self) -> Adjacency:
+        """Without repeated neighbours."""
+        if self.is_simple:
+            return self
+        kept = ~self._repeated
+        start = np.concatenate(([0], np.cumsum(kept)))[self.start]
+        return Adjacency(start, self.node[kept], self.edge[kept], self.far)
+
+    def reversed(self) -> Adjacency:
+        """The same edges seen from the other end."""
+        order = stable_order(self.node, self.far)
+        start = np.zeros(self.far + 1, np.int64)
+        np.cumsum(np.bincount(self.node, minlength=self.far), out=start[1:])
+        near = np.repeat(np.arange(self.near, dtype=np.int32), self.degrees)
+        return Adjacency(start, near[order], self.edge[order], self.near)
+
+    def resized(self, near: int, far: int) -> Adjacency:
+        """The same edges among more nodes."""
+        if near == self.near:
+            return self if far == self.far else Adjacency(self.start, self.node, self.edge, far)
+        longer = np.full(near - self.near, self.start[-1], np.int64)
+        return Adjacency(np.concatenate((self.start, longer)), self.node, self.edge, far)
+
+    def counts(self, nodes: Whole) -> Ints:
+        found: Ints = self.start[nodes + 1] - self.start[nodes]
+        return found
+
+    def hop(self, nodes: Whole) -> Hop:
+        """Every edge that leaves these nodes."""
+        counts = self.counts(nodes)
+        at = ranges(self.start[nodes], counts)
+        source = np.repeat(np.arange(len(nodes)), counts)
+        return Hop(source, self.node[at], self.edge[at])
+
+    def neighbours(self, nodes: Whole) -> Positions:
+        """The far ends of every edge that leaves these nodes, with repetitions."""
+        if len(nodes) == 1:
+            first = int(nodes[0])
+            return self.node[self.start[first] : self.start[first + 1]]
+        return self.node[ranges(self.start[nodes], self.counts(nodes))]
+
+    def has(self, near: Whole, far: Whole) -> Mask:
+        """Whether an edge leads from each near node to the far one beside it: all runs are halved at once."""
+        low, high = self.start[near], self.start[near + 1]
+        end = high
+        for _ in range(int(np.max(high - low, initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            inside = middle < high
+            below = np.zeros(len(low), np.bool_)
+            below[inside] = self.node[middle[inside]] < far[inside]
+            low, high = np.where(below, middle + 1, low), np.where(inside & ~below, middle, high)
+        found = np.zeros(len(low), np.bool_)
+        inside = low < end
+        found[inside] = self.node[low[inside]] == far[inside]
+        return found
+
+    def pull(self, values: Ints | Mask) -> Ints:
+        """For every near node the sum of the values of its neighbours."""
+        sums = np.zeros(len(self.node) + 1, np.int64)
+        np.cumsum(values[self.node], out=sums[1:])
+        found: Ints = sums[self.start[1:]] - sums[self.start[:-1]]
+        return found
+
+
+class Merged:
+    """One direction as a query sees it: `base` without the edges of `minus`, and with those of `plus`."""
+
+    def __init__(self, base: Adjacency, minus: Adjacency | None, plus: Adjacency | None) -> None:
+        self.base = base
+        self.minus = minus
+        self.plus = plus
+        self._gone = None if minus is None else np.sort(minus.edge)
+
+    @cached_property
+    def is_simple(self) -> bool:
+        """No node has one neighbour twice. Conservative: a new edge beside a removed one counts as a repetition."""
+        if not self.base.is_simple:
+            return False
+        if self.plus is None:
+            return True
+        return self.plus.is_simple and not self.base.has(self.plus.sources, self.plus.node).any()
+
+    @cached_property
+    def whole(self) -> Adjacency:
+        """All of it as one; costs a copy."""
+        if self.minus is None and self.plus is None:
+            return self.base
+        near, far, edge = self.edges()
+        return Adjacency.build(near, far, edge, (self.base.near, self.base.far))
+
+    @cached_property
+    def simple(self) -> Merged:
+        """Without repeated neighbours."""
+        return self if self.is_simple else Merged(self.whole.simplified(), None, None)
+
+    @cached_property
+    def degrees(self) -> Ints:
+        found = self.base.degrees
+        if self.minus is not None:
+            found = found - self.minus.degrees
+        return found if self.plus is None else found + self.plus.degrees
+
+    def edges(self) -> tuple[Positions, Positions, Positions]:
+        """Near end, far end and position of every edge."""
+        base = self.base
+        kept = self._still_there(base.edge)
+        parts = [(base.sources[kept], base.node[kept], base.edge[kept])]
+        if self.plus is not None:
+            parts.append((self.plus.sources, self.plus.node, self.plus.edge))
+        near, far, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return near, far, edge
+
+    def hop(self, nodes: Whole) -> Hop:
+        found = self.base.hop(nodes)
+        if self._gone is not None:
+            kept = self._still_there(found.edge)
+            found = Hop(found.source[kept], found.node[kept], found.edge[kept])
+        if self.plus is None:
+            return found
+        new = self.plus.hop(nodes)
+        return Hop(
+            np.concatenate((found.source, new.source)),
+            np.concatenate((found.node, new.node)),
+            np.concatenate((found.edge, new.edge)),
+        )
+
+    def neighbours(self, nodes: Whole) -> Positions:
+        if self.minus is None and self.plus is None:
+            return self.base.neighbours(nodes)
+        return self.hop(nodes).node
+
+    def _still_there(self, edges: Positions) -> Mask:
+        if self._gone is None:
+            return np.ones(len(edges), np.bool_)
+        at = np.minimum(self._gone.searchsorted(edges), len(self._gone) - 1)
+        kept: Mask = self._gone[at] != edges
+        return kept
+
+    def total(self, nodes: Whole) -> int:
+        """How many edges leave these nodes."""
+        return int(self.degrees[nodes].sum())
+
+    def has(self, near: Whole, far: Whole) -> Mask:
+        if self.minus is not None and not self.base.is_simple:
+            return self.whole.has(near, far)
+        found = self.base.has(near, far)
+        if self.minus is not None:
+            found &= ~self.minus.has(near, far)
+        return found if self.plus is None else found | self.plus.has(near, far)
+
+    def pull(self, values: Ints | Mask) -> Ints:
+        """For every near node the sum of the values of its neighbours, each edge counted."""
+        found = self.base.pull(values)
+        if self.minus is not None:
+            found = found - self.minus.pull(values)
+        return found if self.plus is None else found + self.plus.pull(values)
+
+    def reached(self, nodes: Whole) -> Positions:
+        """The set of neighbours of these nodes, ascending."""
+        found: Positions = distinct(self.neighbours(nodes), self.base.far)
+        return found

@@ -1,0 +1,64 @@
+"""The arrays everything here works on, and the few index calculations they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Positions = npt.NDArray[np.int32]  # rows of a table, counted in storage order; -1 is "no row"
+Ints = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.integer[Any]]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+AnyArray = npt.NDArray[Any]
+Value = Any  # of an expression: a pyarrow Array, or a Scalar where it is the same for all rows
+
+NO_ROW = -1
+NO_POSITIONS: Positions = np.empty(0, np.int32)
+SORT_BELOW = 2_000  # with fewer members than this, sorting beats marking
+
+
+def ranges(starts: Ints, counts: Ints) -> Ints:
+    """The numbers start, start + 1, … of every range, one range after the other."""
+    total = int(counts.sum())
+    if not total:
+        return np.empty(0, np.int64)
+    ends = np.cumsum(counts)
+    found: Ints = np.repeat(starts - (ends - counts), counts)
+    found += np.arange(total)
+    return found
+
+
+def distinct(values: AnyArray, size: int) -> AnyArray:
+    """The distinct members, ascending; all are in 0 … size - 1."""
+    if len(values) < SORT_BELOW or size > 64 * len(values):
+        return np.unique(values)
+    marks = np.zeros(size, np.bool_)
+    marks[values] = True
+    found: AnyArray = np.flatnonzero(marks).astype(values.dtype, copy=False)
+    return found
+
+
+def stable_order(values: Positions, size: int) -> Ints:
+    """The permutation that sorts non-negative numbers below `size`, equal ones in their order.
+
+    Two passes over 16 bits each: numpy sorts those by counting, several times faster than by comparing.
+    """
+    if len(values) < SORT_BELOW:
+        return np.argsort(values, kind="stable")
+    order = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
+    if size > 1 << 16:
+        high = (values >> 16).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
+
+
+def to_mask(truth: pa.Array) -> Mask:
+    """Where a three-valued column is true."""
+    if truth.null_count:
+        truth = truth.fill_null(False)
+    found: Mask = truth.to_numpy(zero_copy_only=False)
+    return found

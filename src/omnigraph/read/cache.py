@@ -1,0 +1,83 @@
+"""One memory budget for everything that can be read again: columns, topology, id and text indices.
+
+All graphs of a process share it. Keys are physical identities (root, path, files or version, what), so a branch finds
+what was read on another branch, and a key never needs to be invalidated: what is not used any more ages out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+CACHE_BYTES_MAX = 1 << 30
+
+
+class Cache:
+    """Values by key, the least recently used of them dropped when they no longer fit the budget."""
+
+    def __init__(self, bytes_max: int = CACHE_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def bytes_max(self) -> int:
+        return self._bytes_max
+
+    @property
+    def bytes_used(self) -> int:
+        return self._bytes
+
+    def resize(self, bytes_max: int) -> None:
+        """Change the budget; a smaller one takes effect at once."""
+        with self._lock:
+            self._bytes_max = bytes_max
+            self._evict()
+
+    def get(self, key: Hashable) -> Any:
+        """The value, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Keep a value. One larger than the whole budget is not kept at all."""
+        with self._lock:
+            self._drop(key)
+            self._entries[key] = (value, size)
+            self._bytes += size
+            self._evict()
+
+    def get_or_build(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The value, made when it is not there. Two threads may both make it; both results are right."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found, size(found))
+        return cast(T, found)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
+
+    def _drop(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry[1]
+
+    def _evict(self) -> None:
+        while self._bytes > self._bytes_max and self._entries:
+            _, (_, size) = self._entries.popitem(last=False)
+            self._bytes -= size
+
+
+SHARED = Cache()

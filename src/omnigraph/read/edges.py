@@ -1,0 +1,150 @@
+"""Getting at the edges of a type: the topology in memory, from its file, or built; or a look-up in storage.
+
+A small frontier in a process that has no topology yet is answered through the index on `src` or `dst`. Whoever keeps
+asking gets the topology.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.compute as pc
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.lang.ir import Direction
+from omnigraph.model.catalog import EdgeType
+from omnigraph.read.adjacency import Hop
+from omnigraph.read.arrays import Positions
+from omnigraph.read.cache import SHARED, Cache
+from omnigraph.read.columns import TableColumns, columns_of
+from omnigraph.read.context import Context
+from omnigraph.read.topology import Tables, Topology, build, extend
+from omnigraph.read.topology_files import load_topology, store_topology
+from omnigraph.storage.objects import ObjectStore, locate, open_objects
+from omnigraph.storage.tables import ADDRESS
+
+LOOKUP_FRONTIER_MAX = 64  # nodes
+LOOKUP_EDGES_MIN = 100_000  # a smaller table is loaded at once
+LOOKUPS_MAX = 8  # then the topology pays
+WORDS = {Direction.OUT: ("src", "dst"), Direction.IN: ("dst", "src")}
+
+
+def topology(edge: str, ctx: Context) -> Topology:
+    """The topology of an edge type in the query's snapshot."""
+    tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
+    key = ("topology", tables.identity)
+    found = ctx.cache.get(key)
+    if found is None:
+        found, how = _obtain(tables, ctx.cache)
+        ctx.note(topology=how)
+        ctx.cache.put(key, found, found.nbytes)
+        ctx.cache.put(("topology", tables.home), found, found.base.nbytes)
+    assert isinstance(found, Topology)  # noqa: S101
+    return found
+
+
+def _tables(kind: EdgeType, ctx: Context) -> Tables:
+    return Tables(
+        ctx.columns(kind.name, edge=True), ctx.columns(kind.from_type), ctx.columns(kind.to_type)
+    )
+
+
+def _obtain(tables: Tables, cache: Cache) -> tuple[Topology, str]:
+    known = _known(tables, cache)
+    if known is not None:
+        if known.made_of == tables.made_of:
+            return known, "loaded"
+        extended = extend(known, tables)
+        if extended is not None:
+            return extended, "extended"
+    return build(tables), "built"
+
+
+def _known(tables: Tables, cache: Cache) -> Topology | None:
+    """The topology of some version of the tables: the last one used, or the stored one."""
+    key = ("topology", tables.home)
+    found = cache.get(key)
+    if found is None and tables.edge.n >= LOOKUP_EDGES_MIN:
+        root, path, _ = tables.edge.identity
+        absent = ("no topology file", root, path)
+        if cache.get(absent) is None:
+            found = load_topology(_store(root), path)
+            if found is None:
+                cache.put(absent, True, 64)
+            else:
+                cache.put(key, found, found.base.nbytes)
+    return found if isinstance(found, Topology) else None
+
+
+def _store(root: str) -> ObjectStore:
+    return open_objects(locate(root))
+
+
+def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> int:
+    """Write the topology of an edge type beside the graph, for processes to come; returns how many bytes.
+
+    Maintenance calls this after it has compacted; a small table is built faster than it is found, so it gets none.
+    """
+    kind = snapshot.catalog.edges[edge]
+    nodes = snapshot.catalog.nodes
+    tables = Tables(
+        columns_of(snapshot, kind, cache),
+        columns_of(snapshot, nodes[kind.from_type], cache),
+        columns_of(snapshot, nodes[kind.to_type], cache),
+    )
+    if tables.edge.n < LOOKUP_EDGES_MIN:
+        return 0
+    found, _ = _obtain(tables, cache)
+    cache.put(("topology", tables.home), found, found.base.nbytes)
+    root, path, _ = tables.edge.identity
+    return store_topology(_store(root), path, found)
+
+
+# --- look-ups ----------------------------------------------------------------------------------------------------
+
+
+def prefers_lookup(edge: str, direction: Direction, frontier: int, ctx: Context) -> bool:
+    """Whether this frontier is better looked up in storage than walked in memory."""
+    if frontier > LOOKUP_FRONTIER_MAX or direction is Direction.BOTH:
+        return False
+    tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
+    columns = tables.edge
+    if columns.n < LOOKUP_EDGES_MIN or not _is_indexed(columns, WORDS[direction][0]):
+        return False
+    if _known(tables, ctx.cache) is not None:
+        return False
+    done = ctx.cache.get(("lookups", columns.identity)) or 0
+    ctx.cache.put(("lookups", columns.identity), done + 1, 64)
+    return bool(done < LOOKUPS_MAX)
+
+
+def _is_indexed(columns: TableColumns, column: str) -> bool:
+    covered = {
+        i
+        for index in columns.table.indices()
+        if index.column == column
+        for i in index.covered_fragments
+    }
+    return all(
+        f.fragment_id in covered for f in columns.fragments if f.physical_rows > LOOKUP_EDGES_MIN
+    )
+
+
+def look_up(edge: str, direction: Direction, nodes: Positions, ctx: Context) -> Hop:
+    """Every edge that leaves these nodes, from storage."""
+    kind = ctx.snapshot.catalog.edges[edge]
+    near_word, far_word = WORDS[direction]
+    near_type, far_type = (
+        (kind.from_type, kind.to_type)
+        if direction is Direction.OUT
+        else (kind.to_type, kind.from_type)
+    )
+    near, far, columns = ctx.columns(near_type), ctx.columns(far_type), ctx.columns(edge, edge=True)
+    wanted = near.take("id", nodes)
+    found = columns.table.lookup(near_word, wanted, [near_word, far_word], with_address=True)
+    ctx.note(edges=f"looked up by {near_word}")
+    at = columns.positions_at(found.column(ADDRESS))
+    node = far.find_all(found.column(far_word).combine_chunks())
+    first = pc.index_in(found.column(near_word).combine_chunks(), value_set=wanted)
+    source = first.to_numpy(zero_copy_only=False).astype(np.int64)
+    whole = node >= 0
+    return Hop(source[whole], node[whole], at[whole])

@@ -1,0 +1,201 @@
+"""Arithmetic, functions of one row and casts, on whole columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang import ir
+from omnigraph.lang.cast import cast_value
+from omnigraph.lang.evaluate import ArithmeticOverflow
+from omnigraph.model.columns import arrow_type
+from omnigraph.model.types import PropType
+from omnigraph.read.arrays import Ints, Value
+from omnigraph.read.elementwise import in_duckdb
+
+DAY_MICROS = 86_400_000_000
+DATE_MIN = (dt.date.min - dt.date(1970, 1, 1)).days
+DATE_MAX = (dt.date.max - dt.date(1970, 1, 1)).days
+
+
+# --- arithmetic --------------------------------------------------------------------------------------------------
+
+
+def arithmetic(op: ir.ArithmeticOp, left: Value, right: Value, kind: pa.DataType) -> Value:
+    """In the type resolved for it; integers that do not fit raise, a division by zero is null."""
+    left, right = _widened(left, kind), _widened(right, kind)
+    if op in (ir.ArithmeticOp.DIV, ir.ArithmeticOp.MOD):
+        return _divide(op, left, right, kind)
+    kernel = {
+        ir.ArithmeticOp.ADD: pc.add_checked,
+        ir.ArithmeticOp.SUB: pc.subtract_checked,
+        ir.ArithmeticOp.MUL: pc.multiply_checked,
+    }[op]
+    return _checked(lambda: kernel(left, right), kind)
+
+
+def _checked(compute: Callable[[], Value], kind: pa.DataType) -> Value:
+    try:
+        return compute()
+    except pa.ArrowInvalid as overflow:
+        raise ArithmeticOverflow(f"a result does not fit {kind}") from overflow
+
+
+def _widened(value: Value, kind: pa.DataType) -> Value:
+    if value.type == kind:
+        return value
+    try:
+        return pc.cast(value, kind, safe=not pa.types.is_floating(kind))
+    except pa.ArrowInvalid as overflow:
+        raise ArithmeticOverflow(f"an operand does not fit {kind}") from overflow
+
+
+def _divide(op: ir.ArithmeticOp, left: Value, right: Value, kind: pa.DataType) -> pa.Array:
+    n = len(left) if isinstance(left, pa.Array) else len(right)
+    a, b = _plain(left, n), _plain(right, n)
+    known = _valid(left, n) & _valid(right, n) & (b != 0)
+    if pa.types.is_floating(kind) and op is ir.ArithmeticOp.MOD:
+        known &= ~np.isinf(a)
+    with np.errstate(all="ignore"):
+        safe = np.where(known, b, np.ones_like(b))
+        found = a / safe if op is ir.ArithmeticOp.DIV else np.fmod(a, safe)
+    return pa.array(found, kind, mask=~known)
+
+
+def _plain(value: Value, n: int) -> Any:
+    if isinstance(value, pa.Scalar):
+        zero = pa.scalar(0, value.type)
+        value = pa.repeat(value if value.is_valid else zero, n)
+    return value.fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _valid(value: Value, n: int) -> Any:
+    if isinstance(value, pa.Scalar):
+        return np.full(n, value.is_valid)
+    return value.is_valid().to_numpy(zero_copy_only=False)
+
+
+# --- functions ---------------------------------------------------------------------------------------------------
+
+
+def call(function: ir.Function, args: list[Value], kind: pa.DataType, n: int) -> Value:
+    """A function of one row, for all rows."""
+    return CALLS[function](args, kind, n)
+
+
+def _length(args: list[Value], kind: pa.DataType, n: int) -> Value:
+    text = pa.types.is_string(args[0].type) or pa.types.is_large_string(args[0].type)
+    return pc.cast((pc.utf8_length if text else pc.list_value_length)(args[0]), kind)
+
+
+def _concat(args: list[Value], kind: pa.DataType, n: int) -> Value:
+    return pc.binary_join_element_wise(*args, "", null_handling="emit_null")
+
+
+def _substring(args: list[Value], kind: pa.DataType, n: int) -> Value:
+    text, *bounds = args
+    if not all(isinstance(b, pa.Scalar) for b in bounds):
+        count = ", greatest(c, 0)" if len(bounds) == 2 else ""
+        return in_duckdb(f"substring(a, greatest(b, 0) + 1{count})", n, text, *bounds)
+    if not all(b.is_valid for b in bounds):
+        return pa.nulls(n, kind)
+    start = max(bounds[0].as_py(), 0)
+    stop = start + max(bounds[1].as_py(), 0) if len(bounds) == 2 else None
+    return pc.utf8_slice_codeunits(text, start, stop)
+
+
+def _date_part(kernel: Callable[[Any], Any], timed: bool = False) -> Callable[..., Value]:
+    def part(args: list[Value], kind: pa.DataType, n: int) -> Value:
+        if timed and pa.types.is_date(args[0].type):
+            return pc.if_else(args[0].is_valid(), pa.scalar(0, kind), pa.scalar(None, kind))
+        return pc.cast(kernel(args[0]), kind)
+
+    return part
+
+
+def _shift(sign: int) -> Callable[..., Value]:
+    def shift(args: list[Value], kind: pa.DataType, n: int) -> Value:
+        date = pa.types.is_date(kind)
+        unit = 1 if date else DAY_MICROS
+        days = _plain(_widened(args[1], pa.int64()), n) * sign
+        raw = (
+            pc.cast(pc.cast(args[0], pa.int32()), pa.int64())
+            if date
+            else pc.cast(args[0], pa.int64())
+        )
+        start = _plain(raw, n)
+        near = np.abs(days) <= DATE_MAX - DATE_MIN
+        moved = start + np.where(near, days, 0) * unit
+        fits = near & (moved // unit >= DATE_MIN) & (moved // unit <= DATE_MAX)
+        known = _valid(args[0], n) & _valid(args[1], n) & fits
+        found = pa.array(np.where(known, moved, 0), mask=~known)
+        return found.cast(pa.int32()).cast(kind) if date else found.cast(kind)
+
+    return shift
+
+
+def _days_between(args: list[Value], kind: pa.DataType, n: int) -> Value:
+    start, end = (_micros(a, n) for a in args)
+    apart = end - start
+    found = np.sign(apart) * (np.abs(apart) // DAY_MICROS)
+    return pa.array(found, kind, mask=~(_valid(args[0], n) & _valid(args[1], n)))
+
+
+def _micros(value: Value, n: int) -> Ints:
+    stamped = pc.cast(value, pa.timestamp("us")) if pa.types.is_date(value.type) else value
+    found: Ints = _plain(pc.cast(stamped, pa.int64()), n)
+    return found
+
+
+def _negate(args: list[Value], kind: pa.DataType, n: int) -> Value:
+    return _checked(lambda: pc.negate_checked(_widened(args[0], kind)), kind)
+
+
+CALLS: dict[ir.Function, Callable[..., Value]] = {
+    ir.Function.LOWER: lambda args, kind, n: pc.utf8_lower(args[0]),
+    ir.Function.UPPER: lambda args, kind, n: pc.utf8_upper(args[0]),
+    ir.Function.TRIM: lambda args, kind, n: pc.utf8_trim_whitespace(args[0]),
+    ir.Function.LENGTH: _length,
+    ir.Function.CONCAT: _concat,
+    ir.Function.SUBSTRING: _substring,
+    ir.Function.COALESCE: lambda args, kind, n: pc.coalesce(*(_widened(a, kind) for a in args)),
+    ir.Function.YEAR: _date_part(pc.year),
+    ir.Function.MONTH: _date_part(pc.month),
+    ir.Function.DAY: _date_part(pc.day),
+    ir.Function.HOUR: _date_part(pc.hour, timed=True),
+    ir.Function.MINUTE: _date_part(pc.minute, timed=True),
+    ir.Function.SECOND: _date_part(pc.second, timed=True),
+    ir.Function.DATE_ADD: _shift(1),
+    ir.Function.DATE_SUB: _shift(-1),
+    ir.Function.DAYS_BETWEEN: _days_between,
+    ir.Function.NEGATE: _negate,
+}
+
+
+# --- casts -------------------------------------------------------------------------------------------------------
+
+
+def cast(value: Value, kind: PropType) -> Value:
+    """The same value in another type, null where it has none: every distinct value is cast once, by the reference."""
+    target = arrow_type(kind)
+    if value.type == target:
+        return value
+    if _always_fits(value.type, target):
+        return pc.cast(value, target, safe=False)
+    encoded = value.dictionary_encode()
+    distinct = [cast_value(v, kind) for v in encoded.dictionary.to_pylist()]
+    return pa.array(distinct, target).take(encoded.indices)
+
+
+def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
+    """Casts Arrow does exactly as we do, whatever the value."""
+    if target == pa.float64():
+        return pa.types.is_integer(source) or source == pa.float32()
+    if pa.types.is_string(target):
+        return pa.types.is_integer(source)
+    return target == pa.int64() and pa.types.is_integer(source) and source != pa.uint64()

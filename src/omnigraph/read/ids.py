@@ -1,0 +1,65 @@
+"""Finding rows by id among loaded ids: hashes in order, looked up by halving."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.read.arrays import NO_ROW, Ints, Positions
+
+PIECE_ROWS = 1 << 16
+
+
+class IdIndex:
+    """The rows of one array of ids. Twelve bytes a row; the ids themselves stay in their column."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+        hashes = _hashes(ids)
+        order = np.argsort(hashes)
+        self._hashes, self._rows = hashes[order], order.astype(np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        return self._hashes.nbytes + self._rows.nbytes
+
+    def find(self, wanted: str) -> int:
+        """The row with this id, or -1."""
+        hashed = hash(wanted)
+        at = int(self._hashes.searchsorted(hashed))
+        while at < len(self._hashes) and self._hashes[at] == hashed:
+            row = int(self._rows[at])
+            if self._ids[row].as_py() == wanted:
+                return row
+            at += 1
+        return NO_ROW
+
+    def find_all(self, wanted: pa.Array) -> Positions:
+        """The row of each id, or -1."""
+        found = np.full(len(wanted), NO_ROW, np.int32)
+        if not len(self._hashes):
+            return found
+        hashes = _hashes(wanted)
+        at = self._hashes.searchsorted(hashes)
+        asked = np.flatnonzero(at < len(self._hashes))
+        while len(asked):
+            asked = asked[self._hashes[at[asked]] == hashes[asked]]
+            rows = self._rows[at[asked]]
+            same = pc.equal(self._ids.take(pa.array(rows)), wanted.take(pa.array(asked)))
+            hit = same.fill_null(False).to_numpy(zero_copy_only=False)
+            found[asked[hit]] = rows[hit]
+            # Different ids with one hash stand side by side; the few that met such a neighbour look one further.
+            asked = asked[~hit]
+            at[asked] += 1
+            asked = asked[at[asked] < len(self._hashes)]
+        return found
+
+
+def _hashes(ids: pa.Array) -> Ints:
+    """Hashes of this process; pieces keep the strings of a long column from living all at once."""
+    found = np.empty(len(ids), np.int64)
+    for start in range(0, len(ids), PIECE_ROWS):
+        piece = ids.slice(start, PIECE_ROWS).to_pylist()
+        found[start : start + len(piece)] = np.fromiter(map(hash, piece), np.int64, len(piece))
+    return found

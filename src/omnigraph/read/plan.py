@@ -1,0 +1,175 @@
+"""The physical plan: the operators of a query with what each has to deliver.
+
+Walking down from the result, every operator is told which variables anybody above still reads, and whether anybody
+above cares how often a row occurs. That is all it takes to count patterns instead of enumerating them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from omnigraph.lang import ir
+from omnigraph.lang.bindings import bindings
+from omnigraph.lang.tree import variables, walk
+
+NOTHING: frozenset[str] = frozenset()
+COUNTING = frozenset(
+    {
+        ir.AggregateFunction.COUNT_ROWS,
+        ir.AggregateFunction.COUNT,
+        ir.AggregateFunction.SUM,
+        ir.AggregateFunction.AVG,
+        ir.AggregateFunction.COLLECT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operator and what is wanted of it."""
+
+    op: ir.Op
+    inputs: tuple[Step, ...]  # for a correlated operator the input, then the block
+    live: frozenset[str]  # the variables and scores read above
+    bag: bool  # whether it matters above how often a row occurs
+    slice: ir.Slice | None = None  # of a sort: what is cut from it in the end
+    steps_of_paths: bool = True  # of a shortest path: more than its length is read
+
+
+def make_plan(read: ir.Read) -> Step:
+    """The plan of a whole read."""
+    return _step(read.plan, NOTHING, True, None, _paths_spelled_out(read.plan))
+
+
+def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
+    """The path variables of which somebody reads more than the length."""
+    found = set()
+    for node in walk(plan):
+        match node:
+            case ir.PathOf(var) | ir.PathGet(var, ir.PathPart.NODES | ir.PathPart.EDGES):
+                found.add(var)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _read_by(nodes: Iterable[object]) -> frozenset[str]:
+    """The variables and scores expressions or rankings read."""
+    found: set[str] = set()
+    for node in nodes:
+        if node is not None:
+            found |= variables(node)
+            found.update(part.name for part in walk(node) if isinstance(part, ir.ScoreOf))
+    return frozenset(found)
+
+
+def _step(
+    op: ir.Op, live: frozenset[str], bag: bool, cut: ir.Slice | None, spelled: frozenset[str]
+) -> Step:
+    def below(
+        child: ir.Op, live: frozenset[str], bag: bool = bag, cut: ir.Slice | None = None
+    ) -> Step:
+        return _step(child, live, bag, cut, spelled)
+
+    match op:
+        case ir.NodeScan() | ir.Outer():
+            return Step(op, (), live, bag)
+        case ir.Expand() | ir.ShortestPath():
+            return _traversal(op, live, bag, spelled)
+        case ir.Filter(source, predicate):
+            return Step(op, (below(source, live | _read_by([predicate])),), live, bag)
+        case ir.SemiJoin(source, block):
+            inner = below(block, NOTHING, bag=False)
+            return Step(op, (below(source, live | needs_of_outer(inner)), inner), live, bag)
+        case ir.Optional(source, block, added):
+            inner = below(block, live & frozenset(added))
+            outer = (live - frozenset(added)) | needs_of_outer(inner)
+            return Step(op, (below(source, outer), inner), live, bag)
+        case ir.Join(left, right, on):
+            return _join(op, live, bag, spelled)
+        case ir.Score(source, ranking, name):
+            if name not in live:
+                return below(source, live)
+            return Step(op, (below(source, (live - {name}) | _read_by([ranking])),), live, bag)
+        case ir.Rank(source, ranking, name):
+            return Step(op, (below(source, (live - {name}) | _read_by([ranking])),), live, bag)
+        case ir.Fuse():
+            wanted = (live - {op.name}) | {op.var}
+            parts = ((op.primary, op.primary_score), (op.secondary, op.secondary_score))
+            inputs = tuple(below(child, wanted | {name}, bag=True) for child, name in parts)
+            return Step(op, inputs, live, bag)
+        case ir.Aggregate():
+            return _aggregate(op, spelled)
+        case ir.Project(source, columns):
+            inner = below(source, _read_by(c.expr for c in columns), cut=cut)
+            return Step(op, (inner,), NOTHING, bag)
+        case ir.Distinct(source):
+            return Step(op, (below(source, NOTHING, bag=False),), NOTHING, bag)
+        case ir.Sort(source, keys, ties):
+            wanted = live | _read_by([k.expr for k in keys] + list(ties))
+            return Step(op, (below(source, wanted),), live, bag, slice=cut)
+        case ir.Slice(source):
+            return Step(op, (below(source, live, bag=True, cut=op),), live, bag)
+        case ir.Union(inputs):
+            return Step(op, tuple(below(i, NOTHING) for i in inputs), NOTHING, bag)
+
+
+def _traversal(
+    op: ir.Expand | ir.ShortestPath, live: frozenset[str], bag: bool, spelled: frozenset[str]
+) -> Step:
+    introduced = set() if op.into else {op.dst}
+    match op:
+        case ir.Expand(edge_var=str(edge)):
+            introduced.add(edge)
+        case ir.ShortestPath(path_var=path):
+            introduced.add(path)
+        case _:
+            pass
+    wanted = (live - introduced) | {op.src} | ({op.dst} if op.into else set())
+    steps_of_paths = isinstance(op, ir.ShortestPath) and op.path_var in spelled
+    return Step(
+        op, (_step(op.input, wanted, bag, None, spelled),), live, bag, steps_of_paths=steps_of_paths
+    )
+
+
+def _join(op: ir.Join, live: frozenset[str], bag: bool, spelled: frozenset[str]) -> Step:
+    sides = []
+    for number, side in enumerate((op.left, op.right)):
+        elsewhere = frozenset(bindings(op.right if number == 0 else op.left))
+        wanted = (live | _read_by(pair[number] for pair in op.on)) - elsewhere
+        sides.append(_step(side, wanted, bag, None, spelled))
+    return Step(op, tuple(sides), live, bag)
+
+
+def _aggregate(op: ir.Aggregate, spelled: frozenset[str]) -> Step:
+    bound = bindings(op.input)
+    aggregates = tuple(
+        replace(a, function=ir.AggregateFunction.COUNT_ROWS, arg=None)
+        if a.function is ir.AggregateFunction.COUNT
+        and not a.distinct
+        and isinstance(a.arg, ir.IdOf)
+        and not bound[a.arg.var].nullable
+        else a
+        for a in op.aggregates
+    )
+    op = replace(op, aggregates=aggregates)
+    live = _read_by([k.expr for k in op.keys] + [a.arg for a in aggregates])
+    bag = any(a.function in COUNTING and not a.distinct for a in aggregates)
+    return Step(op, (_step(op.input, live, bag, None, spelled),), NOTHING, True)
+
+
+def needs_of_outer(block: Step) -> frozenset[str]:
+    """What a block reads of the rows it is run for."""
+    return frozenset[str]().union(*(leaf.live for leaf in _outer_leaves(block)))
+
+
+def _outer_leaves(step: Step) -> Iterator[Step]:
+    match step.op:
+        case ir.Outer():
+            yield step
+        case ir.SemiJoin() | ir.Optional():
+            yield from _outer_leaves(step.inputs[0])
+        case _:
+            for child in step.inputs:
+                yield from _outer_leaves(child)

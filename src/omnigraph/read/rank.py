@@ -1,0 +1,221 @@
+"""Rankings: by distance of vectors, by the words of a text, or both fused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.lang.tree import walk
+from omnigraph.read.arrays import AnyArray, Floats, Ints
+from omnigraph.read.context import Context
+from omnigraph.read.plan import Step
+from omnigraph.read.relational import order_by
+from omnigraph.read.rows import Entities, Rows, concat_rows
+from omnigraph.read.values import entity_column
+
+
+def score(step: Step, rows: Rows, ctx: Context) -> Rows:
+    """All rows, with the score of each row's entity."""
+    op = step.op
+    assert isinstance(op, ir.Score)  # noqa: S101
+    return _with_score(rows, op.name, _scores(op.ranking, rows, ctx)).keep(step.live)
+
+
+def rank(step: Step, rows: Rows, ctx: Context) -> Rows:
+    """The rows inside the ranking, of the best entities only."""
+    op = step.op
+    assert isinstance(op, ir.Rank)  # noqa: S101
+    scores = _scores(op.ranking, rows, ctx)
+    inside = ~np.isnan(scores)
+    rows = _with_score(rows, op.name, scores).filter(inside)
+    if op.keep is not None:
+        entities = rows.entities(op.ranking.field.var)
+        place = _places(entities, rows.scores[op.name], isinstance(op.ranking, ir.Bm25), ctx)
+        rows = rows.filter(place < _whole_number(op.keep, ctx))
+    return rows.keep(step.live)
+
+
+def _with_score(rows: Rows, name: str, scores: Floats) -> Rows:
+    return Rows(
+        rows.n, rows.variables, rows.scores | {name: scores}, rows.columns, rows.tags, rows.weight
+    )
+
+
+def _whole_number(expr: ir.Expr, ctx: Context) -> int:
+    value = evaluate_constant(expr, ctx.bound)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise OptionInvalid(f"a ranking keeps a whole number of entities from 0, not {value!r}")
+    return value
+
+
+# --- scores ------------------------------------------------------------------------------------------------------
+
+
+def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context) -> Floats:
+    """The score of every row's entity; NaN outside the ranking."""
+    match ranking:
+        case ir.Nearest(field):
+            entities, query = rows.entities(field.var), _query_vector(ranking, ctx)
+            return _by_type(
+                entities, lambda i, at: _distances(ranking, query, entities, i, at, ctx)
+            )
+        case ir.Bm25(field):
+            entities = rows.entities(field.var)
+            return _by_type(entities, lambda i, at: _bm25(ranking, entities, i, at, ctx))
+        case ir.Rrf(primary, secondary, constant):
+            return _fused_scores(ranking, rows, ctx)
+
+
+def _by_type(entities: Entities, compute: Any) -> Floats:
+    found = np.full(len(entities.position), np.nan)
+    for i in range(len(entities.types)):
+        where = np.flatnonzero(entities.of_type(i))
+        if len(where):
+            found[where] = compute(i, entities.position[where])
+    return found
+
+
+def _query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
+    value = evaluate_constant(ranking.query, ctx.bound)
+    if value is None:
+        raise OptionInvalid("nearest needs a vector or a text to compare with, not null")
+    if isinstance(value, str):
+        from omnigraph.read.search import embed_text
+
+        assert ranking.field.type.vector_dim is not None  # noqa: S101
+        return list(embed_text(value, ranking.field.type.vector_dim, ranking.model))
+    return list(value)
+
+
+def _distances(
+    ranking: ir.Nearest, query: list[float], entities: Entities, i: int, at: AnyArray, ctx: Context
+) -> Floats:
+    from omnigraph.read.search import distances
+
+    columns = ctx.columns(entities.types[i], entities.edge)
+    return distances(columns, ranking.field.property, query, ranking.metric, at)
+
+
+def _bm25(ranking: ir.Bm25, entities: Entities, i: int, at: AnyArray, ctx: Context) -> Floats:
+    from omnigraph.read.search import bm25
+
+    columns = ctx.columns(entities.types[i], entities.edge)
+    query = evaluate_constant(ranking.query, ctx.bound)
+    table = np.full(columns.n, np.nan)
+    if query is not None:
+        positions, scores = bm25(columns, ranking.field.property, query)
+        table[positions] = scores
+    found: Floats = table[at]
+    return found
+
+
+# --- places in a ranking -----------------------------------------------------------------------------------------
+
+
+def _numbers(entities: Entities) -> Ints:
+    """Equal for equal entities."""
+    code = 0 if entities.code is None else entities.code.astype(np.int64)
+    found: Ints = code * (1 << 32) + entities.position
+    return found
+
+
+def _places(entities: Entities, scores: Floats, descending: bool, ctx: Context) -> Ints:
+    """The place of each row's entity, from 0, by its best score; ties by id. Rows without a score have none: a
+    place beyond all others."""
+    nowhere = np.iinfo(np.int64).max
+    places = np.full(len(scores), nowhere, np.int64)
+    inside = np.flatnonzero(~np.isnan(scores))
+    if not len(inside):
+        return places
+    kinds, of = np.unique(_numbers(entities)[inside], return_inverse=True)
+    best = np.full(len(kinds), -np.inf if descending else np.inf)
+    (np.maximum if descending else np.minimum).at(best, of, scores[inside])
+    first = np.full(len(kinds), -1, np.int64)
+    first[of] = inside
+    ids = entity_column(entities.take(first), "id", ctx)
+    order = order_by([(pa.array(best), descending), (ids, False)], len(kinds))
+    place = np.empty(len(kinds), np.int64)
+    place[order] = np.arange(len(kinds))
+    places[inside] = place[of]
+    return places
+
+
+def _fused_scores(ranking: ir.Rrf, rows: Rows, ctx: Context) -> Floats:
+    constant = _whole_number(ranking.constant, ctx)
+    entities = rows.entities(ranking.primary.field.var)
+    total = np.zeros(rows.n)
+    for part in (ranking.primary, ranking.secondary):
+        own = rows.entities(part.field.var)
+        place = _places(own, _scores(part, rows, ctx), isinstance(part, ir.Bm25), ctx)
+        total += _reciprocal(_best_of(place, entities), constant)
+    return np.where(total > 0, total, np.nan)
+
+
+def _best_of(place: Ints, entities: Entities) -> Ints:
+    """The best place among the rows of each row's entity."""
+    kinds, of = np.unique(_numbers(entities), return_inverse=True)
+    best = np.full(len(kinds), np.iinfo(np.int64).max)
+    np.minimum.at(best, of, place)
+    found: Ints = best[of]
+    return found
+
+
+def _reciprocal(place: Ints, constant: int) -> Floats:
+    inside = place < np.iinfo(np.int64).max
+    return np.where(inside, 1.0 / (constant + np.where(inside, place, 0) + 1), 0.0)
+
+
+# --- fusion of two runs ------------------------------------------------------------------------------------------
+
+
+def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
+    """The best entities of two runs of one pattern, with their rows of the first run that has them."""
+    op = step.op
+    assert isinstance(op, ir.Fuse)  # noqa: S101
+    first = _run(primary, op.primary_score, op.primary, op.var, ctx)
+    second = _run(secondary, op.secondary_score, op.secondary, op.var, ctx)
+    constant = _whole_number(op.constant, ctx)
+    kinds = np.union1d(first[0], second[0])
+    places = [_places_of(kinds, run) for run in (first, second)]
+    fused = _reciprocal(places[0], constant) + _reciprocal(places[1], constant)
+    order = np.lexsort((places[1], places[0], -fused))[: _whole_number(op.keep, ctx)]
+    kept = np.zeros(len(kinds), np.bool_)
+    kept[order] = True
+    parts = []
+    for rows, only in ((primary, None), (secondary, first[0])):
+        numbers = _numbers(rows.entities(op.var))
+        mask = kept[kinds.searchsorted(numbers)] if len(kinds) else np.zeros(rows.n, np.bool_)
+        if only is not None:
+            mask &= ~np.isin(numbers, only)
+        chosen = rows.take(np.flatnonzero(mask))
+        scores = fused[kinds.searchsorted(numbers[mask])] if len(kinds) else np.empty(0)
+        parts.append(Rows(chosen.n, chosen.variables, {op.name: scores}, weight=chosen.weight))
+    return concat_rows(parts).keep(step.live)
+
+
+def _run(rows: Rows, name: str, op: ir.Op, var: str, ctx: Context) -> tuple[Ints, Ints]:
+    """The entities of a run, ascending, and their places in it."""
+    entities = rows.entities(var)
+    descending = _is_descending(op, name)
+    place = _places(entities, rows.scores[name], descending, ctx)
+    kinds, first = np.unique(_numbers(entities), return_index=True)
+    return kinds, place[first]
+
+
+def _is_descending(op: ir.Op, name: str) -> bool:
+    """Whether the ranking that made a score calls larger ones better."""
+    return any(
+        isinstance(node, ir.Rank) and node.name == name and isinstance(node.ranking, ir.Bm25)
+        for node in walk(op)
+    )
+
+
+def _places_of(kinds: Ints, run: tuple[Ints, Ints]) -> Ints:
+    found = np.full(len(kinds), np.iinfo(np.int64).max)
+    found[kinds.searchsorted(run[0])] = run[1]
+    return found

@@ -1,0 +1,169 @@
+"""Output columns: projecting, removing equal rows, sorting, cutting, appending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.read.arrays import Ints
+from omnigraph.read.blocks import encode, number_rows
+from omnigraph.read.context import Context
+from omnigraph.read.expressions import column
+from omnigraph.read.plan import Step
+from omnigraph.read.rows import Rows, concat_rows
+
+PICK_ROWS_MIN = 1_000  # below this sorting everything is as quick
+
+
+def project(step: Step, rows: Rows, ctx: Context) -> Rows:
+    op = step.op
+    assert isinstance(op, ir.Project)  # noqa: S101
+    if step.bag:
+        rows = rows.spelled_out()
+    columns = {c.name: column(c.expr, rows, ctx) for c in op.columns}
+    return Rows(rows.n, columns=columns)
+
+
+def remove_equal(rows: Rows) -> Rows:
+    """Each row once."""
+    numbers = [encode_any(c) for c in rows.columns.values()]
+    _, firsts = number_rows(list(numbers), rows.n)
+    return Rows(rows.n, columns=rows.columns).take(np.sort(firsts))
+
+
+def encode_any(values: pa.Array) -> Ints:
+    """`encode` for values of any type; lists and structures are numbered by their text."""
+    if pa.types.is_nested(values.type):
+        members: dict[str, int] = {}
+        found = [members.setdefault(repr(v), len(members)) for v in values.to_pylist()]
+        return np.array(found, np.int64)
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0, values.type))  # -0.0 is 0.0
+    return encode(values)
+
+
+def append(parts: list[Rows]) -> Rows:
+    """All rows of all inputs, columns by position."""
+    first = list(parts[0].columns)
+    kinds = [c.type for c in parts[0].columns.values()]
+    renamed = [
+        Rows(
+            p.n,
+            columns={
+                n: _as(c, k) for n, c, k in zip(first, p.columns.values(), kinds, strict=True)
+            },
+        )
+        for p in (part.spelled_out() for part in parts)
+    ]
+    return concat_rows(renamed)
+
+
+def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return values if values.type == kind else values.cast(kind)
+
+
+# --- order -------------------------------------------------------------------------------------------------------
+
+
+def sort(step: Step, rows: Rows, ctx: Context) -> Rows:
+    """In a total order; with a limit above, only as many rows as that lets through."""
+    op = step.op
+    assert isinstance(op, ir.Sort)  # noqa: S101
+    rows = rows.spelled_out() if step.bag or rows.columns else rows
+    wanted = None if step.slice is None else _end(step.slice, ctx)
+    keys = [(column(k.expr, rows, ctx), k.descending) for k in op.keys]
+    if wanted is not None and keys and rows.n > max(PICK_ROWS_MIN, 4 * wanted):
+        kept = _smallest(keys[0][0], keys[0][1], wanted)
+        rows = rows.take(kept)
+        keys = [(values.take(pa.array(kept)), descending) for values, descending in keys]
+    keys += [(column(tie, rows, ctx), False) for tie in op.ties]
+    order = order_by(keys, rows.n)
+    found = rows.take(order if wanted is None else order[:wanted])
+    return found.keep(step.live) if not found.columns else found
+
+
+def order_by(keys: list[tuple[pa.Array, bool]], n: int) -> Ints:
+    """The order of rows by columns ascending or descending; null is smaller, NaN larger than everything."""
+    if not keys or n < 2:
+        return np.arange(n)
+    arrays: list[pa.Array] = []
+    sort_keys: list[tuple[str, str, str]] = []
+    for values, descending in keys:
+        way = ("descending", "at_end") if descending else ("ascending", "at_start")
+        for part in _sortable(values):
+            sort_keys.append((str(len(arrays)), *way))
+            arrays.append(part)
+    table = pa.table(arrays, names=[name for name, _, _ in sort_keys])
+    found: Ints = pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64)
+    return found
+
+
+def _sortable(values: pa.Array) -> list[pa.Array]:
+    if pa.types.is_floating(values.type):
+        nan = pc.is_nan(values)
+        if nan.true_count:
+            return [nan, values]
+    if pa.types.is_boolean(values.type):
+        return [values.cast(pa.int8())]
+    if pa.types.is_nested(values.type):
+        return [pa.array([None if v is None else repr(v) for v in values.to_pylist()], pa.string())]
+    return [values]
+
+
+def _smallest(values: pa.Array, descending: bool, wanted: int) -> Ints:
+    """Rows among which the first ones in this order are, all that equal the last of them included."""
+    order = ("descending", "at_end") if descending else ("ascending", "at_start")
+    if not wanted:
+        return np.empty(0, np.int64)
+    if (
+        not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+        or values.null_count
+    ):
+        return (
+            np.arange(len(values)) if not _is_rankable(values) else _by_rank(values, order, wanted)
+        )
+    plain = values.to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(values.type) and np.isnan(plain).any():
+        return np.arange(len(values))
+    at = len(plain) - wanted if descending else wanted - 1
+    bound = np.partition(plain, at)[at]
+    return np.flatnonzero(plain >= bound if descending else plain <= bound)
+
+
+def _is_rankable(values: pa.Array) -> bool:
+    nested = pa.types.is_nested(values.type) or pa.types.is_boolean(values.type)
+    return not nested and not pa.types.is_floating(values.type)
+
+
+def _by_rank(values: pa.Array, order: tuple[str, str], wanted: int) -> Ints:
+    ranks: Any = pc.rank(values, order[0], null_placement=order[1], tiebreaker="min")
+    return np.flatnonzero(ranks.to_numpy() <= wanted)
+
+
+def cut(op: ir.Slice, rows: Rows, ctx: Context) -> Rows:
+    """Without the first rows, and without those after so many."""
+    rows = rows.spelled_out()
+    start = min(_count(op.skip, ctx) or 0, rows.n)
+    limit = _count(op.limit, ctx)
+    end = rows.n if limit is None else min(rows.n, start + limit)
+    return rows if (start, end) == (0, rows.n) else rows.take(np.arange(start, end))
+
+
+def _end(op: ir.Slice, ctx: Context) -> int | None:
+    limit = _count(op.limit, ctx)
+    return None if limit is None else limit + (_count(op.skip, ctx) or 0)
+
+
+def _count(expr: ir.Expr | None, ctx: Context) -> int | None:
+    if expr is None:
+        return None
+    value = evaluate_constant(expr, ctx.bound)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise OptionInvalid(f"skip and limit take whole numbers from 0, not {value!r}")
+    return value

@@ -1,0 +1,258 @@
+"""What a query returns: Arrow columns first, everything else made from them when asked for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang import ir
+from omnigraph.model.columns import arrow_type
+from omnigraph.model.types import PropType
+from omnigraph.read.explain import Explanation
+from omnigraph.read.rows import Rows
+from omnigraph.read.trace import Trace
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+    import polars
+
+SHOWN_ROWS_MAX = 50
+BATCH_ROWS = 65_536
+SAFE_INTEGER_MAX = 2**53 - 1
+
+
+class NotOneRow(OmnigraphError):
+    """The result does not have exactly one row."""
+
+    code, kind = "not_one_row", Kind.INVALID
+    default_help = "Use rows, or a query that returns one row."
+
+
+class NotExplained(OmnigraphError):
+    """The query was run without recording how."""
+
+    code, kind = "not_explained", Kind.INVALID
+    default_help = "Run the query with explain=True."
+
+
+class PackageMissing(OmnigraphError):
+    """A package this conversion needs is not installed."""
+
+    code, kind = "package_missing", Kind.INVALID
+    default_help = "Install the package named in the message."
+
+
+class Result:
+    """The rows of a read.
+
+    `columns` are the names in order, `rows` a list of dicts; a result is also a sequence of rows. `commit` is the id of
+    the commit that was read.
+    """
+
+    def __init__(
+        self,
+        columns: tuple[ir.OutputColumn, ...],
+        rows: Rows,
+        commit: str,
+        trace: Trace | None = None,
+    ) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._trace = trace
+        self.commit = commit
+
+    @property
+    def columns(self) -> list[str]:
+        return [c.name for c in self._columns]
+
+    @property
+    def types(self) -> list[ir.ValueType]:
+        """The type of each column."""
+        return [c.type for c in self._columns]
+
+    def __len__(self) -> int:
+        return self._rows.n
+
+    def __bool__(self) -> bool:
+        return self._rows.n > 0
+
+    # --- Python --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict per row; where two columns have one name, the last counts."""
+        return list(self._dicts(0, self._rows.n))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if "rows" in self.__dict__ or self._rows.n <= BATCH_ROWS:
+            yield from self.rows
+            return
+        for start in range(0, self._rows.n, BATCH_ROWS):
+            yield from self._dicts(start, BATCH_ROWS)
+
+    def _dicts(self, start: int, count: int) -> Iterator[dict[str, Any]]:
+        names = self.columns
+        lists = [a.slice(start, count).to_pylist() for a in self._arrays]
+        if len(lists) == 1:
+            return ({names[0]: value} for value in lists[0])
+        return (dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+    def one(self) -> dict[str, Any]:
+        """The only row."""
+        if self._rows.n != 1:
+            raise NotOneRow(f"the result has {self._rows.n} rows, not one")
+        return self.rows[0]
+
+    def scalar(self) -> Any:
+        """The first column of the only row."""
+        self.one()
+        return self._arrays[0][0].as_py()
+
+    # --- Arrow and its friends -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _arrays(self) -> list[pa.Array]:
+        made = list(self._rows.columns.values())
+        return [_typed(array, c.type) for array, c in zip(made, self._columns, strict=True)]
+
+    def to_arrow(self) -> pa.Table:
+        """The result as an Arrow table."""
+        return pa.Table.from_arrays(self._arrays, names=self.columns)
+
+    def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The result as a stream of batches."""
+        yield from self.to_arrow().to_batches(max_chunksize=batch_rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        _need("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        _need("polars")
+        import polars
+
+        found = polars.from_arrow(self.to_arrow())
+        assert isinstance(found, polars.DataFrame)  # noqa: S101
+        return found
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """A graph of the entities and paths in the rows: nodes by id, edges between their ends."""
+        _need("networkx")
+        import networkx
+
+        graph = networkx.MultiDiGraph()
+        for row in self:
+            for value in row.values():
+                _add_to_graph(graph, value)
+        return graph
+
+    # --- JSON and people -----------------------------------------------------------------------------------------
+
+    def json_rows(self, *, safe_integers: bool = False) -> list[dict[str, Any]]:
+        """The rows in their JSON shape; `safe_integers` writes integers JavaScript would round as text."""
+        return [{k: to_json(v, safe_integers) for k, v in row.items()} for row in self]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole result in its JSON shape."""
+        return {
+            "columns": self.columns,
+            "rows": self.json_rows(),
+            "row_count": len(self),
+            "graph_commit_id": self.commit,
+        }
+
+    def explain(self) -> Explanation:
+        """How the result was obtained."""
+        if self._trace is None:
+            raise NotExplained("this result was not recorded for explaining")
+        return Explanation(self._trace.root)
+
+    def __repr__(self) -> str:
+        return f"<Result: {len(self)} rows of {', '.join(self.columns)} at {self.commit}>"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        shown = [
+            [a[i].as_py() for a in self._arrays] for i in range(min(len(self), SHOWN_ROWS_MAX))
+        ]
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(to_json(v)))}</td>" for v in row) + "</tr>"
+            for row in shown
+        )
+        more = len(self) - len(shown)
+        foot = f"<caption>{more:,} more rows</caption>" if more else ""
+        return f"<table>{foot}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _typed(array: pa.Array, kind: ir.ValueType) -> pa.Array:
+    if not isinstance(kind, PropType):
+        return array
+    wanted = arrow_type(kind)
+    if array.type == wanted or pa.types.is_large_string(array.type):
+        return array
+    return array.cast(wanted)
+
+
+def to_json(value: Any, safe_integers: bool = False) -> Any:
+    """A value in its JSON shape.
+
+    >>> to_json(dt.date(2024, 2, 29)), to_json(float("inf"))
+    ('2024-02-29', 'Infinity')
+    """
+    match value:
+        case bool() | None | str():
+            return value
+        case int():
+            return str(value) if safe_integers and abs(value) > SAFE_INTEGER_MAX else value
+        case float():
+            return value if math.isfinite(value) else _non_finite(value)
+        case dt.datetime():
+            at = value.astimezone(dt.UTC)
+            return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+        case dt.date():
+            return value.isoformat()
+        case list() | tuple():
+            return [to_json(v, safe_integers) for v in value]
+        case dict():
+            return {k: to_json(v, safe_integers) for k, v in value.items()}
+        case _:
+            return value
+
+
+def _non_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _need(package: str) -> None:
+    import importlib.util
+
+    if importlib.util.find_spec(package) is None:
+        raise PackageMissing(f"the package {package} is not installed")
+
+
+def _add_to_graph(graph: networkx.MultiDiGraph, value: Any) -> None:
+    match value:
+        case {"id": str(node), "type": str(), "from": str(src), "to": str(dst), **rest}:
+            graph.add_edge(src, dst, key=node, **{"type": value["type"], **rest})
+        case {"id": str(node), "type": str(), **rest}:
+            graph.add_node(node, type=value["type"], **rest)
+        case {"nodes": list(nodes), "edges": list(edges)}:
+            graph.add_nodes_from(nodes)
+            for key, src, dst in zip(edges, nodes, nodes[1:], strict=False):
+                graph.add_edge(src, dst, key=key)
+        case _:
+            return

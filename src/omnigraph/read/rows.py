@@ -1,0 +1,235 @@
+"""Bags of rows: what operators hand to each other.
+
+A row binds variables to positions in tables; values are fetched when somebody needs them. `weight` says how often a
+row stands for itself: patterns are counted by multiplying weights, not by writing the rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.read.arrays import NO_POSITIONS, AnyArray, Floats, Ints, Mask, Positions, ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """The nodes or edges a variable is bound to: positions in the tables of their types; -1 where unbound."""
+
+    types: tuple[str, ...]
+    position: Positions
+    code: Positions | None = None  # index into `types`, when there are several
+    edge: bool = False
+
+    def take(self, index: AnyArray) -> Entities:
+        code = None if self.code is None else self.code[index]
+        return Entities(self.types, self.position[index], code, self.edge)
+
+    def of_type(self, i: int) -> Mask:
+        """Which rows are bound to an entity of the i-th type."""
+        bound: Mask = self.position >= 0
+        return bound if self.code is None else bound & (self.code == i)
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The paths a variable is bound to, one run of nodes and edges per row.
+
+    A path of length n has n + 1 nodes and n edges; where only lengths were asked for, there are no nodes and edges.
+    """
+
+    length: Ints  # -1 where unbound
+    nodes: Entities | None = None
+    edges: Entities | None = None
+    node_start: Ints | None = None
+    edge_start: Ints | None = None
+
+    def take(self, index: AnyArray) -> Paths:
+        if (
+            self.nodes is None
+            or self.edges is None
+            or self.node_start is None
+            or self.edge_start is None
+        ):
+            return Paths(self.length[index])
+        length = self.length[index]
+        nodes, edges = _step_counts(length)
+        return Paths.of(
+            length,
+            self.nodes.take(ranges(self.node_start[index], nodes)),
+            self.edges.take(ranges(self.edge_start[index], edges)),
+        )
+
+    @classmethod
+    def of(cls, length: Ints, nodes: Entities, edges: Entities) -> Paths:
+        """Paths whose nodes and edges stand one run after the other."""
+        counts = _step_counts(length)
+        return cls(length, nodes, edges, *(np.cumsum(c) - c for c in counts))
+
+    def turned(self) -> Paths:
+        """Every path from its other end."""
+        if self.nodes is None or self.edges is None:
+            return self
+        nodes, edges = _step_counts(self.length)
+        return Paths.of(
+            self.length, self.nodes.take(_mirrored(nodes)), self.edges.take(_mirrored(edges))
+        )
+
+
+def _step_counts(length: Ints) -> tuple[Ints, Ints]:
+    return np.where(length < 0, 0, length + 1), np.maximum(length, 0)
+
+
+def _mirrored(counts: Ints) -> Ints:
+    """Consecutive runs, each read backwards."""
+    ends = np.cumsum(counts)
+    found: Ints = np.repeat(2 * ends - counts - 1, counts) - np.arange(int(counts.sum()))
+    return found
+
+
+Variable = Entities | Paths
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """So many rows, with what they bind."""
+
+    n: int
+    variables: dict[str, Variable] = field(default_factory=dict)
+    scores: dict[str, Floats] = field(default_factory=dict)  # NaN outside the ranking
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    tags: dict[str, Ints] = field(default_factory=dict)  # rows of enclosing operators, by block
+    weight: Ints | None = None
+
+    def take(self, index: AnyArray) -> Rows:
+        """Rows by their numbers, in this order, possibly repeated."""
+        rows = pa.array(index) if self.columns else None
+        return Rows(
+            len(index),
+            {name: v.take(index) for name, v in self.variables.items()},
+            {name: s[index] for name, s in self.scores.items()},
+            {name: c.take(rows) for name, c in self.columns.items()},
+            {name: t[index] for name, t in self.tags.items()},
+            None if self.weight is None else self.weight[index],
+        )
+
+    def filter(self, mask: Mask) -> Rows:
+        """The rows where the mask is set."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def keep(self, live: frozenset[str]) -> Rows:
+        """Without the variables and scores nobody asks for any more."""
+        if live.issuperset(self.variables) and live.issuperset(self.scores):
+            return self
+        return replace(
+            self,
+            variables={k: v for k, v in self.variables.items() if k in live},
+            scores={k: v for k, v in self.scores.items() if k in live},
+        )
+
+    def bind(self, **variables: Variable) -> Rows:
+        """With more variables."""
+        return replace(self, variables=self.variables | variables)
+
+    def with_variables(self, variables: dict[str, Variable]) -> Rows:
+        return replace(self, variables=self.variables | variables)
+
+    def entities(self, name: str) -> Entities:
+        found = self.variables[name]
+        assert isinstance(found, Entities)  # noqa: S101
+        return found
+
+    def weights(self) -> Ints:
+        return np.ones(self.n, np.int64) if self.weight is None else self.weight
+
+    def total(self) -> int:
+        """How many rows these stand for."""
+        return self.n if self.weight is None else int(self.weight.sum())
+
+    def spelled_out(self) -> Rows:
+        """Every row as often as its weight says."""
+        if self.weight is None:
+            return self
+        plain = replace(self, weight=None)
+        if (self.weight == 1).all():
+            return plain
+        return plain.take(np.repeat(np.arange(self.n), self.weight))
+
+    def scaled(self, factor: Ints) -> Rows:
+        """Every row so many times."""
+        return replace(self, weight=factor if self.weight is None else self.weight * factor)
+
+
+def concat_rows(parts: Iterable[Rows]) -> Rows:
+    """All rows of several bags that bind the same things."""
+    some = [p for p in parts if p.n] or list(parts)[:1]
+    if len(some) == 1:
+        return some[0]
+    weighted = any(p.weight is not None for p in some)
+    first = some[0]
+    return Rows(
+        sum(p.n for p in some),
+        {name: _concat([p.variables[name] for p in some]) for name in first.variables},
+        {name: np.concatenate([p.scores[name] for p in some]) for name in first.scores},
+        {name: pa.concat_arrays([p.columns[name] for p in some]) for name in first.columns},
+        {name: np.concatenate([p.tags[name] for p in some]) for name in first.tags},
+        np.concatenate([p.weights() for p in some]) if weighted else None,
+    )
+
+
+def _concat(parts: list[Variable]) -> Variable:
+    if isinstance(parts[0], Entities):
+        return concat_entities([p for p in parts if isinstance(p, Entities)])
+    return concat_paths([p for p in parts if isinstance(p, Paths)])
+
+
+def concat_paths(paths: list[Paths]) -> Paths:
+    """One column of several."""
+    length = np.concatenate([p.length for p in paths])
+    nodes, edges = [p.nodes for p in paths], [p.edges for p in paths]
+    if any(p is None for p in nodes):
+        return Paths(length)
+    return Paths.of(
+        length,
+        concat_entities([p for p in nodes if p is not None]),
+        concat_entities([p for p in edges if p is not None]),
+    )
+
+
+def concat_entities(parts: list[Entities]) -> Entities:
+    """One column of several; types are numbered anew where they differ."""
+    types = tuple(dict.fromkeys(name for p in parts for name in p.types))
+    position = np.concatenate([p.position for p in parts])
+    if len(types) <= 1:
+        return Entities(types, position, None, parts[0].edge)
+    codes = [_codes(p, types) for p in parts]
+    return Entities(types, position, np.concatenate(codes), parts[0].edge)
+
+
+def _codes(part: Entities, types: tuple[str, ...]) -> Positions:
+    numbers = np.array([types.index(name) for name in part.types], np.int32)
+    if part.code is None:
+        return np.full(len(part.position), numbers[0] if len(numbers) else 0, np.int32)
+    return numbers[part.code]
+
+
+def unbound(like: Variable, n: int) -> Variable:
+    """A variable an optional block did not bind."""
+    if isinstance(like, Paths):
+        return (
+            like.take(NO_POSITIONS)
+            if not n
+            else Paths(np.full(n, -1, np.int64), *_no_steps(like, n))
+        )
+    code = np.zeros(n, np.int32) if like.code is not None else None
+    return Entities(like.types, np.full(n, -1, np.int32), code, like.edge)
+
+
+def _no_steps(like: Paths, n: int) -> tuple[Entities, Entities, Ints, Ints] | tuple[()]:
+    if like.nodes is None or like.edges is None:
+        return ()
+    nothing = np.zeros(n, np.int64)
+    return like.nodes.take(NO_POSITIONS), like.edges.take(NO_POSITIONS), nothing, nothing

@@ -1,0 +1,117 @@
+"""Where patterns start: the nodes of some types for which a predicate is true.
+
+An equality on the id, or on a key that makes the id, is a look-up. A predicate on a large table whose columns are not
+loaded is answered by storage; everything else is judged on columns in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.lang.evaluate import is_constant
+from omnigraph.lang.pushdown import split
+from omnigraph.lang.tree import conjunction, conjuncts
+from omnigraph.model.predicates import Op, columns_of
+from omnigraph.model.types import INTEGERS, Scalar
+from omnigraph.read.arrays import Positions
+from omnigraph.read.columns import LOAD_ROWS_MAX, TableColumns
+from omnigraph.read.context import Context
+from omnigraph.read.expressions import holds
+from omnigraph.read.rows import Entities, Rows, concat_entities
+from omnigraph.storage.tables import ADDRESS
+
+
+def node_scan(op: ir.NodeScan, ctx: Context) -> Rows:
+    """One row per node."""
+    parts = [_scan_type(op, name, ctx) for name in op.types]
+    found = parts[0] if len(parts) == 1 else concat_entities(parts)
+    return Rows(len(found.position), {op.var: found})
+
+
+def _scan_type(op: ir.NodeScan, name: str, ctx: Context) -> Entities:
+    columns = ctx.columns(name)
+    positions, rest = _candidates(op, columns, ctx)
+    found = Entities((name,), positions)
+    if rest is None:
+        return found
+    mask = holds(rest, Rows(len(positions), {op.var: found}), ctx)
+    return found if mask.all() else found.take(np.flatnonzero(mask))
+
+
+def _candidates(
+    op: ir.NodeScan, columns: TableColumns, ctx: Context
+) -> tuple[Positions, ir.Expr | None]:
+    """Some nodes among which all those wanted are, and what still has to be judged."""
+    parts = conjuncts(op.predicate)
+    for i, part in enumerate(parts):
+        wanted = _ids_asked_for(part, op.var, columns, ctx)
+        if wanted is not None:
+            ctx.note(access="by id")
+            rest = conjunction(parts[:i] + parts[i + 1 :])
+            return _find(wanted, columns), rest
+    if parts and columns.n > LOAD_ROWS_MAX:
+        pushed, rest = split(op.predicate, op.var, ctx.bound)
+        if pushed is not None and not all(columns.is_loaded(c) for c in columns_of(pushed)):
+            ctx.note(access="scanned in storage")
+            found = columns.table.scan([], pushed, with_address=True)
+            return columns.positions_at(found.column(ADDRESS)), rest
+    ctx.note(access="columns" if parts else "all rows")
+    return columns.everything, op.predicate
+
+
+def pinned(op: ir.NodeScan, ctx: Context) -> Rows | None:
+    """The nodes a predicate names by their ids; None when it does not."""
+    for name in op.types:
+        columns = ctx.columns(name)
+        parts = conjuncts(op.predicate)
+        if all(_ids_asked_for(part, op.var, columns, ctx) is None for part in parts):
+            return None
+    return node_scan(op, ctx)
+
+
+def _find(wanted: list[str], columns: TableColumns) -> Positions:
+    if len(wanted) == 1:
+        found = columns.find(wanted[0])
+        return np.array([found] if found >= 0 else [], np.int32)
+    positions = columns.find_all(pa.array(dict.fromkeys(wanted), pa.string()))
+    return positions[positions >= 0]
+
+
+def _ids_asked_for(
+    part: ir.Expr, var: str, columns: TableColumns, ctx: Context
+) -> list[str] | None:
+    """The ids a node must have one of for the predicate to be true; None when it says nothing about ids."""
+    match part:
+        case ir.Compare(Op.EQ, left, right):
+            for asked, value in ((left, right), (right, left)):
+                if _is_identity(asked, var, columns) and is_constant(value):
+                    return _as_ids([evaluate_constant(value, ctx.bound)], asked)
+        case ir.In(item, members) if _is_identity(item, var, columns) and is_constant(members):
+            return _as_ids(evaluate_constant(members, ctx.bound) or [], item)
+        case _:
+            pass
+    return None
+
+
+def _is_identity(expr: ir.Expr, var: str, columns: TableColumns) -> bool:
+    """Whether the expression is the id of `var`, or the only property its id is made of."""
+    match expr:
+        case ir.IdOf(v):
+            return v == var
+        case ir.Column(v, name, kind) if v == var and columns.kind.key == (name,):
+            return kind.scalar is Scalar.STRING or kind.scalar in INTEGERS
+        case _:
+            return False
+
+
+def _as_ids(values: Any, asked: ir.Expr) -> list[str] | None:
+    """Values of the key as the ids made of them; None for a value that is not of the key's kind."""
+    known = [v for v in values if v is not None]
+    if asked.type != ir.STRING and all(type(v) is int for v in known):
+        return [str(v) for v in known]
+    return known if all(isinstance(v, str) for v in known) else None

@@ -1,0 +1,276 @@
+"""Shortest paths: their lengths, and of all paths of that length the one with the smallest list of edge ids.
+
+Where both ends are known the search goes out from both and stops where it meets. Otherwise all destinations of a source
+are found level by level, and every node remembers the best edge by which it was reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.lang import ir
+from omnigraph.read.arrays import Ints, Mask, Whole, distinct, ranges
+from omnigraph.read.blocks import all_pairs
+from omnigraph.read.context import Context
+from omnigraph.read.expressions import holds
+from omnigraph.read.plan import Step
+from omnigraph.read.relational import order_by
+from omnigraph.read.rows import Entities, Paths, Rows, concat_paths
+from omnigraph.read.scan import pinned
+from omnigraph.read.values import entity_column
+from omnigraph.read.walk import Space, layers, meet
+
+PAIRS_MAX = 256  # so many pairs of ends are searched one by one, from both ends
+
+Edge = tuple[int, int]  # type and position
+
+
+def shortest_path(step: Step, rows: Rows, ctx: Context) -> Rows:
+    """One row per row and destination reached, with one shortest path."""
+    op = step.op
+    assert isinstance(op, ir.ShortestPath)  # noqa: S101
+    finder = _Finder(op, step.steps_of_paths, ctx)
+    ends = None if op.into else pinned(ir.NodeScan(op.dst, op.dst_types, op.predicate), ctx)
+    if ends is not None and rows.n * ends.n <= PAIRS_MAX:
+        rows = all_pairs(rows, ends, ctx)
+        op = replace(op, into=True, predicate=None)
+    known = finder.space.number(rows.entities(op.src)) >= 0
+    if op.into:
+        known &= finder.space.number(rows.entities(op.dst)) >= 0
+    rows = rows.filter(known)
+    found = finder.closing(rows) if op.into else finder.opening(rows)
+    if op.predicate is not None:
+        found = found.filter(holds(op.predicate, found, ctx))
+    return found.keep(step.live)
+
+
+class _Finder:
+    """The search of one operator."""
+
+    def __init__(self, op: ir.ShortestPath, spelled_out: bool, ctx: Context) -> None:
+        self.op = op
+        self.ctx = ctx
+        self.spelled_out = spelled_out  # whether anybody reads more than the length
+        self.space = Space(op.steps, ctx)
+        self.edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
+
+    def closing(self, rows: Rows) -> Rows:
+        """Rows whose destination is bound: those that reach it stay."""
+        src, dst = (self.space.number(rows.entities(v)) for v in (self.op.src, self.op.dst))
+        pairs, which = np.unique(src * self.space.size + dst, return_inverse=True)
+        first, second = pairs // self.space.size, pairs % self.space.size
+        if len(pairs) > PAIRS_MAX:
+            paths = self._from_trees(first, second)
+        else:
+            ends = zip(first.tolist(), second.tolist(), strict=True)
+            paths = concat_paths([self._between(a, b) for a, b in ends] or [self._no_path()])
+        kept = np.flatnonzero(paths.length[which] >= 0)
+        return rows.take(kept).with_variables({self.op.path_var: paths.take(which[kept])})
+
+    def opening(self, rows: Rows) -> Rows:
+        """Every row with all destinations it reaches."""
+        sources, which = np.unique(
+            self.space.number(rows.entities(self.op.src)), return_inverse=True
+        )
+        trees = [self._tree(int(s)) for s in sources]
+        counts = np.array([len(nodes) for nodes, _ in trees], np.int64)
+        reached = np.concatenate([nodes for nodes, _ in trees] or [np.empty(0, np.int64)])
+        paths = concat_paths([p for _, p in trees] or [self._no_path().take(np.empty(0, np.int64))])
+        entities, typed = self.space.entities(reached, self.op.dst_types)
+        wanted = counts[which]
+        self.ctx.admit(int(wanted.sum()), len(rows.variables) + 2)
+        at = ranges((np.cumsum(counts) - counts)[which], wanted)
+        index = np.repeat(np.arange(rows.n), wanted)[typed[at]]
+        at = at[typed[at]]
+        return rows.take(index).with_variables(
+            {self.op.dst: entities.take(at), self.op.path_var: paths.take(at)}
+        )
+
+    # --- both ends known ---------------------------------------------------------------------------------------
+
+    def _between(self, a: int, b: int) -> Paths:
+        """The path between two nodes, or none."""
+        self.ctx.check()
+        stages = meet(self.space, a, b, self.op.max_hops)
+        if stages is None:
+            return self._no_path()
+        distance = len(stages[0]) + len(stages[1]) - 2
+        loop = distance == self.op.min_hops - 1 and self._has_loop(b)
+        if distance < self.op.min_hops and not loop:
+            return self._no_path()
+        if not self.spelled_out:
+            return Paths(np.array([distance + loop]))
+        nodes, edges = self._best_through(layers(self.space, *stages))
+        if loop:
+            nodes.append(b)
+            edges.append(self._best_edge(b, np.array([b]))[0])
+        return self._path(nodes, edges)
+
+    def _has_loop(self, node: int) -> bool:
+        return self.space.loops is not None and bool(self.space.loops[node])
+
+    def _best_through(self, stages: list[Whole]) -> tuple[list[int], list[Edge]]:
+        """From the end the path starts at through the layers of all shortest paths, by the smallest edge ids."""
+        back = self.op.backwards
+        stages = stages[::-1] if back else stages
+        nodes, edges = [int(stages[0][0])], []
+        for layer in stages[1:]:
+            edge, node = self._best_edge(nodes[-1], layer, back)
+            nodes.append(node)
+            edges.append(edge)
+        return (nodes[::-1], edges[::-1]) if back else (nodes, edges)
+
+    def _best_edge(self, node: int, layer: Whole, back: bool = False) -> tuple[Edge, int]:
+        """The edge with the smallest id from a node into a layer, and where it leads."""
+        _, far, code, edge = self.space.edges(np.array([node]), self.edge_types, back)
+        inside = np.flatnonzero(np.isin(far, layer))
+        best = inside[self._by_id(code[inside], edge[inside])[0]]
+        return (int(code[best]), int(edge[best])), int(far[best])
+
+    def _by_id(self, code: Ints, edge: Ints, *before: Ints) -> Ints:
+        """The order of edges by id, after other keys."""
+        ids = entity_column(self._edge_entities(code, edge), "id", self.ctx)
+        keys = [*before, ids, code] if len(self.edge_types) > 1 else [*before, ids]
+        return order_by([(pa.array(k), False) for k in keys], len(edge))
+
+    def _edge_entities(self, code: Ints, edge: Ints) -> Entities:
+        many = code.astype(np.int32) if len(self.edge_types) > 1 else None
+        return Entities(self.edge_types, edge.astype(np.int32), many, edge=True)
+
+    # --- one end known -----------------------------------------------------------------------------------------
+
+    def _tree(self, source: int) -> tuple[Ints, Paths]:
+        """All destinations of one source, with a path to each."""
+        tree = _Tree(self.space.size, source, self.spelled_out)
+        frontier: Ints = np.array([source], np.int64)
+        rank = np.zeros(1, np.int64)
+        for distance in range(self.op.max_hops + 1):
+            self.ctx.check()
+            if distance >= self.op.min_hops:
+                tree.report(frontier, distance)
+            elif distance == self.op.min_hops - 1 and self.space.loops is not None:
+                self._report_loops(tree, frontier[self.space.loops[frontier]], distance)
+            if distance == self.op.max_hops or not len(frontier):
+                break
+            frontier, rank = self._next_level(tree, frontier, rank)
+        return self._paths_of(tree)
+
+    def _next_level(self, tree: _Tree, frontier: Ints, rank: Ints) -> tuple[Ints, Ints]:
+        """The next level; where paths are read, in their order: by the path so far, then by the id of the last edge.
+
+        A path that is read from its other end prefers its last edge whatever came before.
+        """
+        if not self.spelled_out:
+            found = self.space.neighbours(frontier)
+            level = distinct(found[~tree.seen[found]], self.space.size).astype(np.int64)
+            tree.seen[level] = True
+            return level, rank
+        source, node, code, edge = self.space.edges(frontier, self.edge_types)
+        new = np.flatnonzero(~tree.seen[node])
+        source, node, code, edge = source[new], node[new], code[new], edge[new]
+        before = () if self.op.backwards else (rank[source],)
+        order = self._by_id(code, edge, *before)
+        _, first = np.unique(node[order], return_index=True)
+        best = order[np.sort(first)]
+        tree.attach(node[best], frontier[source[best]], code[best], edge[best])
+        return node[best], np.arange(len(best))
+
+    def _report_loops(self, tree: _Tree, nodes: Ints, distance: int) -> None:
+        tree.report(nodes, distance + 1)
+        if self.spelled_out:
+            for node in nodes.tolist():
+                tree.loops[node] = self._best_edge(node, np.array([node]))[0]
+
+    def _paths_of(self, tree: _Tree) -> tuple[Ints, Paths]:
+        nodes, length = tree.reported()
+        if not self.spelled_out:
+            return nodes, Paths(length)
+        flat, code, edge = tree.trails(nodes, length)
+        return nodes, self._paths(length, flat, code, edge)
+
+    def _from_trees(self, first: Ints, second: Ints) -> Paths:
+        """Many pairs: one tree per source answers all of its destinations."""
+        parts, order = [], []
+        for source in np.unique(first).tolist():
+            asked = np.flatnonzero(first == source)
+            nodes, paths = self._tree(source)
+            sorter = np.argsort(nodes)
+            at = np.minimum(nodes[sorter].searchsorted(second[asked]), max(len(nodes) - 1, 0))
+            hit = (
+                nodes[sorter][at] == second[asked] if len(nodes) else np.zeros(len(asked), np.bool_)
+            )
+            parts.append(paths.take(sorter[at[hit]]))
+            order.append(asked[hit])
+        found = concat_paths([*parts, self._no_path()])
+        place = np.full(len(first), len(found.length) - 1, np.int64)
+        place[np.concatenate(order)] = np.arange(len(found.length) - 1)
+        return found.take(place)
+
+    # --- as values ---------------------------------------------------------------------------------------------
+
+    def _no_path(self) -> Paths:
+        return self._path([], [], length=-1)
+
+    def _path(self, nodes: list[int], edges: list[Edge], length: int | None = None) -> Paths:
+        lengths = np.array([len(edges) if length is None else length], np.int64)
+        if not self.spelled_out:
+            return Paths(lengths)
+        flat = np.array(edges, np.int64).reshape(-1, 2)
+        return self._paths(lengths, np.array(nodes, np.int64), flat[:, 0], flat[:, 1])
+
+    def _paths(self, length: Ints, nodes: Ints, code: Ints, edge: Ints) -> Paths:
+        members = self.space.entities(nodes, self.space.types)[0]
+        found = Paths.of(length, members, self._edge_entities(code, edge))
+        return found.turned() if self.op.backwards else found
+
+
+class _Tree:
+    """The shortest paths from one source: every node knows the edge that leads to it."""
+
+    def __init__(self, size: int, source: int, spelled_out: bool) -> None:
+        self.seen: Mask = np.zeros(size, np.bool_)
+        self.seen[source] = True
+        self.loops: dict[int, Edge] = {}
+        self._parent, self._code, self._edge = (
+            np.zeros(size if spelled_out else 0, np.int64) for _ in range(3)
+        )
+        self._nodes: list[Ints] = []
+        self._lengths: list[Ints] = []
+
+    def attach(self, nodes: Ints, parents: Ints, codes: Ints, edges: Ints) -> None:
+        self.seen[nodes] = True
+        self._parent[nodes], self._code[nodes], self._edge[nodes] = parents, codes, edges
+
+    def report(self, nodes: Ints, distance: int) -> None:
+        self._nodes.append(nodes)
+        self._lengths.append(np.full(len(nodes), distance, np.int64))
+
+    def reported(self) -> tuple[Ints, Ints]:
+        nothing = np.empty(0, np.int64)
+        return np.concatenate([nothing, *self._nodes]), np.concatenate([nothing, *self._lengths])
+
+    def trails(self, ends: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
+        """The nodes and edges of the paths to these nodes, one run after the other, filled in from their ends."""
+        nodes = np.zeros(int((length + 1).sum()), np.int64)
+        code, edge = np.zeros(int(length.sum()), np.int64), np.zeros(int(length.sum()), np.int64)
+        node_at, edge_at = np.cumsum(length + 1) - 1, np.cumsum(length) - 1
+        nodes[node_at] = ends
+        current, left = ends.copy(), length.copy()
+        for i in np.flatnonzero(np.isin(ends, list(self.loops))).tolist():
+            nodes[node_at[i] - 1] = ends[i]
+            code[edge_at[i]], edge[edge_at[i]] = self.loops[int(ends[i])]
+            left[i] -= 1
+        shift = length - left
+        node_at, edge_at = node_at - shift, edge_at - shift
+        while (going := np.flatnonzero(left > 0)).size:
+            here = current[going]
+            code[edge_at[going]], edge[edge_at[going]] = self._code[here], self._edge[here]
+            current[going] = self._parent[here]
+            nodes[node_at[going] - 1] = current[going]
+            node_at[going] -= 1
+            edge_at[going] -= 1
+            left[going] -= 1
+        return nodes, code, edge

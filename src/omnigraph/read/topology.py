@@ -1,0 +1,314 @@
+"""The topology of an edge table at one version, among its two node tables at theirs.
+
+Built once from the edges' endpoints, then carried from version to version: a commit that touches few rows takes away
+the edges that changed and adds them again, beside the big arrays. It is found again by what it was made of, the
+fragments of the three tables, so a branch uses what was built for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.lang.ir import Direction
+from omnigraph.read.adjacency import Adjacency, Merged
+from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions
+from omnigraph.read.columns import TableColumns
+from omnigraph.storage.tables import FragmentInfo
+
+Fragments = tuple[FragmentInfo, ...]
+Edges = tuple[Positions, Positions, Positions]  # sources, destinations, positions in the edge table
+
+GROUP_ROWS = 4_000_000  # edges whose endpoints are held as text at once
+CHANGED_MIN = 20_000  # fewer changed edges than this are always kept beside the big arrays
+CHANGED_PART = 50  # and otherwise up to one in so many
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The three tables a topology is about."""
+
+    edge: TableColumns
+    src: TableColumns
+    dst: TableColumns
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return (self.edge.identity, self.src.identity, self.dst.identity)
+
+    @property
+    def home(self) -> tuple[object, ...]:
+        """The same for every version of the tables."""
+        return tuple(t.identity[:2] for t in (self.edge, self.src, self.dst))
+
+    @property
+    def made_of(self) -> MadeOf:
+        return MadeOf(self.edge.fragments, self.src.fragments, self.dst.fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What identifies a topology, whatever the versions are called."""
+
+    edge: Fragments
+    src: Fragments
+    dst: Fragments
+
+
+class Base:
+    """The big arrays; shared by all topologies that differ from it in little."""
+
+    def __init__(self, out: Adjacency, edges: int, into: Adjacency | None = None) -> None:
+        self.out = out
+        self.edges = edges  # positions of edges at or beyond this are not in it
+        if into is not None:
+            self.__dict__["into"] = into
+
+    @cached_property
+    def into(self) -> Adjacency:
+        return self.out.reversed()
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self.out.nbytes
+
+    def touching(self, src: Positions, dst: Positions, edges: Positions) -> Edges:
+        """The edges at these positions or with an end at one of these nodes."""
+        hit = np.zeros(len(self.out), np.bool_)
+        for stale, column, size in (
+            (dst, self.out.node, self.out.far),
+            (edges[edges < self.edges], self.out.edge, self.edges),
+        ):
+            if len(stale):
+                marks = np.zeros(size, np.bool_)
+                marks[stale] = True
+                hit |= marks[column]
+        if len(src):
+            starts, counts = self.out.start[src], self.out.counts(src)
+            for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
+                hit[start : start + count] = True
+        at = np.flatnonzero(hit)
+        near = (self.out.start.searchsorted(at, "right") - 1).astype(np.int32)
+        return near, self.out.node[at], self.out.edge[at]
+
+
+class Topology:
+    """All edges of a version, in any direction."""
+
+    def __init__(
+        self, made_of: MadeOf, base: Base, minus: Edges | None, plus: Edges | None
+    ) -> None:
+        self.made_of = made_of
+        self.base = base
+        self.minus = minus
+        self.plus = plus
+        self.sizes = (
+            sum(f.physical_rows for f in made_of.src),
+            sum(f.physical_rows for f in made_of.dst),
+        )
+        self._views: dict[Direction, Merged] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Besides the base, which is counted where it is kept."""
+        return 4096 + sum(a.nbytes for part in (self.minus, self.plus) if part for a in part)
+
+    def view(self, direction: Direction) -> Merged:
+        """The edges as they are walked in a direction."""
+        found = self._views.get(direction)
+        if found is None:
+            found = self._views[direction] = self._make_view(direction)
+        return found
+
+    def _make_view(self, direction: Direction) -> Merged:
+        near, far = self.sizes
+        match direction:
+            case Direction.OUT:
+                base = self.base.out.resized(near, far)
+                small = [_small(part, (near, far)) for part in (self.minus, self.plus)]
+            case Direction.IN:
+                base = self.base.into.resized(far, near)
+                small = [_small(_turned(part), (far, near)) for part in (self.minus, self.plus)]
+            case Direction.BOTH:
+                return self._both()
+        return Merged(base, small[0], small[1])
+
+    def _both(self) -> Merged:
+        """Every edge from both its ends, a self-loop once."""
+        src, dst, edge = self.view(Direction.OUT).edges()
+        apart = src != dst
+        near = np.concatenate((src, dst[apart]))
+        far = np.concatenate((dst, src[apart]))
+        edges = np.concatenate((edge, edge[apart]))
+        return Merged(Adjacency.build(near, far, edges, self.sizes), None, None)
+
+    @cached_property
+    def loops(self) -> Mask | None:
+        """Which nodes have an edge to themselves; None when no node has. Of edges within one type only."""
+        out = self.view(Direction.OUT)
+        src, dst, _ = (
+            out.edges() if out.minus or out.plus else (out.base.sources, out.base.node, None)
+        )
+        own = src[src == dst]
+        if not len(own):
+            return None
+        marks = np.zeros(self.sizes[0], np.bool_)
+        marks[own] = True
+        return marks
+
+
+def _small(edges: Edges | None, sizes: tuple[int, int]) -> Adjacency | None:
+    return None if edges is None else Adjacency.build(*edges, sizes)
+
+
+def _turned(edges: Edges | None) -> Edges | None:
+    return None if edges is None else (edges[1], edges[0], edges[2])
+
+
+# --- making one --------------------------------------------------------------------------------------------------
+
+
+def build(tables: Tables) -> Topology:
+    """From the endpoints of all edges."""
+    parts = [_placed(tables, *group) for group in _groups(tables.edge)]
+    src, dst, edge = _joined(parts)
+    out = Adjacency.build(src, dst, edge, (tables.src.n, tables.dst.n))
+    return Topology(tables.made_of, Base(out, tables.edge.n), None, None)
+
+
+def _groups(edge: TableColumns) -> Iterator[tuple[pa.Table, Positions]]:
+    """The endpoints as text with their positions, so many at a time that the text stays in bounds."""
+    positions, start, rows = edge.everything, 0, 0
+    held: list[pa.RecordBatch] = []
+    for batch in edge.table.batches(["src", "dst"]):
+        held.append(batch)
+        rows += batch.num_rows
+        if rows - start >= GROUP_ROWS:
+            yield pa.Table.from_batches(held), positions[start:rows]
+            held, start = [], rows
+    if held:
+        yield pa.Table.from_batches(held), positions[start:rows]
+
+
+def _placed(tables: Tables, ends: pa.Table, positions: Positions) -> Edges:
+    """Edges with their ends as node positions; one without its node (which validation rules out) is left out."""
+    src = tables.src.find_all(ends.column("src").combine_chunks())
+    dst = tables.dst.find_all(ends.column("dst").combine_chunks())
+    if not len(src) or (src.min() >= 0 and dst.min() >= 0):
+        return src, dst, positions
+    whole = (src >= 0) & (dst >= 0)
+    return src[whole], dst[whole], positions[whole]
+
+
+def _joined(parts: list[Edges]) -> Edges:
+    if not parts:
+        return NO_POSITIONS, NO_POSITIONS, NO_POSITIONS
+    src, dst, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return src, dst, edge
+
+
+def extend(old: Topology, tables: Tables) -> Topology | None:
+    """The topology of other versions of the same tables, made from what stayed; None when too much changed."""
+    made_of = old.made_of
+    stale = [
+        _stale(made_of.edge, tables.edge),
+        _stale(made_of.src, tables.src),
+        _stale(made_of.dst, tables.dst),
+    ]
+    if any(s is None for s in stale) or not _holds(old.base, tables):
+        return None
+    edges, src, dst = (s if s is not None else NO_POSITIONS for s in stale)
+    limit = max(CHANGED_MIN, len(old.base.out) // CHANGED_PART)
+    if max(len(edges), len(src), len(dst)) > limit:
+        return None
+    gone = old.base.touching(src, dst, edges) if len(edges) + len(src) + len(dst) else _joined([])
+    kept, moved = _split(old.plus, (src, dst, edges))
+    lost = _once(_joined([e for e in (old.minus, gone) if e is not None]))
+    before = NO_POSITIONS if old.minus is None else old.minus[2]
+    fresh = gone[2][~np.isin(gone[2], before)]  # the rest had left the big arrays already
+    again = np.unique(np.concatenate((fresh, moved)))
+    again = again[~np.isin(again, edges)]
+    if len(lost[0]) + len(again) > limit:
+        return None
+    added = _joined([kept, *_read_again(tables, again), *_read_new(old, tables)])
+    if len(added[0]) > limit:
+        return None
+    return Topology(tables.made_of, old.base, _or_none(lost), _or_none(added))
+
+
+def _holds(base: Base, tables: Tables) -> bool:
+    return base.out.near <= tables.src.n and base.out.far <= tables.dst.n
+
+
+def _or_none(edges: Edges) -> Edges | None:
+    return edges if len(edges[0]) else None
+
+
+def _once(edges: Edges) -> Edges:
+    _, first = np.unique(edges[2], return_index=True)
+    return edges[0][first], edges[1][first], edges[2][first]
+
+
+def _stale(old: Fragments, new: TableColumns) -> Positions | None:
+    """Positions whose row is not at that position any more; None when rows of a kept fragment have moved."""
+    at = {f.files: (i, int(new.starts[i])) for i, f in enumerate(new.fragments)}
+    found, start = [], 0
+    for fragment in old:
+        kept = at.get(fragment.files)
+        if kept is None:
+            found.append(np.arange(start, start + fragment.physical_rows, dtype=np.int32))
+        elif kept[1] != start:
+            return None
+        elif new.fragments[kept[0]].identity != fragment.identity:
+            dead = ~new.fragment_live(new.fragments[kept[0]])
+            found.append((np.flatnonzero(dead) + start).astype(np.int32))
+        start += fragment.physical_rows
+    return np.concatenate(found) if found else NO_POSITIONS
+
+
+def _split(plus: Edges | None, stale: Edges) -> tuple[Edges, Positions]:
+    """Of the edges added before: those that stay as they are, and the positions of those that do not."""
+    if plus is None:
+        return _joined([]), NO_POSITIONS
+    src, dst, edges = stale
+    touched = np.isin(plus[0], src) | np.isin(plus[1], dst) | np.isin(plus[2], edges)
+    kept = ~touched
+    return (plus[0][kept], plus[1][kept], plus[2][kept]), plus[2][touched]
+
+
+def _read_again(tables: Tables, positions: Positions) -> Iterator[Edges]:
+    """Edges that stayed while a node at an end of them moved."""
+    if len(positions):
+        ends = tables.edge.table.take(tables.edge.addresses(positions), ["src", "dst"])
+        yield _placed(tables, ends, positions)
+
+
+def _read_new(old: Topology, tables: Tables) -> Iterator[Edges]:
+    """Edges of fragments that are new, and those deleted in what we come from (it may be the later version)."""
+    known = {f.files: f for f in old.made_of.edge}
+    edge = tables.edge
+    for start, fragment in zip(edge.starts.tolist(), edge.fragments, strict=False):
+        before = known.get(fragment.files)
+        if before is None:
+            live = np.flatnonzero(edge.fragment_live(fragment)).astype(np.int32)
+            batches = list(edge.table.batches(["src", "dst"], fragments=[fragment.fragment_id]))
+            if batches:
+                yield _placed(tables, pa.Table.from_batches(batches), live + np.int32(start))
+        elif before.deleted_rows and before.identity != fragment.identity:
+            back = edge.fragment_live(fragment) & ~_present(old, start, fragment.physical_rows)
+            yield from _read_again(tables, np.flatnonzero(back).astype(np.int32) + np.int32(start))
+
+
+def _present(old: Topology, start: int, rows: int) -> Mask:
+    """Which of these edges a topology holds."""
+    marks = np.zeros(max(start + rows, old.base.edges), np.bool_)
+    marks[old.base.out.edge] = True
+    if old.minus is not None:
+        marks[old.minus[2]] = False
+    if old.plus is not None:
+        marks[old.plus[2][old.plus[2] < len(marks)]] = True
+    return marks[start : start + rows]

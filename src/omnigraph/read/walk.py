@@ -1,0 +1,249 @@
+"""Walking several hops at once: from each source the nodes at their shortest distances.
+
+Nodes of all types a walk may meet are numbered in one space, so that a frontier is one array of integers whatever the
+pattern. A visited set is a bitmap of the space for each source; sources are taken in groups so that it stays in bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from omnigraph.lang import ir
+from omnigraph.read.adjacency import Merged
+from omnigraph.read.arrays import Ints, Mask, Whole, distinct
+from omnigraph.read.context import Context
+from omnigraph.read.edges import topology
+from omnigraph.read.rows import Entities
+from omnigraph.read.topology import Topology
+
+MARKS_MAX = 1 << 26  # bytes of visited marks at a time
+
+
+def opposite(direction: ir.Direction) -> ir.Direction:
+    match direction:
+        case ir.Direction.OUT:
+            return ir.Direction.IN
+        case ir.Direction.IN:
+            return ir.Direction.OUT
+        case ir.Direction.BOTH:
+            return ir.Direction.BOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One kind of hop: from nodes of one type to nodes of another."""
+
+    edges: Topology
+    direction: ir.Direction
+    near: int  # index of the type
+    far: int
+
+    def every(self, back: bool = False) -> Merged:
+        """All edges, parallel ones apart; `back` walks against the direction."""
+        return self.edges.view(opposite(self.direction) if back else self.direction)
+
+    def view(self, back: bool = False) -> Merged:
+        """The neighbours, each once."""
+        return self.every(back).simple
+
+
+class Space:
+    """All nodes a walk can stand on, numbered through, and the ways between them."""
+
+    def __init__(self, steps: tuple[ir.EdgeStep, ...], ctx: Context) -> None:
+        self.types = tuple(dict.fromkeys(t for s in steps for t in (s.near, s.far)))
+        sizes = [ctx.columns(t).n for t in self.types]
+        self.starts: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self.size = int(self.starts[-1])
+        self.ways = [self._way(step, ctx) for step in steps]
+        self.edge_names = [step.edge for step in steps]
+        self.loops = self._loops(steps, ctx)
+
+    def _way(self, step: ir.EdgeStep, ctx: Context) -> Way:
+        near, far = self.types.index(step.near), self.types.index(step.far)
+        return Way(topology(step.edge, ctx), step.direction, near, far)
+
+    def _loops(self, steps: tuple[ir.EdgeStep, ...], ctx: Context) -> Mask | None:
+        """Which nodes have an edge of one of the steps to themselves."""
+        marks: Mask | None = None
+        for step in steps:
+            own = topology(step.edge, ctx).loops if step.near == step.far else None
+            if own is not None:
+                marks = np.zeros(self.size, np.bool_) if marks is None else marks
+                start = int(self.starts[self.types.index(step.near)])
+                marks[start : start + len(own)] |= own
+        return marks
+
+    def number(self, entities: Entities) -> Ints:
+        """The nodes of a variable in this space; -1 for those no step starts or ends at."""
+        starts = np.array(
+            [self.starts[self.types.index(t)] if t in self.types else -1 for t in entities.types],
+            np.int64,
+        )
+        start = starts[0] if entities.code is None else starts[entities.code]
+        found: Ints = np.where((entities.position < 0) | (start < 0), -1, start + entities.position)
+        return found
+
+    def entities(self, nodes: Ints, types: tuple[str, ...]) -> tuple[Entities, Mask]:
+        """Nodes of the space as a variable of these types, and which of them have one of the types."""
+        if len(self.types) == 1 and types == self.types:
+            return Entities(types, nodes.astype(np.int32)), np.ones(len(nodes), np.bool_)
+        which = self.starts.searchsorted(nodes, "right") - 1
+        codes = np.array([types.index(t) if t in types else -1 for t in self.types], np.int32)[
+            which
+        ]
+        position = (nodes - self.starts[which]).astype(np.int32)
+        return Entities(types, position, codes if len(types) > 1 else None), codes >= 0
+
+    def neighbours(self, nodes: Whole, back: bool = False) -> Whole:
+        """The neighbours of a set of nodes, with repetitions."""
+        if len(self.types) == 1 and len(self.ways) == 1:
+            return self.ways[0].view(back).neighbours(nodes)
+        found = [self._along(way, nodes, back)[1] for way in self.ways]
+        return np.concatenate(found)
+
+    def hop(self, nodes: Whole) -> tuple[Ints, Ints]:
+        """All hops from these nodes: the index of the source, the node reached."""
+        found = [self._along(way, nodes, False) for way in self.ways]
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+
+    def edges(
+        self, nodes: Whole, edge_types: tuple[str, ...], back: bool = False
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        """Every edge that leaves these nodes: the index of the source, the node, the edge's type and position."""
+        parts = []
+        for way, name in zip(self.ways, self.edge_names, strict=True):
+            near, far = (way.far, way.near) if back else (way.near, way.far)
+            start, end = self.starts[near], self.starts[near + 1]
+            chosen = np.flatnonzero((nodes >= start) & (nodes < end))
+            hop = way.every(back).hop(nodes[chosen] - start)
+            code = np.full(len(hop.node), edge_types.index(name), np.int64)
+            parts.append((chosen[hop.source], hop.node + self.starts[far], code, hop.edge))
+        source, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return source, node, code, edge.astype(np.int64)
+
+    def _along(self, way: Way, nodes: Whole, back: bool) -> tuple[Ints, Ints]:
+        near, far = (way.far, way.near) if back else (way.near, way.far)
+        start, end = self.starts[near], self.starts[near + 1]
+        chosen = np.flatnonzero((nodes >= start) & (nodes < end))
+        hop = way.view(back).hop(nodes[chosen] - start)
+        return chosen[hop.source], hop.node + self.starts[far]
+
+
+# --- from one source ---------------------------------------------------------------------------------------------
+
+
+def levels(
+    space: Space, source: int, hops_max: int, ctx: Context, back: bool = False
+) -> Iterator[Whole]:
+    """The nodes at distance 0, 1, 2, … from one node, until there are none."""
+    seen = np.zeros(space.size, np.bool_)
+    frontier: Whole = np.array([source], np.int64)
+    seen[source] = True
+    yield frontier
+    for _ in range(hops_max):
+        ctx.check()
+        found = space.neighbours(frontier, back)
+        frontier = distinct(found[~seen[found]], space.size)
+        if not len(frontier):
+            return
+        seen[frontier] = True
+        yield frontier
+
+
+def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context) -> Whole:
+    """The nodes reached from one node by so many hops."""
+    low, high = bounds
+    found = []
+    for distance, nodes in enumerate(levels(space, source, high, ctx)):
+        if distance >= low:
+            found.append(nodes)
+        elif distance == low - 1 and space.loops is not None:
+            # A self-loop reports its node one hop later than the node itself.
+            found.append(nodes[space.loops[nodes]])
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+# --- from many sources -------------------------------------------------------------------------------------------
+
+
+def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> tuple[Ints, Ints]:
+    """Pairs (index of the source, node reached), ordered by source."""
+    if len(sources) == 1:
+        nodes = reach_from(space, int(sources[0]), bounds, ctx)
+        return np.zeros(len(nodes), np.int64), nodes
+    group = max(1, MARKS_MAX // max(space.size, 1))
+    parts = []
+    for start in range(0, len(sources), group):
+        which, nodes = _reach_group(space, sources[start : start + group], bounds, ctx)
+        parts.append((which + start, nodes))
+        ctx.admit(sum(len(p[0]) for p in parts))
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _reach_group(
+    space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context
+) -> tuple[Ints, Ints]:
+    low, high = bounds
+    seen = np.zeros(len(sources) * space.size, np.bool_)
+    frontier: Ints = np.arange(len(sources)) * space.size + sources
+    seen[frontier] = True
+    found = []
+    for distance in range(high + 1):
+        if distance >= low:
+            found.append(frontier)
+        elif distance == low - 1 and space.loops is not None:
+            found.append(frontier[space.loops[frontier % space.size]])
+        if distance == high or not len(frontier):
+            break
+        ctx.check()
+        which, nodes = space.hop(frontier % space.size)
+        reached = (frontier // space.size)[which] * space.size + nodes
+        frontier = distinct(reached[~seen[reached]], len(seen))
+        seen[frontier] = True
+    pairs = np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+    return pairs // space.size, pairs % space.size
+
+
+# --- between two nodes -------------------------------------------------------------------------------------------
+
+Stages = tuple[list[Whole], list[Whole]]  # the levels walked from each end until they met
+
+
+def meet(space: Space, a: int, b: int, hops_max: int) -> Stages | None:
+    """Walk from both ends, always with the smaller frontier, until a node is seen from both."""
+    ahead: list[Whole] = [np.array([a], np.int64)]
+    behind: list[Whole] = [np.array([b], np.int64)]
+    if a == b:
+        return ahead, behind
+    seen = {True: np.zeros(space.size, np.bool_), False: np.zeros(space.size, np.bool_)}
+    seen[True][a] = seen[False][b] = True
+    while len(ahead) + len(behind) - 2 < hops_max:
+        forward = len(ahead[-1]) <= len(behind[-1])
+        side = ahead if forward else behind
+        found = space.neighbours(side[-1], back=not forward)
+        level = distinct(found[~seen[forward][found]], space.size)
+        if not len(level):
+            return None
+        seen[forward][level] = True
+        side.append(level)
+        if seen[not forward][level].any():
+            return ahead, behind
+    return None
+
+
+def layers(space: Space, ahead: list[Whole], behind: list[Whole]) -> list[Whole]:
+    """The nodes of all shortest paths, by their distance from the first end."""
+    found: list[Whole] = [np.intersect1d(ahead[-1], behind[-1])]
+    for level in reversed(ahead[:-1]):
+        found.insert(0, np.intersect1d(space.neighbours(found[0], back=True), level))
+    for level in reversed(behind[:-1]):
+        found.append(np.intersect1d(space.neighbours(found[-1]), level))
+    return found
