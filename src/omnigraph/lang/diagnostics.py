@@ -199,15 +199,19 @@ def did_you_mean(
     alias = (aliases or {}).get(folded)
     if alias in known:
         return alias
-    scored = [(_likeness(folded, option.lower()), option) for option in known if option != word]
-    best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-    return best[1] if best[0] >= likeness else None
+    matcher = SequenceMatcher(None, "", folded, autojunk=False)
+    best, score = None, likeness
+    for option in known:
+        found = _likeness(matcher, option.lower(), folded) if option != word else 0.0
+        if found > score or (best is None and found == score):
+            best, score = option, found
+    return best
 
 
-def _likeness(word: str, option: str) -> float:
-    """How alike two words are, from 0 to 1; swapped neighbours and doubled letters count as near misses."""
-    matcher = SequenceMatcher(None, word, option, autojunk=False)
-    if matcher.real_quick_ratio() < 0.6:
+def _likeness(matcher: SequenceMatcher[str], option: str, word: str) -> float:
+    """How alike two words are, from 0 to about 1; the same first letter and swapped letters count for more."""
+    matcher.set_seq1(option)
+    if matcher.real_quick_ratio() < 0.5 or matcher.quick_ratio() < 0.5:
         return 0.0
     bonus = 0.05 if word[:1] == option[:1] else 0.0
     if len(word) == len(option) and sorted(word) == sorted(option):

@@ -91,6 +91,7 @@ PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
+BYTE_ORDER_MARK = "\ufeff"
 SURROGATE = re.compile("[\ud800-\udfff]")
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
@@ -180,6 +181,8 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
             message = "strings are written in double quotes"
             diagnostics.error("P4", message, at, help=help, suggestion=better)
             lexed.add(Tok.STRING, text, at.start)
+        case _ if text == BYTE_ORDER_MARK and at.start == 0:
+            pass  # editors on Windows write it
         case _:
             message = f"`{shorten(text)}` does not belong to the language"
             diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 
 import omnigraph.lang.schema  # noqa: F401  registers codes
 from omnigraph.errors import CODES, Kind
-from omnigraph.lang.cursor import NESTING_MAX, Cursor, Unparsable
+from omnigraph.lang.cursor import Cursor, Unparsable
 from omnigraph.lang.diagnostics import (
     ERRORS_MAX,
     Diagnostics,
@@ -18,7 +21,7 @@ from omnigraph.lang.diagnostics import (
     did_you_mean,
     render,
 )
-from omnigraph.lang.lexer import TEXT_CHARS_MAX, Lexed, Tok, lex, quote, unquote
+from omnigraph.lang.lexer import NESTING_MAX, TEXT_CHARS_MAX, Lexed, Tok, lex, quote, unquote
 from omnigraph.lang.source import Place, Source
 
 
@@ -120,6 +123,13 @@ def test_what_is_no_token_is_reported(text: str, code: str, column: int) -> None
     _, diagnostics = lexed(text)
     (found,) = diagnostics.sorted()
     assert (found.code, found.span.column) == (code, column)
+
+
+def test_a_byte_order_mark_is_only_legal_at_the_start() -> None:
+    found, diagnostics = lexed("\ufeffnode")
+    assert (found.texts[0], found.starts[0]) == ("node", 1)
+    assert not diagnostics.sorted()
+    assert lexed("a \ufeff")[1].errors == 1
 
 
 def test_text_beyond_the_limit_is_refused() -> None:
@@ -273,6 +283,22 @@ def test_rendering_shows_a_part_of_a_long_line() -> None:
 )
 def test_did_you_mean(word: str, options: list[str], meant: str | None) -> None:
     assert did_you_mean(word, options) == meant
+
+
+def test_suggestions_among_many_names_are_quick() -> None:
+    names = [f"Type{n}Name{n}" for n in range(2_000)]
+    started = time.process_time()
+    assert did_you_mean("Type77Naem77", names) == "Type77Name77"
+    assert time.process_time() - started < 0.5
+
+
+def test_the_languages_start_without_heavy_packages() -> None:
+    script = (
+        "import sys, omnigraph.lang.schema as s; s.compile_schema('node A { a: I32 }');"
+        "print(sorted({'pyarrow', 'numpy', 'lance', 'duckdb'} & sys.modules.keys()))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_every_syntax_code_is_in_the_catalogue() -> None:

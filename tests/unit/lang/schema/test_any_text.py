@@ -16,6 +16,7 @@ from omnigraph.lang.schema import (
     encode_ir,
     format_schema,
     lint_schema,
+    merge_schemas,
     parse_schema,
     plan_migration,
     schema_to_text,
@@ -81,6 +82,22 @@ def test_a_plan_leads_from_any_schema_to_any_other(before: str, after: str) -> N
     assert bool(plan.steps) == (shape_hash(accepted) != shape_hash(plan.desired_ir))
     assert plan_migration(plan.desired_ir, after, block=8192).steps == ()
     assert plan.supported == all(step.kind != "unsupported_change" for step in plan.steps)
+
+
+@given(schema_texts(), schema_texts(), schema_texts())
+@settings(max_examples=150)
+def test_any_three_schemas_merge_or_conflict(base: str, ours: str, theirs: str) -> None:
+    root = compile_schema(base)
+    one = plan_migration(root, ours, block=4096).desired_ir
+    other = plan_migration(root, theirs, block=8192).desired_ir
+    found = merge_schemas(root, one, other)
+    back = merge_schemas(root, other, one)
+    assert bool(found.conflicts) == bool(back.conflicts)
+    assert (found.ir is None) == bool(found.conflicts)
+    if found.ir is not None and back.ir is not None:
+        assert shape_hash(found.ir) == shape_hash(back.ir)
+        assert decode_ir(encode_ir(found.ir)) == found.ir
+        assert compile_schema(schema_to_text(found.ir), accepted=found.ir, block=12288) == found.ir
 
 
 HOSTILE = {
