@@ -6,6 +6,7 @@ In: table references, edits, typed predicates. Out: opened versions, and new ver
 - `handles`: the one opener, its cache, and what it refuses to open.
 - `reading`: one opened version.
 - `staging`: rows deleted and added; `absorb`: small fragments taken along; `compaction`: fragments rewritten.
+- `recent`: rows written lately, still in memory.
 - `altering`, `fields`: columns edited; `columns`: blobs between callers and Lance.
 - `indexing`: segments built, replaced, carried to another base.
 - `commits`: the only call that commits; `durable`: fsync; `failures`: what Lance raises, as errors of ours.

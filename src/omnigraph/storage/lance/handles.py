@@ -6,17 +6,18 @@ import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from omnigraph.errors import Corrupt, OmnigraphError
+from omnigraph.errors import Corrupt
 from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import stored_schema
 from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.reading import LanceTable
 from omnigraph.storage.session import HANDLES_MAX, Lru, is_local
 from omnigraph.storage.tables import TableRef
 
 STORAGE_VERSION = "2.2"  # the first with blobs beside the data file
 CLEANUP_KEY = "lance.auto_cleanup."
 
-_handles: Lru[tuple[str, str, int], LanceDataset] = Lru(HANDLES_MAX)
+_opened: Lru[tuple[str, str, int], LanceTable] = Lru(HANDLES_MAX)
 _shared_session = lance.Session()
 _memory_sessions: dict[str, lance.Session] = {}
 
@@ -41,18 +42,16 @@ class Handles:
     def address(self, path: str) -> str:
         return f"{self.uri}/{path}"
 
-    def open(self, ref: TableRef) -> LanceDataset:
-        """The handle of a version, from the cache or the store."""
-        handle = _handles.get((self.uri, ref.path, ref.version))
-        if handle is None:
-            handle = self._open(ref)
-            self.remember(ref.path, handle)
-        return handle
+    def open(self, ref: TableRef) -> LanceTable:
+        """A version, from the cache or the store."""
+        table = _opened.get((self.uri, ref.path, ref.version))
+        return self.remember(LanceTable(ref, self._open(ref))) if table is None else table
 
-    def remember(self, path: str, handle: LanceDataset) -> None:
-        _handles.put((self.uri, path, handle.version), handle)
+    def remember(self, table: LanceTable) -> LanceTable:
+        _opened.put((self.uri, table.ref.path, table.ref.version), table)
+        return table
 
-    def create(self, path: str, schema: pa.Schema) -> LanceDataset:
+    def create(self, path: str, schema: pa.Schema) -> LanceTable:
         """A new table without rows. This is the only ordinary commit a table ever sees."""
         with lance_errors(f"creating table {path}"):
             handle = lance.write_dataset(
@@ -64,11 +63,10 @@ class Handles:
                 enable_stable_row_ids=False,
                 session=self.session,
             )
-        metrics.request("list")
+        metrics.request("list", 2)
         metrics.request("put", 2)
-        metrics.stage(3)
-        self.remember(path, handle)
-        return handle
+        metrics.stage(4)
+        return self.remember(LanceTable(TableRef(path, handle.version), handle))
 
     def _open(self, ref: TableRef) -> LanceDataset:
         metrics.opened()
@@ -94,9 +92,3 @@ def _refuse_cleanup(ref: TableRef, handle: LanceDataset) -> None:
             help="Remove these keys from the table's config with Lance, then open the graph again.",
             details={"path": ref.path, "keys": bad},
         )
-
-
-def require_version(handle: LanceDataset, ref: TableRef) -> None:
-    """A detached commit takes the handle's version as its base whatever the transaction says."""
-    if handle.version != ref.version:
-        raise OmnigraphError(f"handle of {ref.path} is at {handle.version}, not {ref.version}")

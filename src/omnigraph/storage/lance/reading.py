@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,11 @@ from omnigraph.model.predicates import In, Predicate
 from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
 from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.recent import Shape, live_rows
 from omnigraph.storage.predicates import is_in, render, selection, selects
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, TableRef
 
+POINTS_MAX = 4  # values looked up one by one
 DETACHED = 1 << 63  # set in every version but a table's first
 KINDS = {
     "BTree": "BTREE",
@@ -32,15 +34,18 @@ KINDS = {
 }
 
 
-Shape: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[str, ...]]
-
-
 class LanceTable:
     """See `tables.Table`. Holds nothing but an immutable handle, so threads may share it."""
 
     def __init__(self, ref: TableRef, handle: LanceDataset) -> None:
         self.ref = ref
         self.handle = handle
+        self._descriptions: list[Any] | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether a request has latency worth hiding."""
+        return str(self.handle.uri).startswith("s3://")
 
     @cached_property
     def stored(self) -> pa.Schema:
@@ -113,11 +118,17 @@ class LanceTable:
         wanted = _distinct(values, self.schema.field(column).type)
         if not len(wanted):
             return self._empty(columns, with_address)
-        if len(wanted) <= self._in_list_max():
-            return self.scan(
-                columns, In(column, tuple(wanted.to_pylist())), with_address=with_address
-            )
-        return self._lookup_by_scan(column, wanted, columns, with_address)
+        if len(wanted) > self._in_list_max():
+            return self._lookup_by_scan(column, wanted, columns, with_address)
+        known, rest = self._known_rows(column)
+        found = [rows.filter(is_in(rows[column].combine_chunks(), wanted)) for rows in known]
+        names = list(dict.fromkeys(columns))
+        if rest:
+            found.append(self._lookup_stored(column, wanted, names, rest if known else None))
+        if not found:
+            return self._empty(columns, with_address)
+        table = pa.concat_tables(rows.select([*names, ADDRESS]) for rows in found)
+        return self._shaped(table.sort_by(ADDRESS), columns, with_address)
 
     def take(self, addresses: pa.UInt64Array, columns: Sequence[str]) -> pa.Table:
         if not len(addresses) or not columns:
@@ -134,6 +145,22 @@ class LanceTable:
                     name, pa.array([blob for _, blob in read], pa.large_binary())
                 )
         return to_seen(table.select(list(columns)), self.schema)
+
+    def _known_rows(self, column: str) -> tuple[list[pa.Table], list[int]]:
+        """Rows that are still in memory, of fragments no index on the column covers; and the other fragments."""
+        covered: frozenset[int] = frozenset().union(
+            *(index.covered_fragments for index in self.indices() if index.column == column)
+        )
+        known: list[pa.Table] = []
+        rest: list[int] = []
+        for fragment in self._fragments:
+            uncovered = fragment.fragment_id not in covered
+            rows = live_rows(self.shape, fragment) if uncovered else None
+            if rows is None:
+                rest.append(fragment.fragment_id)
+            else:
+                known.append(rows)
+        return known, rest
 
     # --- structure -------------------------------------------------------------------------------------------------
 
@@ -156,9 +183,23 @@ class LanceTable:
             for index in self.descriptions
         )
 
-    @cached_property
+    @property
     def descriptions(self) -> list[Any]:
         """The indices as Lance describes them."""
+        if self._descriptions is None:
+            self._descriptions = self._load_descriptions()
+        return self._descriptions
+
+    def adopt_descriptions(self, before: LanceTable) -> None:
+        """Take over the descriptions of the version before, when only rows changed: that leaves indices as they are."""
+        self._descriptions = before._descriptions
+
+    def load_indices(self) -> None:
+        """Make Lance read what a commit on this version needs of its indices, so that the commit need not wait."""
+        if self.descriptions:
+            self._load_descriptions()
+
+    def _load_descriptions(self) -> list[Any]:
         with self._reading():
             return list(self.handle.describe_indices())
 
@@ -233,13 +274,38 @@ class LanceTable:
         """Up to here an IN list is quicker than reading the whole column (measured: docs/decisions)."""
         return max(32, int(self.handle.count_rows()) // 200)
 
+    def _lookup_stored(
+        self, column: str, wanted: pa.Array, columns: Sequence[str], fragments: list[int] | None
+    ) -> pa.Table:
+        """Look up in these fragments (None: in all). One value at a time where no other column is wanted: an index
+        then answers alone, and no data file is read."""
+        if not set(columns) <= {column} or len(wanted) > POINTS_MAX:
+            return self._matching(columns, column, wanted, fragments)
+        tasks = [
+            partial(self._point, column, wanted.slice(i, 1), fragments) for i in range(len(wanted))
+        ]
+        return pa.concat_tables(metrics.parallel(tasks) if self.remote else [t() for t in tasks])
+
+    def _point(self, column: str, value: pa.Array, fragments: list[int] | None) -> pa.Table:
+        found = self._matching([], column, value, fragments)
+        repeated = pa.repeat(value[0], found.num_rows)
+        return found.add_column(0, self.schema.field(column), repeated)
+
+    def _matching(
+        self, columns: Sequence[str], column: str, wanted: pa.Array, fragments: list[int] | None
+    ) -> pa.Table:
+        predicate = In(column, tuple(wanted.to_pylist()))
+        batches = self.batches(columns, predicate, with_address=True, fragments=fragments)
+        return pa.Table.from_batches(batches, self._output(columns, True))
+
     def _lookup_by_scan(
         self, column: str, wanted: pa.Array, columns: Sequence[str], with_address: bool
     ) -> pa.Table:
         names = list(dict.fromkeys([*columns, column]))
+        batch_rows = max(65_536, 2 * len(wanted))  # the values are hashed once per batch
         found = [
             batch.filter(is_in(batch.column(column), wanted))
-            for batch in self.batches(names, with_address=with_address)
+            for batch in self.batches(names, with_address=with_address, batch_rows=batch_rows)
         ]
         table = pa.Table.from_batches(found, self._output(names, with_address))
         return self._shaped(table, columns, with_address)

@@ -16,12 +16,12 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.errors import Corrupt
 from omnigraph.storage import metrics
-from omnigraph.storage.lance import absorb
-from omnigraph.storage.lance.absorb import Offsets
+from omnigraph.storage.lance import absorb, recent
 from omnigraph.storage.lance.columns import as_batches, conform, to_stored
 from omnigraph.storage.lance.commits import commit
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.reading import LanceTable, by_fragment, describe
+from omnigraph.storage.lance.recent import Offsets
 from omnigraph.storage.tables import NewFragments, TableEdit
 
 FRAGMENT_ROWS_MAX = 2**20
@@ -52,21 +52,21 @@ class RowChange:
         )
 
 
-def change_rows(table: LanceTable, edit: TableEdit, *, remote: bool) -> RowChange:
+def change_rows(table: LanceTable, edit: TableEdit) -> RowChange:
     """Write the data and deletion files of an edit; nothing is committed yet."""
     change = RowChange()
     deletions = {} if edit.delete is None else by_fragment(edit.delete)
     if edit.replace_all:
         _remove_all(table, change)
         deletions = {}
-    small, rows = _incoming(table, edit, deletions, remote=remote)
+    small, rows = _incoming(table, edit, deletions)
     for each in small:
         deletions.pop(each.info.fragment_id, None)
         change.removed.append(each.info.fragment_id)
         change.replaced.add(each.info.identity)
     tasks = [partial(_delete, table, i, offsets, change) for i, offsets in deletions.items()]
     tasks.append(partial(_append, table, rows, change))
-    _run(tasks, remote=remote)
+    _run([*tasks, table.load_indices] if table.remote else tasks, remote=table.remote)
     return change
 
 
@@ -126,8 +126,6 @@ def _incoming(
     table: LanceTable,
     edit: TableEdit,
     deletions: dict[int, Offsets],
-    *,
-    remote: bool,
 ) -> tuple[list[absorb.Small], Incoming]:
     """What is to be written, and the small fragments whose rows are already part of it."""
     rows = edit.append
@@ -139,7 +137,7 @@ def _incoming(
     few = _conformed(few, table.schema)
     if not few.num_rows or edit.replace_all:
         return [], few
-    small = absorb.choose(table, few.num_rows, deletions, remote=remote)
+    small = absorb.choose(table, few.num_rows, deletions)
     return small, pa.concat_tables([*absorb.live_rows(table, small), few])
 
 
@@ -180,7 +178,7 @@ def _delete(table: LanceTable, fragment_id: int, offsets: Offsets, change: RowCh
     metrics.request("put", 1)
     metrics.stage()
     change.updated.append(kept)
-    absorb.remember_deletions(before, describe(kept), offsets)
+    recent.remember_deletions(before, describe(kept), offsets)
 
 
 def _append(table: LanceTable, rows: Incoming, change: RowChange) -> None:
@@ -192,7 +190,7 @@ def _append(table: LanceTable, rows: Incoming, change: RowChange) -> None:
         case _:
             change.new.extend(write_new(table, rows))
             if isinstance(rows, pa.Table) and len(change.new) == 1:
-                absorb.remember_rows(table.shape, change.new[0], rows)
+                recent.remember_rows(table.shape, describe(change.new[0]), rows)
 
 
 def _run(tasks: Sequence[Callable[[], None]], *, remote: bool) -> None:

@@ -53,15 +53,15 @@ class LanceTables:
     # --- opening ---------------------------------------------------------------------------------------------------
 
     def create(self, path: str, schema: pa.Schema) -> TableRef:
-        handle = self._handles.create(path, schema)
+        ref = self._handles.create(path, schema).ref
         if self._fsync:
             folder = self._folder(path)
-            sync_files(folder, [manifest_file(handle.version)])
+            sync_files(folder, [manifest_file(ref.version)])
             sync_parents(folder, Path(self._handles.uri))
-        return TableRef(path, handle.version)
+        return ref
 
     def open(self, ref: TableRef) -> LanceTable:
-        return LanceTable(ref, self._handles.open(ref))
+        return self._handles.open(ref)
 
     # --- staging ---------------------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class LanceTables:
         if edit.columns is not None:
             table = self._at(base, alter_columns(table.handle, edit.columns, base.path))
         if edit.delete is not None or edit.append is not None or edit.replace_all:
-            change = change_rows(table, edit, remote=self._is_remote)
+            change = change_rows(table, edit)
             table = self._advance(table, change)
         if edit.compact:
             compacted = compact(table)
@@ -107,19 +107,18 @@ class LanceTables:
 
     # --- how it is done --------------------------------------------------------------------------------------------
 
-    @property
-    def _is_remote(self) -> bool:
-        return self._handles.uri.startswith("s3://")
-
     def _folder(self, path: str) -> Path:
         return Path(self._handles.uri) / path
 
     def _at(self, base: TableRef, handle: LanceDataset) -> LanceTable:
-        self._handles.remember(base.path, handle)
-        return LanceTable(TableRef(base.path, handle.version), handle)
+        return self._handles.remember(LanceTable(TableRef(base.path, handle.version), handle))
 
     def _advance(self, table: LanceTable, change: RowChange) -> LanceTable:
-        return table if change.is_empty else self._at(table.ref, commit_rows(table, change))
+        if change.is_empty:
+            return table
+        after = self._at(table.ref, commit_rows(table, change))
+        after.adopt_descriptions(table)
+        return after
 
     def _commit_indices(self, table: LanceTable, change: IndexChange) -> LanceDataset:
         return commit(table.handle, change.operation(), f"adding indices to {table.ref.path}")
