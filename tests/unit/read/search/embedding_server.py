@@ -61,6 +61,10 @@ def embedding_server() -> Iterator[EmbeddingServer]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_GET(self) -> None:
+            state.paths.append(self.path)
+            self.send_error(405)
+
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 

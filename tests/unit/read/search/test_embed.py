@@ -288,12 +288,13 @@ def test_a_refusal_is_not_repeated_and_hides_the_key(server: EmbeddingServer) ->
     assert "wrong key: ***" in caught.value.message
 
 
-def test_a_redirect_is_not_followed(server: EmbeddingServer) -> None:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(server: EmbeddingServer, status: int) -> None:
     with embedding_server() as other:
-        server.script = [Answer(307, "", {"Location": other.url + "/embeddings"})]
-        with pytest.raises(EmbedRefused, match="307"):
+        server.script = [Answer(status, "", {"Location": other.url + "/embeddings"})]
+        with pytest.raises(EmbedRefused, match=str(status)):
             embed_text("abc", 2, provider=HttpProvider(server.url, "m", "k"))
-        assert other.asked == []
+        assert other.paths == []
 
 
 def test_a_model_of_fixed_size_is_asked_without_a_size(server: EmbeddingServer) -> None:
