@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ from omnigraph.errors import Violation
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import Origin, TypeChanges
 from omnigraph.model.tokens import endpoint_tokens, id_tokens
+from omnigraph.storage import metrics
 from omnigraph.validate.findings import Case, Finding, Looked, column, offenders, shown
 
 SIDES = ("src", "dst")
@@ -25,18 +26,29 @@ def check_endpoints(case: Case) -> Iterator[Finding]:
         for rows, _ in _parts(change, side):
             ids = pc.unique(column(rows, side)).drop_null()
             wanted.setdefault(node_type(change.kind, side), []).append(ids)
-    missing: dict[str, pa.Array] = {}
-    for name, parts in sorted(wanted.items()):
-        nodes = case.changes.of(case.catalog.nodes[name])
-        unknown = _not_given(nodes, pc.unique(pa.concat_arrays(parts)))
-        if len(unknown) and not nodes.replaces:
-            table = nodes.kind.table_id
-            yield Looked(table, Reads(id_tokens(unknown)))
-            staying = _without(case.txn.view(table).existing(unknown), _ids(nodes.deletes))
-            unknown = _without(unknown, staying)
-        missing[name] = unknown
+    names = sorted(wanted)
+    nodes = [case.changes.of(case.catalog.nodes[name]) for name in names]
+    unknown = [
+        _not_given(change, pc.unique(pa.concat_arrays(wanted[change.kind.name])))
+        for change in nodes
+    ]
+    for change, ids in zip(nodes, unknown, strict=True):
+        if len(ids) and not change.replaces:
+            yield Looked(change.kind.table_id, Reads(id_tokens(ids)))
+    absent = metrics.parallel(
+        [_absent(case, change, ids) for change, ids in zip(nodes, unknown, strict=True)]
+    )
+    missing = dict(zip(names, absent, strict=True))
     for change, side in _sides(case):
         yield from _dangling(change, side, missing, case.limit)
+
+
+def _absent(case: Case, change: TypeChanges, ids: pa.Array) -> Callable[[], pa.Array]:
+    """Looks up which of the ids will not be there, given that the write itself does not bring them."""
+    if not len(ids) or change.replaces:
+        return lambda: ids
+    view, deleted = case.txn.view(change.kind.table_id), _ids(change.deletes)
+    return lambda: _without(ids, _without(view.existing(ids), deleted))
 
 
 def _sides(case: Case) -> Iterator[tuple[TypeChanges, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,10 @@ from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.changes import Changes
+from omnigraph.storage import metrics
 from omnigraph.validate.cardinality import check_cardinality
 from omnigraph.validate.endpoints import check_endpoints, check_orphans
-from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Check, Looked
+from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Check, Finding, Looked
 from omnigraph.validate.keys import check_keys
 from omnigraph.validate.unique import check_unique
 from omnigraph.validate.values import check_values
@@ -79,15 +80,19 @@ def evaluate(
     case = Case(changes, txn, limit, cascaded)
     violations = sorted(found, key=_place)
     reads: dict[str, Reads] = {}
-    for check in CHECKS:
+    for findings in metrics.parallel([_listing(check, case) for check in CHECKS]):
         broken = []
-        for finding in check(case):
+        for finding in findings:
             if isinstance(finding, Looked):
                 reads[finding.table_id] = reads.get(finding.table_id, Reads()) | finding.reads
             else:
                 broken.append(finding)
         violations += sorted(broken, key=_place)
     return Report(tuple(violations[:limit]), reads, len(violations) > limit)
+
+
+def _listing(check: Check, case: Case) -> Callable[[], list[Finding]]:
+    return lambda: list(check(case))
 
 
 def require_valid(

@@ -48,10 +48,14 @@ def _broken(rows: pa.Table, kind: EntityType, origin: Origin, limit: int) -> Ite
                 id=row.get("id"),
                 property=name,
                 value=value,
-                message=f"{kind.name}.{name} {explain(value)}",
+                message=f"{_subject(kind.name, name, row.get('id'))} {explain(value)}",
                 file=file,
                 line=line,
             )
+
+
+def _subject(type_name: str, name: str, entity: str | None) -> str:
+    return f"{type_name}.{name}" if entity is None else f"{type_name}.{name} of {shown(entity)}"
 
 
 Rule = tuple[str, str, Any, Any]  # rule, column, mask of the rows that break it, the value to words

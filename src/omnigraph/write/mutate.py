@@ -1,0 +1,323 @@
+"""The verb of mutation queries: insert, update, delete.
+
+Statements run in order, each seeing what the ones before it did. What they want together is one `Changes` relative to
+the state the query started from; it is validated once, on what will be there in the end, and becomes one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.plan import PublishPlan, Reads, Verb
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import TableNotFound, Violation
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import Bound, evaluate
+from omnigraph.lang.query import QueryKindMismatch, bind_params
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.changes import Changes, Incoming, TypeChanges
+from omnigraph.model.columns import arrow_schema
+from omnigraph.model.tokens import endpoint_tokens
+from omnigraph.storage import metrics
+from omnigraph.storage.tables import ADDRESS
+from omnigraph.validate import require_valid
+from omnigraph.validate.endpoints import SIDES, node_type
+from omnigraph.validate.findings import column
+from omnigraph.write.assign import column_of, converted
+from omnigraph.write.embedding import EmbedTexts, with_embeddings
+from omnigraph.write.input.problems import Misfit, violation
+from omnigraph.write.matching import computed, matching
+from omnigraph.write.resolve import Kind, Mode, actions_of, before_columns, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class MutateOutcome:
+    """How many entities the statements touched. An entity touched twice counts twice, a deleted one once."""
+
+    affected_nodes: int = 0
+    affected_edges: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        return {"affected_nodes": self.affected_nodes, "affected_edges": self.affected_edges}
+
+
+def mutate(
+    query: ir.Query,
+    params: Mapping[str, Any] | None = None,
+    *,
+    catalog: Catalog | None = None,
+    embed: EmbedTexts | None = None,
+) -> Verb:
+    """The verb that runs a mutation query.
+
+    With `embed`, and the schema the query was compiled for, texts of `@embed` properties become vectors here and now,
+    before any transaction.
+    """
+    if query.is_read:
+        raise QueryKindMismatch(f"the query `{query.name}` is a read, not a mutation")
+    bound = bind_params(query, params)
+    if embed is not None and catalog is not None:
+        query = with_embeddings(query, bound, catalog, embed)
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        return _plan(query, bind_params(query, params, txn.now), txn)
+
+    return verb
+
+
+def _plan(query: ir.Query, bound: Bound, txn: WriteTxn) -> PublishPlan:
+    assert isinstance(query.body, ir.Mutation)  # noqa: S101 - checked by `mutate`
+    progress = Progress(txn)
+    for statement in query.body.statements:
+        progress = run(statement, progress, bound)
+    outcome = MutateOutcome(progress.nodes, progress.edges)
+    if progress.changes.is_empty and not progress.violations:
+        return PublishPlan(kind="mutation", value=outcome, empty=True)
+    reads = require_valid(
+        progress.changes, txn, found=progress.violations, cascaded=progress.cascaded
+    )
+    return PublishPlan(
+        kind="mutation",
+        actions=actions_of(progress.changes),
+        reads=_united(progress.reads, reads),
+        result=outcome.to_json(),
+        value=outcome,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a query stands between two statements."""
+
+    txn: WriteTxn  # as the next statement sees it
+    changes: Changes = field(default_factory=Changes)  # since the beginning
+    reads: Mapping[str, Reads] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    cascaded: frozenset[str] = frozenset()
+    nodes: int = 0
+    edges: int = 0
+
+    def after(self, found: Changes, reads: Mapping[str, Reads] | None = None) -> Progress:
+        """With what a statement wants."""
+        merged = dict(self.changes.tables)
+        for change in found:
+            earlier = merged.get(change.kind.table_id)
+            merged[change.kind.table_id] = change if earlier is None else _joined(earlier, change)
+        return replace(
+            self,
+            txn=self.txn.plus(actions_of(found)),
+            changes=Changes(merged),
+            reads=_united(self.reads, reads or {}),
+        )
+
+    def counted(self, kind: Kind, rows: int) -> Progress:
+        """With so many more entities touched."""
+        if isinstance(kind, EdgeType):
+            return replace(self, edges=self.edges + rows)
+        return replace(self, nodes=self.nodes + rows)
+
+    def broken(self, found: Iterable[Violation]) -> Progress:
+        return replace(self, violations=(*self.violations, *found))
+
+
+def run(statement: ir.Statement, progress: Progress, bound: Bound) -> Progress:
+    """One statement."""
+    kind = _kind(statement.target, progress.txn.catalog)
+    match statement:
+        case ir.Insert(_, rows):
+            return _insert(rows, kind, progress, bound)
+        case ir.Update(_, values, predicate):
+            return _update(values, predicate, kind, progress, bound)
+        case ir.Delete(_, predicate):
+            return _delete(predicate, kind, progress, bound)
+
+
+def _kind(target: ir.Target, catalog: Catalog) -> Kind:
+    types: Mapping[str, Kind] = (
+        catalog.nodes if target.kind is ir.TargetKind.NODE else catalog.edges
+    )
+    kind = types.get(target.type_name)
+    if kind is None:
+        raise TableNotFound(f"there is no {target.kind.value} type {target.type_name} any more")
+    return kind
+
+
+# --- insert ------------------------------------------------------------------------------------------------------
+
+
+def _insert(
+    rows: tuple[ir.InsertRow, ...], kind: Kind, progress: Progress, bound: Bound
+) -> Progress:
+    """New entities; with a key, those that exist are changed in the fields named."""
+    try:
+        given = _given(rows, kind, bound)
+    except Misfit as misfit:
+        return progress.broken([_misfit(misfit, kind)])
+    resolved = resolve(progress.txn, [given], Mode.MERGE)
+    return progress.after(resolved.changes).counted(kind, len(rows)).broken(resolved.violations)
+
+
+def _given(rows: tuple[ir.InsertRow, ...], kind: Kind, bound: Bound) -> Incoming:
+    assigned = [{a.property: a.value for a in row.values} for row in rows]
+    columns: dict[str, pa.Array] = {}
+    absent: dict[str, pa.Array] = {}
+    if isinstance(kind, EdgeType):
+        columns["src"] = pa.array([_value(row.src, bound) for row in rows], pa.string())
+        columns["dst"] = pa.array([_value(row.dst, bound) for row in rows], pa.string())
+    for name, prop in kind.properties.items():
+        named = [name in values for values in assigned]
+        if any(named):
+            columns[name] = column_of([_value(v.get(name), bound) for v in assigned], prop)
+        if any(named) and not all(named):
+            absent[name] = pa.array([not is_named for is_named in named])
+    return Incoming(kind.name, pa.table(columns), absent, edge=isinstance(kind, EdgeType))
+
+
+def _value(expr: ir.Expr | None, bound: Bound) -> Any:
+    return None if expr is None else evaluate(expr, bound)
+
+
+def _misfit(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
+    found = violation(misfit, kind.name)
+    entity = ids[misfit.row].as_py() if ids is not None and misfit.row is not None else None
+    return replace(found, id=entity, message=f"{kind.name}.{misfit.message}")
+
+
+# --- update ------------------------------------------------------------------------------------------------------
+
+
+def _update(
+    values: tuple[ir.Assign, ...],
+    predicate: ir.Expr,
+    kind: Kind,
+    progress: Progress,
+    bound: Bound,
+) -> Progress:
+    """Whole rows with some columns new; every value is computed from the row as it was."""
+    schema = arrow_schema(kind)
+    found = matching(progress.txn, kind, predicate, bound, schema.names)
+    read = {kind.table_id: found.reads}
+    if not found.rows.num_rows:
+        return progress.after(Changes(), read)
+    rows = found.rows.select(schema.names)
+    for assign in values:
+        old = computed(assign.value, found.rows, progress.txn, bound)
+        try:
+            new = converted(old, kind.properties[assign.property])
+        except Misfit as misfit:
+            return progress.broken([_misfit(misfit, kind, column(rows, "id"))])
+        rows = rows.set_column(schema.get_field_index(assign.property), assign.property, new)
+    before = found.rows.select([*before_columns(kind), ADDRESS])
+    change = TypeChanges(kind, updates=rows.cast(schema), before=before)
+    changes = Changes({kind.table_id: change})
+    return progress.after(changes, read).counted(kind, rows.num_rows)
+
+
+# --- delete ------------------------------------------------------------------------------------------------------
+
+
+def _delete(predicate: ir.Expr, kind: Kind, progress: Progress, bound: Bound) -> Progress:
+    """Rows go, and with nodes their edges. What an earlier statement deleted is not seen any more."""
+    columns = before_columns(kind)
+    found = matching(progress.txn, kind, predicate, bound, columns)
+    progress = progress.after(
+        _deletion(kind, found.rows.select([*columns, ADDRESS])), {kind.table_id: found.reads}
+    ).counted(kind, found.rows.num_rows)
+    if isinstance(kind, EdgeType) or not found.rows.num_rows:
+        return progress
+    return _cascade(kind, column(found.rows, "id"), progress)
+
+
+def _deletion(kind: Kind, rows: pa.Table) -> Changes:
+    return Changes({kind.table_id: TypeChanges(kind, deletes=rows)} if rows.num_rows else {})
+
+
+def _cascade(node: NodeType, removed: pa.Array, progress: Progress) -> Progress:
+    """The edges of nodes that go, go too. Tables are looked at side by side."""
+    txn = progress.txn
+    tasks = [
+        (edge, side)
+        for edge in txn.catalog.incident_edges(node.name)
+        for side in SIDES
+        if node_type(edge, side) == node.name
+    ]
+    found = metrics.parallel([_incident(txn, edge, side, removed) for edge, side in tasks])
+    for edge in dict.fromkeys(edge.name for edge, _ in tasks):
+        kind = txn.catalog.edges[edge]
+        mine = [rows for (e, _), rows in zip(tasks, found, strict=True) if e is kind]
+        rows = _once_each(pa.concat_tables(mine))
+        read = {kind.table_id: _end_reads([s for e, s in tasks if e is kind], removed)}
+        progress = progress.after(_deletion(kind, rows), read).counted(kind, rows.num_rows)
+    return replace(progress, cascaded=progress.cascaded | {node.table_id})
+
+
+def _incident(
+    txn: WriteTxn, edge: EdgeType, side: str, removed: pa.Array
+) -> Callable[[], pa.Table]:
+    columns = before_columns(edge)
+    return lambda: txn.view(edge.table_id).lookup(side, removed, columns)
+
+
+def _end_reads(sides: list[str], ids: pa.Array) -> Reads:
+    reads = Reads()
+    for side in sides:
+        reads |= Reads(endpoint_tokens(side, ids))
+    return reads
+
+
+def _once_each(rows: pa.Table) -> pa.Table:
+    """An edge between two deleted nodes is found at both ends."""
+    if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
+        return rows
+    ids = column(rows, "id")
+    return rows.take(pc.index_in(pc.unique(ids), value_set=ids))
+
+
+# --- several statements ----------------------------------------------------------------------------------------------
+
+
+def _joined(earlier: TypeChanges, later: TypeChanges) -> TypeChanges:
+    """Both as one change. A row an earlier statement made stays new, whatever later ones do to it."""
+    touched = _ids(later.updates)
+    anew = _ids(earlier.inserts)
+    known = pa.concat_arrays([anew, _ids(earlier.updates)])
+    return replace(
+        earlier,
+        inserts=_stacked(
+            _without(earlier.inserts, touched), later.inserts, _only(later.updates, anew)
+        ),
+        updates=_stacked(_without(earlier.updates, touched), _without(later.updates, anew)),
+        before=_stacked(earlier.before, _without(later.before, known)),
+        deletes=_stacked(earlier.deletes, later.deletes),
+    )
+
+
+def _ids(rows: pa.Table | None) -> pa.Array:
+    return pa.array([], pa.string()) if rows is None else column(rows, "id")
+
+
+def _without(rows: pa.Table | None, ids: pa.Array) -> pa.Table | None:
+    if rows is None or not len(ids):
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
+
+
+def _only(rows: pa.Table | None, ids: pa.Array) -> pa.Table | None:
+    return None if rows is None else rows.filter(pc.is_in(rows["id"], value_set=ids))
+
+
+def _stacked(*parts: pa.Table | None) -> pa.Table | None:
+    filled = [part for part in parts if part is not None and part.num_rows]
+    return pa.concat_tables(filled) if filled else None
+
+
+def _united(one: Mapping[str, Reads], other: Mapping[str, Reads]) -> dict[str, Reads]:
+    return {
+        table: one.get(table, Reads()) | other.get(table, Reads())
+        for table in sorted({*one, *other})
+    }
