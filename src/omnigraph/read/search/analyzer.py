@@ -23,6 +23,7 @@ from omnigraph.model.catalog import Property
 
 ANNOTATION = "analyzer"  # `@analyzer("simple")` on a String property
 FORMAT = 1  # raised whenever the same text may give other words
+REMEMBERED_CHARS_MAX = 1024  # of a query whose words are remembered
 ROWS_PER_SLICE = 1 << 16  # bounds the memory of what is cut at once
 
 _BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]+"
@@ -107,12 +108,21 @@ def analyze(texts: pa.Array, analyzer: Analyzer) -> Words:
     return Words(vocabulary, codes[kept], rows[kept], places[kept].astype(np.int32))
 
 
-@lru_cache(maxsize=1024)
 def query_words(query: str, analyzer: Analyzer) -> tuple[tuple[str, int], ...]:
     """The words of a query with their places, through the very code that analyses columns."""
-    words = analyze(pa.array([query], pa.string()), analyzer)
+    if len(query) > REMEMBERED_CHARS_MAX:
+        return _query_words(query, analyzer)
+    return _remembered_words(query, analyzer)
+
+
+def _query_words(query: str, analyzer: Analyzer) -> tuple[tuple[str, int], ...]:
+    # Half a surrogate pair is no character: it separates words, as any sign does.
+    words = analyze(pa.array([query.encode(errors="replace")], pa.string()), analyzer)
     spelled = words.vocabulary.take(pa.array(words.codes)).to_pylist()
     return tuple(zip(spelled, words.places.tolist(), strict=True))
+
+
+_remembered_words = lru_cache(maxsize=1024)(_query_words)
 
 
 def _slices(texts: pa.Array) -> Iterator[pa.Array]:

@@ -107,7 +107,7 @@ def _agreed(provider: Provider, model: str | None) -> str | None:
 
 
 def _key(provider: Provider, model: str | None, dim: int, text: str) -> Hashable:
-    return provider.name, model, dim, hashlib.sha256(text.encode()).digest()
+    return provider.name, model, dim, hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 def _embed_batches(

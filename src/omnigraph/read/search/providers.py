@@ -82,7 +82,9 @@ class MockProvider:
     requests_max: int = 1
 
     def embed(self, texts: Sequence[str], dim: int, model: str | None) -> Float32s:  # noqa: ARG002
-        state = np.array([fnv1a64(text.encode()) for text in texts], np.uint64)
+        state = np.array(
+            [fnv1a64(text.encode(errors="surrogatepass")) for text in texts], np.uint64
+        )
         made = np.empty((len(texts), dim), np.float32)
         for column in range(dim):
             state ^= state << np.uint64(13)

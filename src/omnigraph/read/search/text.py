@@ -38,8 +38,8 @@ def text_match(
 ) -> pa.BooleanArray:
     """Whether the texts at the positions (default: all) match; null for a null text and for position -1."""
     hits = text_mask(columns, prop, query, mode)
-    lengths = np.concatenate([[], *(segment.lengths for segment in segments(columns, prop))])
-    nulls = lengths < 0
+    absent = [segment.lengths < 0 for segment in segments(columns, prop)]
+    nulls = np.concatenate([np.empty(0, np.bool_), *absent])
     if positions is not None:
         hits, nulls = _at(positions, hits, False), _at(positions, nulls, True)
     return pa.array(hits, pa.bool_(), mask=nulls)

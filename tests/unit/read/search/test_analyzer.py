@@ -39,11 +39,16 @@ def words(text: str, analyzer: Analyzer = ENGLISH) -> list[str]:
         ("Москва-река", ["москва", "река"]),
         ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
         ("a\u00a0b\tc\nd", ["b", "c", "d"]),
+        ("half\ud83da pair", ["half", "pair"]),
         ("👩\u200d🚀 rocket", ["rocket"]),
     ],
 )
 def test_english_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+def test_a_long_query_is_analysed_like_a_short_one() -> None:
+    assert words("long texts " * 1000) == words("long texts") * 1000
 
 
 def test_simple_keeps_every_word_as_it_is_but_lower_case() -> None:
