@@ -16,21 +16,23 @@ RUNS = 15
 
 def schema_of(types: int) -> str:
     """A schema as people write them: ten lines per type, keys, enums, ranges, edges, comments."""
-    parts = ["interface Named {\n  name: String @index\n}\n"]
-    for i in range(types):
-        parts.append(
-            f"// What the warehouse knows about kind {i}.\n"
-            f'node Item{i} @description("kind {i}") implements Named {{\n'
-            f"  code: String @key\n"
-            f"  price: F64?\n"
-            f"  state: enum(open, held, closed)\n"
-            f"  tags: [String]?\n"
-            f"  seen: DateTime? @index\n"
-            f"  @range(price, 0.0..1000.0)\n"
-            f"}}\n"
-            f"edge Next{i}: Item{i} -> Item{max(0, i - 1)} @card(0..1)\n"
-        )
-    return "".join(parts)
+    head = "interface Named {\n  name: String @index\n}\n"
+    return head + "".join(_type_text(i) for i in range(types))
+
+
+def _type_text(i: int) -> str:
+    return (
+        f"// What the warehouse knows about kind {i}.\n"
+        f'node Item{i} @description("kind {i}") implements Named {{\n'
+        f"  code: String @key\n"
+        f"  price: F64?\n"
+        f"  state: enum(open, held, closed)\n"
+        f"  tags: [String]?\n"
+        f"  seen: DateTime? @index\n"
+        f"  @range(price, 0.0..1000.0)\n"
+        f"}}\n"
+        f"edge Next{i}: Item{i} -> Item{max(0, i - 1)} @card(0..1)\n"
+    )
 
 
 def median_ms(work: Callable[[], object]) -> float:
