@@ -85,7 +85,7 @@ def miscounted(
     if high is not None:
         wrong = pc.or_(wrong, pc.greater(counts, high))
     table = pa.table({"src": sources, "count": counts}).filter(wrong)
-    for row in table.sort_by("src").slice(0, limit + 1).to_pylist():
+    for row in table.sort_by("src").slice(0, limit).to_pylist():
         source, count = row["src"], row["count"]
         bound = f"at least {low}" if count < low else f"at most {high}"
         yield Violation(

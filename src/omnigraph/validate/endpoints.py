@@ -166,7 +166,7 @@ def _left_behind(
 def _orphans(
     edges: pa.Table, kind: EdgeType, side: str, node: NodeType, limit: int
 ) -> Iterator[Violation]:
-    for row in edges.select(["id", side]).sort_by("id").slice(0, limit + 1).to_pylist():
+    for row in edges.select(["id", side]).sort_by("id").slice(0, limit).to_pylist():
         yield Violation(
             rule="orphan_edge",
             type_name=kind.name,

@@ -77,7 +77,7 @@ def evaluate(
     `found` are violations known already. `cascaded` names the tables of nodes whose edges the verb looked up in this
     very transaction, to delete them too.
     """
-    case = Case(changes, txn, limit, cascaded)
+    case = Case(changes, txn, limit + 1, cascaded)  # one more tells that there are more
     violations = sorted(found, key=_place)
     reads: dict[str, Reads] = {}
     for findings in metrics.parallel([_listing(check, case) for check in CHECKS]):

@@ -114,7 +114,7 @@ def _with_values(rows: pa.Table | None, group: tuple[str, ...]) -> pa.Table | No
 def _violations(
     rows: pa.Table, kind: EntityType, group: tuple[str, ...], limit: int
 ) -> Iterator[Violation]:
-    for row in rows.sort_by("id").slice(0, limit + 1).to_pylist():
+    for row in rows.sort_by("id").slice(0, limit).to_pylist():
         values = [row[name] for name in group]
         value = values[0] if len(group) == 1 else values
         held = f"held by {shown(row['id'])} and {shown(row['holder'])}"
