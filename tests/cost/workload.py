@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
 
-import pyarrow as pa
-
-from omnigraph.core.plan import PublishPlan, Reads, Upsert, Verb
-from omnigraph.core.txn import WriteTxn
+from omnigraph.core.plan import Verb
 from omnigraph.graph import Graph, init, open_graph
-from omnigraph.model.tokens import id_tokens
-from tests.support.worlds import SCHEMA, add_knows, add_person, people, plan, rows_of
+from tests.support.verbs import add_to_each
+from tests.support.worlds import SCHEMA, add_knows, add_person, people
 
 OWN_TABLES = 3  # Person, City, Knows
 
@@ -21,22 +18,6 @@ def schema_with(tables: int) -> str:
     """The schema of the tests with more node types, so that there are this many tables."""
     more = (f"node Extra{i} {{ name: String @key }}" for i in range(tables - OWN_TABLES))
     return SCHEMA + "\n".join(more)
-
-
-def add_to_each(types: list[str], name: str) -> Verb:
-    """Insert or replace one node of each type, in one commit."""
-
-    def verb(txn: WriteTxn) -> PublishPlan:
-        wanted = pa.array([name])
-        actions, reads = [], {}
-        for type_name in types:
-            table = txn.catalog.nodes[type_name].table_id
-            rows = rows_of(txn, type_name, [{"id": name, "name": name}])
-            actions.append(Upsert(table, rows, txn.view(table).lookup("id", wanted, ["id"])))
-            reads[table] = Reads(id_tokens(wanted))
-        return plan(actions, reads)
-
-    return verb
 
 
 @dataclass(slots=True)

@@ -337,7 +337,8 @@ def _commits_below(
     for number in reversed(range(floor)):
         if (chain, number) in kept:
             continue
-        thing = repo.chains.read(chain, number)
+        # A dead chain may be what an unfinished `init` at the same address left behind.
+        thing = repo.chains.read(chain, number, of_any_graph=True)
         if isinstance(thing, Tombstone):
             break  # everything below was buried before
         if isinstance(thing, Commit):

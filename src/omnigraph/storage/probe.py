@@ -25,26 +25,36 @@ def probe(store: ObjectStore, *, rounds: int = 1, racers: int = 4) -> None:
 
 
 def _create_only(store: ObjectStore, key: str, racers: int) -> None:
-    def race(number: int) -> bool:
+    """Several create one object at once. Whoever gets no answer may have won, and the object says who did."""
+
+    def race(number: int) -> bool | None:
         try:
-            store.put_new(key, f"racer {number}".encode())
-        except (ObjectExists, StoreOutcomeUnknown):
+            store.put_new(key, _content(number))
+        except ObjectExists:
             return False
+        except StoreOutcomeUnknown:
+            return None
         return True
 
     with ThreadPoolExecutor(racers) as pool:
-        winners = [number for number, won in enumerate(pool.map(race, range(racers))) if won]
-    if len(winners) != 1:
+        results = list(pool.map(race, range(racers)))
+    winners = results.count(True)
+    if winners > 1 or not any(result is not False for result in results):
         raise StoreUnsuitable(
-            f"the store {store.uri} let {len(winners)} of {racers} writers create one object; create-only puts are "
+            f"the store {store.uri} let {winners} of {racers} writers create one object; create-only puts are "
             "not enforced",
-            details={"promise": "create-only put", "winners": len(winners)},
+            details={"promise": "create-only put", "winners": winners},
         )
-    if store.get(key) != f"racer {winners[0]}".encode():
+    possible = [number for number, won in enumerate(results) if won is (True if winners else None)]
+    if store.get(key) not in map(_content, possible):
         raise StoreUnsuitable(
             f"the store {store.uri} replaced an object that was created first by somebody else",
             details={"promise": "create-only put"},
         )
+
+
+def _content(racer: int) -> bytes:
+    return f"racer {racer}".encode()
 
 
 def _visible(store: ObjectStore, key: str) -> None:

@@ -1,0 +1,180 @@
+"""Kill at every durable write of every kind of operation, with real tables: exactly before, or exactly after (G1, G5).
+
+The store dies at the k-th write for every k there is, with that write applied and without, and comes back for whoever
+looks next, who shares no memory with the one that died. The same store loses the acknowledgement of every write in
+turn, and whoever wrote must find out: applied exactly once (G4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from omnigraph.core.gc import Retention, collect
+from omnigraph.errors import GraphNotFound, OmnigraphError
+from omnigraph.graph import Graph, init, open_graph
+from tests.support.caches import forget_tables
+from tests.support.faulty_s3 import FaultyS3
+from tests.support.s3_objects import Bucket
+from tests.support.verbs import add_to_each, build_index, compact
+from tests.support.worlds import SCHEMA, add_knows, add_person, dangling, drop_person, edges
+
+ROOT = "graph"
+Operation = Callable[[str], object]
+
+
+def on_graph(step: Callable[[Graph], object]) -> Operation:
+    return lambda uri: step(open_graph(uri))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "init": lambda uri: init(uri, schema=SCHEMA),
+    "insert a node": on_graph(lambda g: g.publish(add_person("dee", age=4))),
+    "replace a node": on_graph(lambda g: g.publish(add_person("ann", age=5))),
+    "append an edge": on_graph(lambda g: g.publish(add_knows("e9", "cy", "ann"))),
+    "delete a node with its edges": on_graph(lambda g: g.publish(drop_person("bob"))),
+    "write two tables": on_graph(lambda g: g.publish(add_to_each(["Person", "City"], "ulm"))),
+    "write under a key": on_graph(lambda g: g.publish(add_person("zoe"), idempotency_key="k1")),
+    "create a branch": on_graph(lambda g: g.create_branch("new")),
+    "create a branch from an older commit": on_graph(lambda g: g.create_branch("new", "main~1")),
+    "first write on a branch": on_graph(lambda g: g.publish(add_person("eve"), branch="dev")),
+    "delete a branch": on_graph(lambda g: g.delete_branch("dev")),
+    "create a tag": on_graph(lambda g: g.tag("v1", "main~1")),
+    "delete a tag": on_graph(lambda g: g.delete_tag("v0")),
+    "build an index": on_graph(lambda g: g.publish(build_index("Person"))),
+    "compact a table": on_graph(lambda g: g.publish(compact("Person"))),
+    "collect": on_graph(lambda g: collect(g._repo, Retention(keep=1))),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A store, the state an operation starts from, and how far the operation gets undisturbed."""
+
+    store: FaultyS3
+    start: Bucket
+    writes: int
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+    @property
+    def uri(self) -> str:
+        return self.store.address.uri(ROOT)
+
+    def again(self) -> None:
+        """The same start for somebody who knows nothing of it yet."""
+        self.store.restore(self.start)
+        forget_tables()
+
+
+def populate(uri: str) -> None:
+    graph = init(uri, schema=SCHEMA)
+    for name in ("ann", "bob", "cy"):
+        graph.publish(add_person(name))
+    graph.publish(add_knows("e1", "ann", "bob"))
+    graph.publish(build_index("Person", "name"))
+    graph.publish(add_person("old"))
+    graph.tag("v0")
+    graph.publish(drop_person("old"))
+    graph.create_branch("dev")
+
+
+def seen(uri: str) -> dict[str, Any]:
+    """Everything a reader can see, by somebody who has not seen anything yet."""
+    forget_tables()
+    try:
+        graph = open_graph(uri)
+    except GraphNotFound:
+        return {}
+    found: dict[str, Any] = {"tags": sorted(graph.tags())}
+    for branch in graph.branches():
+        with contextlib.suppress(OmnigraphError):  # a name whose branch never came to be
+            found[branch] = content(graph, branch)
+    return found
+
+
+def content(graph: Graph, branch: str) -> tuple[Any, ...]:
+    snapshot = graph.snapshot(branch)
+    nodes = [
+        sorted(snapshot.table_of(kind).scan(["id"])["id"].to_pylist())
+        for kind in snapshot.catalog.nodes.values()
+    ]
+    ages = snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id", "age"]).to_pylist()
+    assert not dangling(graph._repo, branch), f"{branch} has an edge without its node"
+    shown = [commit.kind for commit in graph.log(branch)]
+    return (nodes, sorted(map(str, ages)), edges(graph._repo, branch), shown)
+
+
+@pytest.fixture
+def stage(faulty_s3: FaultyS3, name: str) -> Stage:
+    uri = faulty_s3.address.uri(ROOT)
+    forget_tables()
+    if name != "init":
+        populate(uri)
+    start, before = faulty_s3.snapshot(), seen(uri)
+    faulty_s3.clear_log()
+    OPERATIONS[name](uri)
+    writes = faulty_s3.durable_writes()
+    assert writes > 0
+    return Stage(faulty_s3, start, writes, before, seen(uri))
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["not applied", "applied"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_kill_at_every_durable_write_leaves_before_or_after(
+    name: str, applied: bool, stage: Stage
+) -> None:
+    for write in range(1, stage.writes + 1):
+        stage.again()
+        stage.store.die_at(write, applied=applied, deny=True)
+        with contextlib.suppress(OmnigraphError):
+            OPERATIONS[name](stage.uri)
+        stage.store.revive()
+        assert stage.store.log(), f"{name!r} did nothing"
+        left = seen(stage.uri)
+        assert left in (stage.before, stage.after), f"{name!r} killed at write {write}"
+        goes_on(stage.uri, f"{name!r} killed at write {write}")
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(False, id="error 500"),
+        pytest.param(True, id="connection cut", marks=pytest.mark.nightly),
+    ],
+)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_lost_acknowledgement_of_every_durable_write_is_applied_exactly_once(
+    name: str, cut: bool, stage: Stage
+) -> None:
+    for write in range(1, stage.writes + 1):
+        stage.again()
+        stage.store.lose_acknowledgement(write, cut=cut)
+        OPERATIONS[name](stage.uri)
+        assert seen(stage.uri) == stage.after, f"{name!r}, write {write} unanswered"
+    goes_on(stage.uri, f"{name!r}, write {stage.writes} unanswered")
+
+
+def goes_on(uri: str, what: str) -> None:
+    """The next write works at once, and a collection leaves nothing that nothing refers to."""
+    forget_tables()
+    try:
+        graph = open_graph(uri)
+    except GraphNotFound:
+        graph = init(uri, schema=SCHEMA)
+    graph.publish(add_person("next"))
+    for _ in range(2):  # what was unfinished is given up by the second collection
+        collect(graph._repo, Retention(keep=1))
+    rest = collect(graph._repo, Retention(keep=1), dry_run=True)
+    assert (rest.objects_deleted, rest.commits_pruned) == (0, 0), f"rubbish after {what}"
+    assert "next" in content_ids(uri), f"the write after {what} is lost"
+
+
+def content_ids(uri: str) -> list[str]:
+    forget_tables()
+    graph = open_graph(uri)
+    return [name for names in content(graph, "main")[0] for name in names]
