@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from lance.optimize import Compaction, CompactionOptions
 
-from omnigraph.storage import metrics
 from omnigraph.storage.lance.failures import lance_errors
-from omnigraph.storage.lance.reading import LanceTable, count_reads, describe
-from omnigraph.storage.lance.staging import FRAGMENT_ROWS_MAX, RowChange, data_bytes
+from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes, describe
+from omnigraph.storage.lance.staging import FRAGMENT_ROWS_MAX, RowChange
 
 
 def compact(table: LanceTable) -> RowChange:
@@ -17,6 +16,7 @@ def compact(table: LanceTable) -> RowChange:
     because row addresses change anyway: indices forget the rewritten fragments until they are built over them again.
     """
     change = RowChange()
+    table.handle.io_stats_incremental()
     with lance_errors(f"compacting table {table.ref.path}"):
         options = CompactionOptions(target_rows_per_fragment=FRAGMENT_ROWS_MAX)
         tasks = Compaction.plan(table.handle, options).tasks
@@ -24,8 +24,7 @@ def compact(table: LanceTable) -> RowChange:
             change.new.extend(result.new_fragments)
             change.removed.extend(old.id for old in result.original_fragments)
             change.replaced |= {describe(old).identity for old in result.original_fragments}
-    count_reads(table.handle)
+    count_reads_and_writes(table.handle)
     for fragment in change.new:
-        fragment.id = 0
-        metrics.request("put", 1, data_bytes(fragment))
+        fragment.id = 0  # Lance assigns the next free one
     return change

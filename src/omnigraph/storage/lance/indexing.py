@@ -17,7 +17,7 @@ from lance.dataset import Index
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.storage.lance.failures import lance_errors
-from omnigraph.storage.lance.reading import LanceTable, count_reads
+from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
 from omnigraph.storage.tables import IndexEdit
 
 SEGMENTS_MAX = 8
@@ -50,6 +50,7 @@ def index_name(table: LanceTable, column: str, kind: str) -> str:
 
 def build(table: LanceTable, edits: tuple[IndexEdit, ...], drop: tuple[str, ...]) -> IndexChange:
     """Build what is missing; nothing is committed yet."""
+    table.handle.io_stats_incremental()
     with lance_errors(f"building indices of table {table.ref.path}"):
         new: list[Index] = []
         dropped = [each for each in _segments(table) if each.name in drop]
@@ -57,7 +58,7 @@ def build(table: LanceTable, edits: tuple[IndexEdit, ...], drop: tuple[str, ...]
             segment, replaced = _build_one(table, edit)
             new.extend(segment)
             dropped.extend(each for each in replaced if each.name not in drop)
-    count_reads(table.handle)
+    count_reads_and_writes(table.handle)
     covered = {i for segment in new for i in segment.fragment_ids}
     files = tuple((f.fragment_id, f.files) for f in table.fragments() if f.fragment_id in covered)
     return IndexChange(tuple(new), tuple(dropped), files)

@@ -40,6 +40,7 @@ class LanceTable:
     def __init__(self, ref: TableRef, handle: LanceDataset) -> None:
         self.ref = ref
         self.handle = handle
+        self.writer = handle  # data files do not belong to a version: any handle with these columns can write them
         self._descriptions: list[Any] | None = None
 
     @property
@@ -190,9 +191,13 @@ class LanceTable:
             self._descriptions = self._load_descriptions()
         return self._descriptions
 
-    def adopt_descriptions(self, before: LanceTable) -> None:
-        """Take over the descriptions of the version before, when only rows changed: that leaves indices as they are."""
+    def adopt(self, before: LanceTable) -> None:
+        """Take over what the version before knows, when only rows changed: columns and indices are the same then.
+
+        Writing data files through the older handle spares a read, because Lance wants a handle's indices first.
+        """
         self._descriptions = before._descriptions
+        self.writer = before.writer
 
     def load_indices(self) -> None:
         """Make Lance read what a commit on this version needs of its indices, so that the commit need not wait."""
@@ -356,6 +361,7 @@ class _Reading:
         self._errors = lance_errors(f"reading version {ref.version} of table {ref.path}")
 
     def __enter__(self) -> None:
+        self._table.handle.io_stats_incremental()  # forget what was read before
         self._errors.__enter__()
 
     def __exit__(self, *failure: Any) -> bool | None:
@@ -369,6 +375,14 @@ def count_reads(handle: LanceDataset) -> None:
     if stats.read_iops:
         metrics.request("get", stats.read_iops, stats.read_bytes)
         metrics.stage()
+
+
+def count_reads_and_writes(handle: LanceDataset) -> None:
+    """The same where Lance also writes files whose number we do not know."""
+    stats = handle.io_stats_incremental()
+    metrics.request("get", stats.read_iops, stats.read_bytes)
+    metrics.request("put", stats.write_iops, stats.written_bytes)
+    metrics.stage((stats.read_iops > 0) + (stats.write_iops > 0))
 
 
 def describe(fragment: FragmentMetadata) -> FragmentInfo:

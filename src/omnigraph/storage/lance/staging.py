@@ -87,7 +87,7 @@ def write_new(
     with lance_errors(f"writing rows of table {table.ref.path}"):
         new = write_fragments(
             reader,
-            table.handle,
+            table.writer,
             mode="append",
             max_rows_per_file=FRAGMENT_ROWS_MAX,
             max_bytes_per_file=FRAGMENT_BYTES_MAX,

@@ -117,7 +117,7 @@ class LanceTables:
         if change.is_empty:
             return table
         after = self._at(table.ref, commit_rows(table, change))
-        after.adopt_descriptions(table)
+        after.adopt(table)
         return after
 
     def _commit_indices(self, table: LanceTable, change: IndexChange) -> LanceDataset:
