@@ -42,7 +42,7 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
         case ir.Optional(source, block, vars):
             below = bindings(source, outer)
             inner = bindings(block, below)
-            return below | {v: replace(inner[v], nullable=True) for v in vars}
+            return below | {v: replace(inner[v], nullable=True) for v in vars if v in inner}
         case ir.Join(left, right):
             return bindings(left, outer) | bindings(right, outer)
         case ir.Score(source, _, name) | ir.Rank(source, _, name):
