@@ -76,7 +76,7 @@ def sorted_rows(plan: ir.Op, branch: checked.Branch) -> ir.Op:
         if bound.kind in (VarKind.NODE, VarKind.EDGE) and not name.startswith(TEMPORARY):
             ties.append(ir.IdOf(name, kind))
             ties.extend([ir.TypeOf(name, kind)] if len(bound.types) > 1 else [])
-    return ir.Sort(plan, branch.order, tuple(ties))
+    return sort(plan, branch.order, tuple(ties))
 
 
 def sorted_outputs(plan: ir.Op, branch: checked.Branch) -> ir.Op:
@@ -84,7 +84,13 @@ def sorted_outputs(plan: ir.Op, branch: checked.Branch) -> ir.Op:
     if not branch.order:
         return plan
     outputs = branch.grouping.keys if branch.grouping else branch.columns
-    return ir.Sort(plan, branch.order, comparable(outputs))
+    return sort(plan, branch.order, comparable(outputs))
+
+
+def sort(plan: ir.Op, keys: tuple[ir.SortKey, ...], ties: tuple[ir.Expr, ...]) -> ir.Op:
+    """Sort by the keys, then by those ties that are not keys already."""
+    sorted_by = [key.expr for key in keys]
+    return ir.Sort(plan, keys, tuple(tie for tie in ties if tie not in sorted_by))
 
 
 def comparable(columns: tuple[ir.NamedExpr, ...]) -> tuple[ir.Expr, ...]:
@@ -111,7 +117,7 @@ def lower_union(read: checked.Read) -> ir.Read:
     whole = plan if plan is not None else ir.Outer()
     if read.order:
         ties = tuple(ir.NamedExpr(c.name, ir.Output(c.name, c.type)) for c in columns)
-        whole = ir.Sort(whole, read.order, comparable(ties))
+        whole = sort(whole, read.order, comparable(ties))
     return ir.Read(sliced(whole, read), columns)
 
 
@@ -290,9 +296,10 @@ class BlockLowering:
 
     def with_nested(self, plan: ir.Op) -> ir.Op:
         have = bindings(plan, self.outer_bindings())
-        rest = [f for f in self.block.filters if f not in self.prefilters()]
-        early = tuple(f for f in rest if variables(f) <= have.keys())
-        late = tuple(f for f in rest if f not in early)
+        ranked = frozenset(self.prefilters())
+        rest = [(f, variables(f) <= have.keys()) for f in self.block.filters if f not in ranked]
+        early = tuple(f for f, is_early in rest if is_early)
+        late = tuple(f for f, is_early in rest if not is_early)
         plan = filtered(plan, early)
         for nested in self.block.nested:
             if nested.kind is BlockKind.OPTIONAL:

@@ -10,6 +10,7 @@ from omnigraph.lang.bindings import bindings
 from omnigraph.lang.tree import conjunction, conjuncts, transform_plan, variables
 
 Rewrite = Callable[[ir.Op], ir.Op]
+Parts = tuple[ir.Expr, ...]  # conditions all of which must be true
 
 
 def rewrite(query: ir.Query) -> ir.Query:
@@ -52,79 +53,73 @@ def push_filters(plan: ir.Op) -> ir.Op:
 def _push_filter(node: ir.Op) -> ir.Op:
     if not isinstance(node, ir.Filter):
         return node
-    plan: ir.Op = node.input
-    stay: list[ir.Expr] = []
-    for part in conjuncts(node.predicate):
-        pushed = _pushed(plan, part)
-        if pushed is None:
-            stay.append(part)
-        else:
-            plan = pushed
-    predicate = conjunction(tuple(stay))
+    plan, stay = _push(node.input, conjuncts(node.predicate))
+    return _filtered(plan, stay)
+
+
+def _filtered(plan: ir.Op, parts: Parts) -> ir.Op:
+    predicate = conjunction(parts)
     return plan if predicate is None else ir.Filter(plan, predicate)
 
 
-def _pushed(plan: ir.Op, part: ir.Expr) -> ir.Op | None:
-    """The plan with a condition moved into it; none where it must stay above."""
-    names = variables(part)
+def _push(plan: ir.Op, parts: Parts) -> tuple[ir.Op, Parts]:
+    """The plan with the conditions it takes moved into it, and those that stay above it."""
     match plan:
-        case ir.NodeScan(var, _, predicate) if names == {var}:
-            return replace(plan, predicate=conjunction((*conjuncts(predicate), part)))
+        case ir.NodeScan(var):
+            own, stay = _split(parts, lambda names: names == {var})
+            predicate = conjunction((*conjuncts(plan.predicate), *own))
+            return replace(plan, predicate=predicate), stay
         case ir.Expand() | ir.ShortestPath():
-            return _pushed_into_walk(plan, part, names)
-        case ir.Filter(source, predicate):
-            below = _pushed(source, part)
-            return None if below is None else ir.Filter(below, predicate)
+            return _push_into_walk(plan, parts)
+        case ir.Filter(source):
+            below, stay = _push(source, parts)
+            return replace(plan, input=below), stay
         case ir.SemiJoin() | ir.Score():
-            return _below(plan, part)
+            return replace(plan, input=_pushed(plan.input, parts)), ()
         case ir.Optional(vars=new):
-            return None if names & set(new) else _below(plan, part)
-        case ir.Join(left, right):
-            match _side(plan, part):
-                case "left":
-                    return replace(plan, left=_placed(left, part))
-                case "right":
-                    return replace(plan, right=_placed(right, part))
-                case _:
-                    return None
+            early, stay = _split(parts, lambda names: not names & set(new))
+            return replace(plan, input=_pushed(plan.input, early)), stay
+        case ir.Join():
+            return _push_into_join(plan, parts)
         case _:
-            return None
+            return plan, parts
 
 
-def _pushed_into_walk(
-    plan: ir.Expand | ir.ShortestPath, part: ir.Expr, names: frozenset[str]
-) -> ir.Op | None:
-    edge = {plan.edge_var} if isinstance(plan, ir.Expand) and plan.edge_var else set()
-    new = edge if plan.into else {plan.dst, *edge}
-    if isinstance(plan, ir.ShortestPath) and plan.path_var in names:
-        return None
-    if names and names <= new:
-        return replace(plan, predicate=conjunction((*conjuncts(plan.predicate), part)))
-    return None if names & new or not names else _below(plan, part)
+def _pushed(plan: ir.Op, parts: Parts) -> ir.Op:
+    """The conditions somewhere in the plan: inside it, or right above it."""
+    below, stay = _push(plan, parts)
+    return _filtered(below, stay)
 
 
-def _below(
-    plan: ir.Expand | ir.ShortestPath | ir.SemiJoin | ir.Score | ir.Optional, part: ir.Expr
-) -> ir.Op:
-    """Below an operator with one input that does not bind what the condition reads."""
-    return replace(plan, input=_placed(plan.input, part))
+def _push_into_walk(plan: ir.Expand | ir.ShortestPath, parts: Parts) -> tuple[ir.Op, Parts]:
+    """A walk takes conditions on what it binds alone; a condition on a path stays above it."""
+    new = set() if plan.into else {plan.dst}
+    path = set()
+    match plan:
+        case ir.Expand(edge_var=str(name)):
+            new.add(name)
+        case ir.ShortestPath():
+            path.add(plan.path_var)
+        case _:
+            pass
+    own, rest = _split(parts, lambda names: bool(names) and names <= new)
+    below, stay = _split(rest, lambda names: bool(names) and not names & (new | path))
+    predicate = conjunction((*conjuncts(plan.predicate), *own))
+    return replace(plan, input=_pushed(plan.input, below), predicate=predicate), stay
 
 
-def _placed(plan: ir.Op, part: ir.Expr) -> ir.Op:
-    """The condition somewhere in the plan: inside it, or right above it."""
-    pushed = _pushed(plan, part)
-    return ir.Filter(plan, part) if pushed is None else pushed
+def _push_into_join(join: ir.Join, parts: Parts) -> tuple[ir.Op, Parts]:
+    right = bindings(join.right).keys()
+    to_left, rest = _split(parts, lambda names: bool(names) and not names & right)
+    to_right, stay = _split(rest, lambda names: bool(names) and names <= right)
+    moved = replace(join, left=_pushed(join.left, to_left), right=_pushed(join.right, to_right))
+    return moved, stay
 
 
-def _side(join: ir.Join, part: ir.Expr) -> str | None:
-    """The side of a join that binds everything an expression reads.
-
-    Only the left side can hold the row of an enclosing operator, so what the right does not bind is the left's.
-    """
-    names, right = variables(part), bindings(join.right).keys()
-    if not names:
-        return None
-    return "right" if names <= right else None if names & right else "left"
+def _split(parts: Parts, wanted: Callable[[frozenset[str]], bool]) -> tuple[Parts, Parts]:
+    """The conditions whose variables are wanted, and the others."""
+    answers = [(part, wanted(variables(part))) for part in parts]
+    return tuple(p for p, yes in answers if yes), tuple(p for p, yes in answers if not yes)
 
 
 # --- joins -------------------------------------------------------------------------------------------------------
@@ -139,26 +134,29 @@ def _join_on(node: ir.Op) -> ir.Op:
     if not isinstance(node, ir.Filter) or not isinstance(node.input, ir.Join):
         return node
     join, stay = node.input, []
+    right = frozenset(bindings(join.right))
     for part in conjuncts(node.predicate):
-        pair = _equal_sides(join, part)
+        pair = _equal_sides(part, right)
         if pair is None:
             stay.append(part)
         else:
             join = replace(join, on=(*join.on, pair))
-    predicate = conjunction(tuple(stay))
-    return join if predicate is None else ir.Filter(join, predicate)
+    return _filtered(join, tuple(stay))
 
 
-def _equal_sides(join: ir.Join, part: ir.Expr) -> tuple[ir.Expr, ir.Expr] | None:
+def _equal_sides(part: ir.Expr, right: frozenset[str]) -> tuple[ir.Expr, ir.Expr] | None:
+    """The two sides of an equality, left first; what the right input does not bind is the left's.
+
+    Only the left input can hold the row of an enclosing operator.
+    """
     if not isinstance(part, ir.Compare) or part.op is not ir.CompareOp.EQ:
         return None
-    match _side(join, part.left), _side(join, part.right):
-        case "left", "right":
-            return part.left, part.right
-        case "right", "left":
-            return part.right, part.left
-        case _:
-            return None
+    first, second = variables(part.left), variables(part.right)
+    if first and second and second <= right and not first & right:
+        return part.left, part.right
+    if first and second and first <= right and not second & right:
+        return part.right, part.left
+    return None
 
 
 # --- scores ------------------------------------------------------------------------------------------------------

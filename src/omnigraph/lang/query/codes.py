@@ -5,6 +5,7 @@ The T codes are those of the language this one extends; what it had no code for 
 
 from __future__ import annotations
 
+from omnigraph.errors import Kind
 from omnigraph.lang.codes import Entry, register_all
 
 TYPES: tuple[Entry, ...] = (
@@ -261,6 +262,15 @@ QUERIES: tuple[Entry, ...] = (
     ),
 )
 
+BOUNDS: tuple[Entry, ...] = (
+    (
+        "Q019",
+        "The query has too many parts",
+        "The bindings, traversals and blocks of one query are bounded, so that no text can exhaust an engine.",
+        "Split the query.",
+    ),
+)
+
 LINT: tuple[Entry, ...] = (
     (
         "Q000",
@@ -297,3 +307,4 @@ LINT: tuple[Entry, ...] = (
 register_all(TYPES)
 register_all(QUERIES)
 register_all(LINT)
+register_all(BOUNDS, Kind.LIMIT)

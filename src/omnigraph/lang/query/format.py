@@ -112,7 +112,7 @@ class _Printer:
             self.listed(1, "order {", parts, "}", comma=True)
         for word, count in (("skip", read.skip), ("limit", read.limit)):
             if count is not None:
-                self.line(1, f"{word} {format_expr(count)}", Place(self.end, self.end))
+                self.line(1, f"{word} {format_expr(count)}", count.at)
 
     def branch(self, branch: ast.Branch) -> None:
         self.open(1, "match {", Place(branch.at.start, branch.at.start))

@@ -17,11 +17,13 @@ from omnigraph.lang.query.expressions import ExpressionParser
 from omnigraph.lang.source import Source, between
 
 HOPS_MAX = 2**31 - 1
+PARTS_MAX = 200  # bindings, traversals, blocks and branches of one query: a plan is about as deep as these are many
 FILTER_WORDS = ("contains", "starts_with", "in", "is", "and", "or")
 T = TypeVar("T")
 
 STATEMENTS = ("insert", "update", "delete")
 TAIL = ("union", "having", "order", "skip", "limit")
+PARTS = ("match", "return", "having", "order")
 TAIL_ALIASES = {
     "orderby": "order",
     "sort": "order",
@@ -58,6 +60,8 @@ class QueryParser(ExpressionParser):
     def __init__(self, cursor: Cursor) -> None:
         super().__init__(cursor)
         self.params: frozenset[str] = frozenset()
+        self.opening = cursor.token  # the brace of the query being read
+        self.parts = 0
 
     def file(self) -> ast.QueryFile:
         """file = { query } ;"""
@@ -82,8 +86,9 @@ class QueryParser(ExpressionParser):
         name = self.cursor.ident("the name of the query")
         params = self.param_list()
         self.params = frozenset(p.name for p in params)
+        self.parts = 0
         notes = self.annotations(name.text)
-        with self.cursor.nested("{", "before the body of the query"):
+        with self.cursor.nested("{", "before the body of the query") as self.opening:
             body = self.body()
         return ast.Query(
             name.text,
@@ -143,7 +148,7 @@ class QueryParser(ExpressionParser):
     # --- reads ---
 
     def read(self) -> ast.Read:
-        """read = branch { "union" [ "all" ] branch } [ order ] { skip | limit } ;"""
+        """read = branch { "union" [ "all" ] branch } [ order ] counts ;"""
         start = self.cursor.token
         branches, keeps = [self.branch()], []
         while self.cursor.take("union"):
@@ -159,6 +164,7 @@ class QueryParser(ExpressionParser):
 
     def _unexpected_tail(self) -> None:
         token = self.cursor.token
+        self.check_closed(self.opening)
         if self.cursor.at_end():
             return  # the bracket that is never closed says more
         help = "After `return { … }` come having, union, order, skip and limit, in this order."
@@ -171,6 +177,7 @@ class QueryParser(ExpressionParser):
 
     def branch(self) -> ast.Branch:
         """branch = "match" block "return" [ "distinct" ] "{" projection { [ "," ] projection } "}" [ having ] ;"""
+        self.count_part()
         start = self.cursor.expect("match", "at the start of a pattern")
         clauses = self.block("after `match`")
         returns = self.cursor.token
@@ -183,12 +190,22 @@ class QueryParser(ExpressionParser):
 
     def block(self, where: str) -> tuple[ast.Clause, ...]:
         """block = "{" clause { clause } "}" ;"""
-        clauses = []
-        with self.cursor.nested("{", where):
-            clauses.append(self.clause())
+        clauses: list[ast.Clause] = []
+        with self.cursor.nested("{", where) as opening:
             while not self.cursor.at("}") and not self.cursor.at_end():
+                self.check_closed(opening)
                 clauses.append(self.clause())
+            if not clauses and not self.cursor.at_end():
+                help = "Bind a variable: $p: Person."
+                raise self.cursor.fail("a pattern has at least one clause", opening, help=help)
         return tuple(clauses)
+
+    def check_closed(self, opening: Token) -> None:
+        """A word that starts the next part of a query, followed by its brace, tells that this one was forgotten."""
+        token, following = self.cursor.token, self.cursor.peek()
+        starts_part = token.text in PARTS and following.text == "{"
+        if starts_part or self._starts_query(self.cursor.index):
+            raise self.cursor.unclosed(opening)
 
     def clause(self) -> ast.Clause:
         """clause = nested | binding | path | traversal | filter ;"""
@@ -203,6 +220,13 @@ class QueryParser(ExpressionParser):
         elif following.text == "{" and token.kind is Tok.NAME:
             return self.nested_block()
         return self.filter()
+
+    def count_part(self) -> None:
+        """Bound the size of a pattern, so that no plan is too deep to walk."""
+        self.parts += 1
+        if self.parts > PARTS_MAX:
+            message = f"a query has more than {PARTS_MAX} bindings, traversals and blocks"
+            raise self.cursor.fail(message, code="Q019")
 
     def _is_path(self, following: Token) -> bool:
         peek = self.cursor.peek
@@ -228,6 +252,7 @@ class QueryParser(ExpressionParser):
 
     def nested_block(self) -> ast.Block:
         """nested = ( "not" | "exists" | "optional" ) block ;"""
+        self.count_part()
         token = self.cursor.token
         words = [kind.value for kind in ast.BlockKind]
         if token.text not in words:
@@ -239,6 +264,7 @@ class QueryParser(ExpressionParser):
 
     def binding(self) -> ast.Binding:
         """binding = variable ":" TypeName [ "{" [ field { "," field } [ "," ] ] "}" ] ;"""
+        self.count_part()
         token = self.cursor.advance()
         self.cursor.advance()
         name = self.cursor.type_name("a type")
@@ -269,6 +295,7 @@ class QueryParser(ExpressionParser):
 
     def traversal(self, path: ast.Variable | None = None) -> ast.Traversal:
         """traversal = variable [ variable ":" ] ( edges | "<" edges ">" ) [ hops ] variable ;"""
+        self.count_part()
         src = self.variable_of(self.cursor.advance())
         edge_var = None
         if self.cursor.token.kind is Tok.VARIABLE:
@@ -337,7 +364,7 @@ class QueryParser(ExpressionParser):
         return ast.Ordering(expr, direction, between(expr.at, word or expr.at))
 
     def skip_and_limit(self) -> dict[str, ast.Expr]:
-        """skip = "skip" count ;"""
+        """counts = { ( "skip" | "limit" ) ( integer | variable ) } ;"""
         found: dict[str, ast.Expr] = {}
         while self.cursor.at("skip", "limit"):
             word = self.cursor.advance()
@@ -347,8 +374,6 @@ class QueryParser(ExpressionParser):
         return found
 
     def count(self, word: str) -> ast.Expr:
-        """limit = "limit" count ;
-        count = integer | variable ;"""
         token = self.cursor.token
         if token.kind is Tok.VARIABLE:
             return self.variable_of(self.cursor.advance())
@@ -367,6 +392,7 @@ class QueryParser(ExpressionParser):
 
     def statement(self) -> ast.Statement:
         """statement = insert | update | delete ;"""
+        self.check_closed(self.opening)
         match self.cursor.token.text:
             case "insert":
                 return self.insert()
@@ -423,8 +449,9 @@ class QueryParser(ExpressionParser):
     def _items(self, opening: str, where: str, item: Callable[[], T]) -> tuple[T, ...]:
         """Items between brackets, with or without commas between them."""
         items = []
-        with self.cursor.nested(opening, where):
+        with self.cursor.nested(opening, where) as start:
             while not self.cursor.at("}") and not self.cursor.at_end():
+                self.check_closed(start)
                 items.append(item())
                 self.cursor.take(",")
         return tuple(items)

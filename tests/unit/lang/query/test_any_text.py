@@ -1,0 +1,126 @@
+"""What holds for every text, valid or not."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.lang.diagnostics import ERRORS_MAX, LanguageError
+from omnigraph.lang.lower import lower
+from omnigraph.lang.outline import outline
+from omnigraph.lang.query import (
+    bind_params,
+    check_query,
+    compile_query,
+    describe_operation,
+    format_queries,
+    lint_queries,
+    parse_queries,
+)
+from omnigraph.lang.rewrite import rewrite
+from omnigraph.lang.source import Source
+
+from .casefile import findings, harbour, rules
+from .strategies import broken_texts, query_texts
+
+CHARACTERS = 'query match return{}()[]$:.,<>=!+-*/%|"\\ \n1a_'
+ANY_TEXT = st.one_of(st.text(max_size=200), broken_texts(), st.text(CHARACTERS, max_size=200))
+
+
+def error_of(text: str) -> OmnigraphError | None:
+    try:
+        compile_query(text, harbour())
+    except OmnigraphError as error:
+        return error
+    return None
+
+
+@given(ANY_TEXT)
+@settings(max_examples=300)
+def test_only_our_errors_come_out(text: str) -> None:
+    lint_queries(text, harbour())
+    error = error_of(text)
+    assert error is None or error.help
+    if not isinstance(error, LanguageError):
+        return
+    assert 0 < len(error.diagnostics) <= ERRORS_MAX
+    for found in error.diagnostics:
+        assert 0 <= found.span.start <= found.span.end <= len(text)
+        assert found.help
+    starts = [found.span.start for found in error.diagnostics]
+    assert starts == sorted(starts)
+    assert error.render()
+
+
+@given(broken_texts())
+def test_the_same_text_gives_the_same_diagnostics(text: str) -> None:
+    assert findings(text, harbour()) == findings(text, harbour())
+
+
+@given(query_texts())
+@settings(max_examples=200)
+def test_formatting_keeps_meaning_and_comments(text: str) -> None:
+    printed = format_queries(text)
+    tree, again = parse_queries(text), parse_queries(printed)
+    assert again == tree
+    assert [c.text.strip() for c in again.comments] == [c.text.strip() for c in tree.comments]
+    assert format_queries(printed) == printed
+
+
+def test_formatting_keeps_every_case() -> None:
+    for case in rules():
+        try:
+            tree = parse_queries(case.text)
+        except LanguageError:
+            continue
+        printed = format_queries(case.text)
+        assert parse_queries(printed) == tree, case.title
+        assert format_queries(printed) == printed, case.title
+
+
+@given(query_texts())
+@settings(max_examples=200)
+def test_every_checked_query_lowers(text: str) -> None:
+    for query in parse_queries(text).queries:
+        try:
+            checked = check_query(query, harbour(), Source(text))
+        except LanguageError:
+            continue
+        plan = rewrite(lower(checked))
+        assert outline(plan)
+        assert rewrite(plan) == plan, "rewriting again changes nothing"
+        describe_operation(plan, harbour())
+        bind_params(plan, {"name": "a", "low": 1})
+
+
+HOSTILE = {
+    "brackets": "query q() { match { $p: Port " + "(" * 65_000,
+    "braces": "query q() { match { $p: Port " + "not { " * 11_000,
+    "signs": "query q() { match { $p: Port $p.depth > " + "-" * 65_000,
+    "negations": "query q() { match { $p: Port " + "not " * 16_000,
+    "sums": "query q() { match { $p: Port $p.depth > 1" + "+1" * 32_000,
+    "lists": "query q() { match { $p: Port $p.code in " + "[" * 65_000,
+    "calls": "query q() { match { $p: Port " + "lower(" * 10_000,
+    "traversals": "query q() { match { $p: Port " + "$p lane $_ " * 5_900,
+    "text": '"' * 65_000,
+    "dollars": "$" * 65_000,
+    "queries": "query " * 10_900,
+    "comments": "/*" * 32_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_are_answered_quickly(name: str) -> None:
+    text = HOSTILE[name]
+    times = []
+    for _ in range(5):
+        started = time.process_time()
+        with contextlib.suppress(OmnigraphError):
+            parse_queries(text)
+        times.append(time.process_time() - started)
+    assert min(times) < 0.05
