@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import Kind, OmnigraphError
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Commit, Graph, init
+    from omnigraph.graph import Graph, init
     from omnigraph.graph import open_graph as open
+    from omnigraph.outcomes import Commit
 
 __version__ = "0.1.0"
 __all__ = ["Commit", "Graph", "Kind", "OmnigraphError", "__version__", "init", "open"]

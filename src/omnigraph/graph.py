@@ -2,85 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from omnigraph.core import branches, history
 from omnigraph.core.create import create_graph
 from omnigraph.core.deadline import NEVER, Deadline
+from omnigraph.core.first_commit import publish_first
 from omnigraph.core.gc import Collected, Retention, collect
 from omnigraph.core.group import Writers
-from omnigraph.core.plan import Request, Verb
+from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published
-from omnigraph.core.records import Commit as CommitObject
-from omnigraph.core.records import StoredSchema, TableChange, Tombstone
+from omnigraph.core.records import StoredSchema, Tombstone
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Corrupt, ObjectNotFound, OptionInvalid
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import BranchNotFound, Corrupt, ObjectNotFound, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.lang.schema import compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
+from omnigraph.outcomes import Commit, LoadResult, MutateResult
 from omnigraph.read import Result, run_query
 from omnigraph.storage import metrics
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One write in a graph's history."""
-
-    id: str
-    parents: tuple[str, ...]
-    branch: str
-    actor: str | None
-    time: datetime
-    kind: str
-    message: str | None
-    changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by type name
-
-    def to_json(self) -> dict[str, Any]:
-        """The shape every surface uses."""
-        return {
-            "id": self.id,
-            "parents": list(self.parents),
-            "branch": self.branch,
-            "actor": self.actor,
-            "time": self.time.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "kind": self.kind,
-            "message": self.message,
-            "changes": {name: dict(counts) for name, counts in self.changes.items()},
-        }
-
-
-def commit_of(entry: history.Entry) -> Commit:
-    """The public form of a log entry."""
-    tables = entry.commit.tables if isinstance(entry.commit, CommitObject) else {}
-    changed = entry.member.changes if entry.member is not None else {}
-    return Commit(
-        id=entry.id,
-        parents=entry.parents,
-        branch=entry.branch,
-        actor=entry.actor,
-        time=datetime.fromtimestamp(entry.time / 1_000_000, UTC),
-        kind=entry.kind,
-        message=entry.message,
-        changes={
-            tables[table].type_name: _counts(change)
-            for table, change in sorted(changed.items())
-            if table in tables
-        },
-    )
-
-
-def _counts(change: TableChange) -> dict[str, int]:
-    return {"inserted": change.inserted, "updated": change.updated, "deleted": change.deleted}
+from omnigraph.write.input.options import Options
+from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.mutate import mutate
 
 
 class Graph:
@@ -182,10 +138,11 @@ class Graph:
         idempotency_key: str | None = None,
         fingerprint: str = "",
         if_commit: str | None = None,
+        create_from: str | None = None,
         alone: bool = False,
         deadline: Deadline = NEVER,
     ) -> Published:
-        """Publish what a verb wants, as one commit."""
+        """Publish what a verb wants, as one commit; with `create_from`, as the first commit of a new branch."""
         request = Request(
             branch=branch_name(branch),
             verb=verb,
@@ -194,11 +151,114 @@ class Graph:
             idempotency_key=idempotency_key,
             fingerprint=fingerprint,
             if_commit=if_commit,
+            create_from=create_from,
             alone=alone,
             deadline=deadline,
         )
         with metrics.operation("publish"):
+            if create_from is not None:
+                self._repo.check_process()
+                return publish_first(self._repo, request)
             return self._writers.submit(request)
+
+    def _exists(self, branch: str) -> bool:
+        try:
+            self._repo.head(branch)
+        except BranchNotFound:
+            return False
+        return True
+
+    def mutate(
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        branch: str = "main",
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> MutateResult:
+        """Run a mutation as one commit; one that matches nothing makes none.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-mutate", schema="node Person { name: String @key }")
+        >>> g.mutate('query add() { insert Person { name: "Ada" } }').affected_nodes
+        1
+        """
+
+        def verb(txn: WriteTxn) -> PublishPlan:
+            query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
+            return mutate(query, params)(txn)
+
+        with metrics.operation("mutate"):
+            done = self.publish(
+                verb,
+                branch=branch,
+                actor=actor,
+                message=message,
+                idempotency_key=idempotency_key,
+                fingerprint=fingerprint("mutate", text, name, params),
+                if_commit=if_commit,
+                deadline=Deadline(timeout),
+            )
+        counts = done.value if isinstance(done.value, dict) else done.value.to_json()
+        return MutateResult(
+            counts["affected_nodes"],
+            counts["affected_edges"],
+            Commit.published(done),
+            done.replayed,
+        )
+
+    def load(
+        self,
+        source: Any,
+        mode: str = "merge",
+        branch: str = "main",
+        create_from: str | None = None,
+        engine: str = "auto",
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        *,
+        timeout: float | None = None,
+        options: Options | None = None,
+    ) -> LoadResult:
+        """Load records, files or tables as one commit: append, merge (upsert by id) or overwrite the types present.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-load", schema="node Person { name: String @key }")
+        >>> g.load({"Person": [{"name": "Ada"}, {"name": "Grace"}]}).nodes
+        {'Person': 2}
+        """
+        if engine not in ("auto", "local"):
+            raise OptionInvalid(f"engine must be 'auto' or 'local', got {engine!r}")
+        created = create_from is not None and not self._exists(branch)
+        with metrics.operation("load"):
+            done = self.publish(
+                load(source, mode, options=options),
+                branch=branch,
+                create_from=create_from if created else None,
+                actor=actor,
+                message=message,
+                idempotency_key=idempotency_key,
+                fingerprint=fingerprint("load", mode, _named(source)),
+                alone=True,
+                deadline=Deadline(timeout),
+            )
+        outcome = LoadOutcome.from_json(done.value) if done.replayed else done.value
+        return LoadResult(
+            commit=Commit.published(done),
+            branch=branch,
+            branch_created=created and not done.replayed,
+            nodes=outcome.nodes,
+            edges=outcome.edges,
+            engine="local",
+            replayed=done.replayed,
+            new_each_time=outcome.new_each_time,
+        )
 
     # --- branches, tags, history -----------------------------------------------------------------------------------
 
@@ -263,7 +323,7 @@ class Graph:
         start = self.snapshot(branch, at).commit
         entries = history.walk(self._repo, start, maintenance=maintenance)
         wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
-        return [commit_of(entry) for entry in islice(wanted, limit)]
+        return [Commit.of(entry) for entry in islice(wanted, limit)]
 
     def commit(self, id: str) -> Commit:
         """One commit by its id (or any point in time)."""
@@ -271,7 +331,7 @@ class Graph:
         point = history.resolve(self._repo, id, "main")
         for entry in history.walk(self._repo, point.commit, maintenance=True):
             if entry.id == point.id or isinstance(entry.commit, Tombstone):
-                return commit_of(entry)
+                return Commit.of(entry)
         raise AssertionError("a resolved commit is in its own log")
 
     # --- maintenance -----------------------------------------------------------------------------------------------
@@ -289,6 +349,24 @@ class Graph:
             horizon = self._repo.world.now() - int(span.total_seconds() * 1_000_000)
         with metrics.operation("cleanup"):
             return collect(self._repo, Retention(keep, horizon), dry_run=dry_run)
+
+
+def fingerprint(*parts: Any) -> str:
+    """What makes two requests the same, for idempotency keys."""
+    return hashlib.sha256(
+        msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+    ).hexdigest()
+
+
+def _named(source: Any) -> Any:
+    """Sources that have a name are compared by it; what lies in memory is the caller's word."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    return (
+        [os.fspath(s) for s in source if isinstance(s, str | os.PathLike)]
+        if isinstance(source, list)
+        else None
+    )
 
 
 def schema_text(schema: str | os.PathLike[str]) -> str:

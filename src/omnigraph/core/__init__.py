@@ -3,9 +3,10 @@
     verb(txn) -> PublishPlan -> stage -> one create-only object -> Commit
 
 In the order a write meets them: `repository` knows where branches are; `snapshot` is one pinned state, and `txn` is
-that state as a verb sees it; `plan` is what the verb returns; `group` folds writers of a process together; `stage` writes
-table versions nobody sees; `publisher` creates the next object of the chain, the only moment anything becomes visible;
-`footprints` and `conflicts` decide what a writer that lost may do; `idempotency` makes repeated requests harmless.
+that state as a verb sees it; `plan` is what the verb returns; `group` folds writers of a process together; `stage`
+writes table versions nobody sees; `publisher` creates the next object of the chain, the only moment anything becomes
+visible; `footprints` and `conflicts` decide what a writer that lost may do; `idempotency` makes repeated requests
+harmless; `first_commit` is a write that makes its own branch.
 
 Around it: `records` are the stored objects and `layout` their keys; `chain` reads them; `branches` and `history` are
 names and points in time; `create` makes a graph; `leases` protect long operations from `gc`, which removes what nothing

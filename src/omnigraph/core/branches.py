@@ -91,8 +91,11 @@ def create_branch(
     if commit is None or pruned(record, commit.chain, commit.number):
         _take_back(repo, branch, state, number)
         raise CommitPruned(f"what branch {branch!r} was to start from is gone")
-    zero = (first or _genesis)(chain, commit)
-    zero = _stamped(repo, zero, branch, commit)
+    try:
+        zero = _stamped(repo, (first or _genesis)(chain, commit), branch, commit)
+    except BaseException:
+        _take_back(repo, branch, state, number)
+        raise
     outcome = create(repo, zero)
     if outcome is Outcome.UNKNOWN:
         raise CommitUnknown(f"the store did not say whether branch {branch!r} was created")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,7 @@ from omnigraph.model.catalog import Catalog, EdgeType, EntityType
 from omnigraph.model.limits import Limits
 from omnigraph.model.tokens import (
     NO_TOKENS,
+    TOKENS_MAX,
     Footprint,
     Tokens,
     endpoint_tokens,
@@ -44,13 +46,19 @@ class Touch:
     updated: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     inserted_rows: int = 0
-    own: Tokens = field(default_factory=lambda: NO_TOKENS)
-    shown: Tokens = field(default_factory=lambda: NO_TOKENS)
+    own_parts: tuple[Callable[[], Tokens], ...] = ()
+    shown: Tokens | None = field(default_factory=lambda: NO_TOKENS)  # none: too many to tell
     everything: bool = False
+
+    @property
+    def own(self) -> Tokens:
+        """Computed when somebody asks: only a writer that lost a race does, and a large load has millions."""
+        return union(part() for part in self.own_parts)
 
     def change(self, limits: Limits) -> TableChange:
         """The summary that is stored in the commit."""
-        footprint = Footprint(everything=True) if self.everything else Footprint.of(self.shown)
+        exact = None if self.everything else self.shown
+        footprint = Footprint(everything=True) if exact is None else Footprint.of(exact)
         return TableChange(
             inserted=max(self.inserted_rows, len(self.inserted)),
             updated=len(self.updated),
@@ -91,8 +99,8 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
     inserted: list[pa.Array] = []
     updated: list[pa.Array] = []
     deleted: list[pa.Array] = []
-    own: list[Tokens] = []
-    shown: list[Tokens] = []
+    own: list[Callable[[], Tokens]] = []
+    ends: list[pa.Table] = []
     everything = known = False
     hidden_rows = 0
     for action in actions:
@@ -101,8 +109,8 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
                 everything, hidden_rows = True, hidden_rows + written.rows
             case Append(_, rows):
                 inserted.append(_ids(rows))
-                own += _own(rows, kind)
-                shown += _ends(rows, kind)
+                own.append(partial(_own, rows, kind))
+                ends.append(rows)
             case Overwrite(_, pa.Table() as table):
                 everything, hidden_rows = True, hidden_rows + int(table.num_rows)
             case Upsert(_, rows, before):
@@ -110,12 +118,12 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
                 new = _ids(rows)
                 updated.append(old)
                 inserted.append(new.filter(pc.invert(pc.is_in(new, value_set=old))))
-                own += _own(rows, kind)
-                shown += [*_ends(rows, kind), *_ends(before, kind)]
+                own.append(partial(_own, rows, kind))
+                ends += [rows, before]
             case Delete(_, before):
                 deleted.append(_ids(before))
-                own.append(id_tokens(before["id"]))
-                shown += _ends(before, kind)
+                own.append(partial(id_tokens, before["id"]))
+                ends.append(before)
             case Adopt():
                 everything = True
             case _:
@@ -123,16 +131,24 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
         known = True
     if not known:
         return None
-    mine = union(own)
     return Touch(
         inserted=_joined(inserted),
         updated=_joined(updated),
         deleted=_joined(deleted),
         inserted_rows=hidden_rows,
-        own=mine,
-        shown=union([mine, *shown]),
+        own_parts=tuple(own),
+        shown=_shown(own, ends, kind),
         everything=everything,
     )
+
+
+def _shown(
+    own: list[Callable[[], Tokens]], ends: list[pa.Table], kind: EntityType | None
+) -> Tokens | None:
+    """What other writers are told; none where a footprint could not hold it anyway."""
+    if sum(rows.num_rows for rows in ends) > TOKENS_MAX:
+        return None
+    return union([*(part() for part in own), *(t for rows in ends for t in _ends(rows, kind))])
 
 
 def _ids(rows: pa.Table) -> pa.Array:
@@ -146,11 +162,11 @@ def _joined(parts: list[pa.Array]) -> pa.Array:
     return pa.concat_arrays(filled) if filled else pa.array([], pa.string())
 
 
-def _own(rows: pa.Table, kind: EntityType | None) -> list[Tokens]:
+def _own(rows: pa.Table, kind: EntityType | None) -> Tokens:
     groups = kind.uniques if kind is not None else ()
     present = [group for group in groups if set(group) <= set(rows.column_names)]
     values = [unique_tokens(group, [rows[name] for name in group]) for group in present]
-    return [id_tokens(rows["id"]), *values]
+    return union([id_tokens(rows["id"]), *values])
 
 
 def _ends(rows: pa.Table, kind: EntityType | None) -> list[Tokens]:

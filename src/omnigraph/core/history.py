@@ -215,7 +215,7 @@ def walk(repo: Repository, start: Commit, *, maintenance: bool = False) -> Itera
         page = repo.chains.range(chain, first, number)
         for thing in reversed(page):
             if not isinstance(thing, Seal):
-                yield from _entries(thing, maintenance)
+                yield from entries(thing, maintenance=maintenance)
         number = first - 1
         if number >= 0:
             continue
@@ -225,7 +225,7 @@ def walk(repo: Repository, start: Commit, *, maintenance: bool = False) -> Itera
         chain, number, _ = layout.parse_commit_id(zero.parents[0])
 
 
-def _entries(thing: Commit | Tombstone, maintenance: bool) -> Iterator[Entry]:
+def entries(thing: Commit | Tombstone, *, maintenance: bool = True) -> Iterator[Entry]:
     """The writes of one object, newest first; hidden ones only on request."""
     here = layout.commit_id(thing.chain, thing.number)
     hidden = layout.parse_commit_id(thing.content)[:2] != (thing.chain, thing.number)

@@ -1,0 +1,125 @@
+"""A write that makes its own branch: branch and write are ONE commit, or neither is there.
+
+The write is planned on the source's head before anything is named, so that one that fails leaves no trace. Its tables
+are staged after the branch's name was claimed: a collection in between seals the unfinished branch, so that no branch
+appears whose files were collected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from omnigraph.core import layout
+from omnigraph.core.branches import Start, create_branch
+from omnigraph.core.conflicts import Intent
+from omnigraph.core.footprints import touches
+from omnigraph.core.idempotency import claim
+from omnigraph.core.plan import PublishPlan, Request
+from omnigraph.core.publisher import (
+    Accepted,
+    Attempt,
+    Published,
+    Ticket,
+    build_commit,
+    replay,
+    store_schema,
+)
+from omnigraph.core.records import Commit, KeyClaim, Recent, encode
+from omnigraph.core.repository import Head, Repository
+from omnigraph.core.stage import stage
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import BranchExists
+from omnigraph.model.names import branch_name
+
+
+def publish_first(repo: Repository, request: Request) -> Published:
+    """Create the branch of a request, starting from `create_from`, with the request's write as its first commit."""
+    if request.create_from is None:
+        raise AssertionError("the request names no branch to start from")
+    source = branch_name(request.create_from)
+    ticket = _ticket(repo, request)
+    base = repo.head(source).commit
+    first = _First(repo, ticket, base, _plan(repo, ticket, base))
+    request.deadline.check()
+    try:
+        commit = create_branch(
+            repo,
+            request.branch,
+            Start(head_of=source),
+            actor=request.actor,
+            first=first.build,
+        )
+    except BranchExists:
+        landed = _landed(repo, ticket)
+        if landed is None:
+            raise
+        return landed
+    return Published(commit, 0, first.plan.value)
+
+
+def _ticket(repo: Repository, request: Request) -> Ticket:
+    operation = repo.world.fresh_id()
+    key = request.idempotency_key
+    if key is not None:
+        wanted = KeyClaim(operation, request.fingerprint, request.branch, "", -1)
+        operation = claim(repo, key, wanted).operation_id
+    return Ticket(request, operation, -1 if key is not None else None, instant=repo.world.now())
+
+
+def _plan(repo: Repository, ticket: Ticket, base: Commit) -> PublishPlan:
+    snapshot = repo.snapshot(base)
+    now = datetime.fromtimestamp(ticket.instant / 1_000_000, UTC)
+    return ticket.request.verb(WriteTxn(snapshot, ticket.request.branch, now, snapshot.catalog))
+
+
+def _landed(repo: Repository, ticket: Ticket) -> Published | None:
+    """The branch may be our own, made by an earlier request with the same key."""
+    if ticket.claimed_at is None:
+        return None
+    chain = repo.head(ticket.request.branch).commit.chain
+    zero = repo.chains.read(chain, 0)
+    if not isinstance(zero, Commit):
+        return None
+    own = any(member.operation_id == ticket.operation_id for member in zero.members)
+    return replay(zero, ticket.operation_id) if own else None
+
+
+@dataclass(slots=True)
+class _First:
+    """Builds commit 0 of the new branch; the plan is made again if the source moved meanwhile."""
+
+    repo: Repository
+    ticket: Ticket
+    base: Commit
+    plan: PublishPlan
+
+    def build(self, chain: str, base: Commit) -> Commit:
+        repo = self.repo
+        if (base.chain, base.number) != (self.base.chain, self.base.number):
+            self.base, self.plan = base, _plan(repo, self.ticket, base)
+        plan = self.plan
+        staged = stage(repo.tables, base, [plan], repo.limits.staging_threads_max)
+        if plan.schema is not None:
+            store_schema(repo, encode(plan.schema.stored))
+        repo.tables.sync(list(staged.staged.values()))
+        catalog = repo.schema(base.schema).catalog if plan.schema is None else plan.schema.catalog
+        accepted = Accepted(self.ticket, plan, Intent(plan, touches(plan, catalog)), catalog)
+        head = Head(self.ticket.request.branch, 0, base)
+        self.ticket.request.deadline.check()
+        built = build_commit(repo, head, Attempt(head, [accepted]), staged)
+        return _as_first(built, chain, self.ticket)
+
+
+def _as_first(commit: Commit, chain: str, ticket: Ticket) -> Commit:
+    keyed = ticket.request.idempotency_key is not None
+    replaced: Commit = msgspec.structs.replace(
+        commit,
+        chain=chain,
+        number=0,
+        content=layout.content_id(chain, 0, len(commit.members)),
+        recent=(Recent(ticket.operation_id, 0),) if keyed else (),
+    )
+    return replaced

@@ -1,0 +1,118 @@
+"""What the verbs of a graph answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from omnigraph.core import history
+from omnigraph.core.publisher import Published
+from omnigraph.core.records import Commit as CommitObject
+from omnigraph.core.records import TableChange
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One write in a graph's history."""
+
+    id: str
+    parents: tuple[str, ...]
+    branch: str
+    actor: str | None
+    time: datetime
+    kind: str
+    message: str | None
+    changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by type name
+
+    @classmethod
+    def of(cls, entry: history.Entry) -> Commit:
+        """The public form of a log entry."""
+        tables = entry.commit.tables if isinstance(entry.commit, CommitObject) else {}
+        changed = entry.member.changes if entry.member is not None else {}
+        return cls(
+            id=entry.id,
+            parents=entry.parents,
+            branch=entry.branch,
+            actor=entry.actor,
+            time=datetime.fromtimestamp(entry.time / 1_000_000, UTC),
+            kind=entry.kind,
+            message=entry.message,
+            changes={
+                tables[table].type_name: _counts(change)
+                for table, change in sorted(changed.items())
+                if table in tables
+            },
+        )
+
+    @classmethod
+    def published(cls, done: Published) -> Commit | None:
+        """The commit of a write that just ended; none if there was nothing to do."""
+        if done.commit is None:
+            return None
+        entries = {entry.id: entry for entry in history.entries(done.commit)}
+        return cls.of(entries[str(done.commit_id)])
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape every surface uses."""
+        return {
+            "id": self.id,
+            "parents": list(self.parents),
+            "branch": self.branch,
+            "actor": self.actor,
+            "time": self.time.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "kind": self.kind,
+            "message": self.message,
+            "changes": {name: dict(counts) for name, counts in self.changes.items()},
+        }
+
+
+def _counts(change: TableChange) -> dict[str, int]:
+    return {"inserted": change.inserted, "updated": change.updated, "deleted": change.deleted}
+
+
+def _json(commit: Commit | None) -> dict[str, Any] | None:
+    return None if commit is None else commit.to_json()
+
+
+@dataclass(frozen=True, slots=True)
+class MutateResult:
+    """What a mutation touched, and its commit; none if it matched nothing."""
+
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+    replayed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "affected_nodes": self.affected_nodes,
+            "affected_edges": self.affected_edges,
+            "commit": _json(self.commit),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """How many rows of each type a load brought, and its commit."""
+
+    commit: Commit | None
+    branch: str
+    branch_created: bool
+    nodes: Mapping[str, int]
+    edges: Mapping[str, int]
+    engine: str
+    replayed: bool = False
+    new_each_time: Mapping[str, int] = field(default_factory=dict)  # edges with neither id nor key
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "nodes": dict(self.nodes),
+            "edges": dict(self.edges),
+            "commit": _json(self.commit),
+            "engine": self.engine,
+            "branch": self.branch,
+            "branch_created": self.branch_created,
+            "replayed": self.replayed,
+        }
