@@ -23,6 +23,7 @@ EXACT_TOKENS_MAX = 512
 FILTER_BITS_MAX = 1 << 21
 FILTER_BITS_PER_TOKEN = 12
 FILTER_PROBES = 6
+TOKENS_MAX = FILTER_BITS_MAX // FILTER_BITS_PER_TOKEN  # more than these are everything
 NO_TOKENS: Tokens = np.empty(0, np.uint64)
 
 _M1, _M2, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xA0761D6478BD642F
@@ -112,7 +113,15 @@ def unique_tokens(group: Sequence[str], columns: Sequence[pa.Array | pa.ChunkedA
 def union(parts: Iterable[Tokens]) -> Tokens:
     """All tokens, sorted, once each."""
     arrays = [p for p in parts if len(p)]
-    return np.unique(np.concatenate(arrays)) if arrays else NO_TOKENS
+    return _once(np.concatenate(arrays)) if arrays else NO_TOKENS
+
+
+def _once(found: Tokens) -> Tokens:
+    """Sorted, once each. Sorting millions of numbers is several times quicker than hashing them."""
+    ordered = np.sort(found)
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,7 @@ class Footprint:
 
     @classmethod
     def of(cls, found: Tokens) -> Footprint:
-        found = np.unique(found)
+        found = _once(found)
         if len(found) <= EXACT_TOKENS_MAX:
             return cls(exact=found)
         bits = 1 << int(np.ceil(np.log2(len(found) * FILTER_BITS_PER_TOKEN)))

@@ -1,0 +1,17 @@
+"""Reading what is to be loaded: from files, streams, tables and Python records to `Incoming` rows of the schema.
+
+In the order of control flow:
+
+- `options`     how to read
+- `sources`     what a load may be given, and which reader it takes
+- `files`       paths, patterns and addresses; compressed or not; blocks of whole lines
+- `records`     lines of JSON, by the fastest reading that is certain
+- `lines`       the lines of a block by their positions
+- `template`    the first reading: lines that differ in their values alone
+- `arrow_json`  the second: lines of one type, by Arrow
+- `exact`       the third: one line at a time, every rule and every error
+- `tables`      Arrow, pandas, polars, Parquet, CSV
+- `columns`     any Arrow column as a column of the schema
+- `parts`       rows of one type on their way to `Incoming`
+- `problems`    what is wrong, gathered up to a bound
+"""

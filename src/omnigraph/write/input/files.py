@@ -1,0 +1,152 @@
+"""Files to read from: paths, globs and `s3://` addresses, plain or compressed."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.storage.objects import s3_options
+from omnigraph.write.input.lines import PAD, Block
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.problems import InputInvalid
+
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+PADDING = bytes(PAD)
+
+
+class SourceNotFound(OmnigraphError):
+    """A file to load does not exist or cannot be read."""
+
+    code, kind = "source_not_found", Kind.NOT_FOUND
+    default_help = "Check the path; a pattern with * must match at least one file."
+
+
+def expand(source: str | os.PathLike[str]) -> list[str]:
+    """The files a path, a pattern or an address stands for, in order of name."""
+    text = os.fspath(source)
+    if not isinstance(text, str):
+        raise OptionInvalid("a path is a text, not bytes")
+    if text.startswith("file://"):
+        text = unquote(urlsplit(text).path)
+    if "://" in text:
+        return _expand_remote(text) if glob.has_magic(text) else [text]
+    if not glob.has_magic(text) or os.path.exists(text):
+        return [text]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        raise SourceNotFound(f"no file matches {text}", details={"pattern": text})
+    return found
+
+
+def _expand_remote(address: str) -> list[str]:
+    import fnmatch
+
+    import obstore
+
+    root, pattern = _bucket(address)
+    literal = pattern[: min(pattern.find(mark) for mark in "*?[" if mark in pattern)]
+    folder = literal.rsplit("/", 1)[0] if "/" in literal else ""
+    batches = obstore.list(_store(root), prefix=folder or None)
+    keys = [entry["path"] for batch in batches for entry in batch]
+    found = sorted(f"{root}/{key}" for key in keys if fnmatch.fnmatchcase(key, pattern))
+    if not found:
+        raise SourceNotFound(f"no object matches {address}", details={"pattern": address})
+    return found
+
+
+def _bucket(address: str) -> tuple[str, str]:
+    scheme, _, rest = address.partition("://")
+    bucket, _, key = rest.partition("/")
+    return f"{scheme}://{bucket}", key
+
+
+def _store(root: str) -> Any:
+    import obstore.store
+
+    if not root.startswith("s3://"):
+        return obstore.store.from_url(root)
+    options: Any = s3_options(os.environ)
+    return obstore.store.from_url(root, config=options)
+
+
+def open_file(name: str) -> IO[bytes]:
+    """A stream of a file's bytes, unpacked when its name says that it is compressed."""
+    try:
+        raw = _open_raw(name)
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as failure:
+        reason = failure.strerror or "there is no such object"
+        raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None
+    compression = COMPRESSIONS.get(Path(name).suffix)
+    stream: IO[bytes] = raw
+    return stream if compression is None else pa.CompressedInputStream(raw, compression)
+
+
+def _open_raw(name: str) -> Any:
+    if "://" not in name:
+        return open(name, "rb", buffering=0)
+    import obstore
+
+    root, key = _bucket(name)
+    return obstore.open_reader(_store(root), key, buffer_size=8 << 20)
+
+
+def read_bytes(address: str) -> bytes:
+    """All bytes of a file or object."""
+    with open_file(expand(address)[0]) as stream:
+        return bytes(stream.read())
+
+
+def blocks(name: str, options: Options) -> Iterator[Block]:
+    """A file as blocks of whole lines, each about `block_bytes` long."""
+    with open_file(name) as stream:
+        yield from blocks_of(stream, name, options)
+
+
+def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator[Block]:
+    """A stream as blocks of whole lines; a line longer than the limit ends it."""
+    first, kept = 1, b""
+    while True:
+        chunk = bytes(_read(stream, name, options.block_bytes))
+        if not chunk:
+            break
+        cut = chunk.rfind(b"\n") + 1
+        if not cut:
+            kept += chunk
+            _refuse_endless(kept, name, first, options)
+            continue
+        raw = b"".join((kept, memoryview(chunk)[:cut], PADDING))
+        block = Block(raw, len(raw) - PAD, first, name)
+        yield block
+        first += int(np.count_nonzero(np.frombuffer(raw, np.uint8) == 10))
+        kept = chunk[cut:]
+    if kept:
+        yield Block(kept + PADDING, len(kept), first, name)
+
+
+def _read(stream: IO[bytes], name: str | None, size: int) -> Any:
+    try:
+        return stream.read(size)
+    except (OSError, pa.ArrowException, EOFError) as failure:
+        raise InputInvalid(
+            f"{name or 'the input'} cannot be read: {failure}",
+            help="The file is damaged, or its ending does not say how it is compressed.",
+            details={"file": name},
+        ) from failure
+
+
+def _refuse_endless(kept: bytes, name: str | None, line: int, options: Options) -> None:
+    if len(kept) > options.line_bytes_max:
+        limit = f"line_bytes_max ({options.line_bytes_max} bytes)"
+        place = f"{name}, " if name else ""
+        raise InputInvalid(
+            f"{place}line {line}: the line is longer than {limit}",
+            details={"file": name, "line": line, "limit": "line_bytes_max"},
+        )

@@ -1,0 +1,151 @@
+"""Lines of a block by their positions, so that whole columns of them can be looked at without Python objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.problems import Misfit
+
+Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+PAD = 4096  # zeros behind a block, so that a comparison at its end stays inside
+STRUCTURE = b"{}[],:"
+WHITE = np.isin(np.arange(256), (9, 13, 32))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some whole lines of a file. `raw` has `PAD` zeros behind the last line's end."""
+
+    raw: bytes
+    size: int
+    first_line: int
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of one block: `[starts, ends)` without white space around them, and their numbers in the file."""
+
+    block: Block
+    starts: Positions
+    ends: Positions
+    numbers: Positions
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def data(self) -> Bytes:
+        return np.frombuffer(self.block.raw, np.uint8)
+
+    def where(self, mask: Mask) -> Lines:
+        """Those of the lines a mask picks."""
+        if mask.all():
+            return self
+        return replace(
+            self, starts=self.starts[mask], ends=self.ends[mask], numbers=self.numbers[mask]
+        )
+
+    def line(self, row: int) -> bytes:
+        return self.block.raw[self.starts[row] : self.ends[row]]
+
+    def each(self) -> Iterator[tuple[int, bytes]]:
+        """Numbers and bytes, one by one."""
+        raw = self.block.raw
+        for number, start, end in zip(
+            self.numbers.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True
+        ):
+            yield number, raw[start:end]
+
+    def texts(self, starts: Positions, ends: Positions) -> pa.StringArray:
+        """What lies between positions, as texts. They must ascend, and the block must be UTF-8."""
+        return slices(self.block.raw, starts, ends).cast(pa.string())
+
+    def joined(self) -> pa.Buffer:
+        """The lines with a line break behind each, in one piece."""
+        picked = slices(self.block.raw, self.starts, self.ends)
+        return pc.binary_join_element_wise(picked, b"\n", b"").buffers()[2]
+
+    def match(self, positions: Positions, literal: bytes) -> Mask:
+        """Whether these bytes stand at the positions: eight at a time."""
+        data = self.block.raw
+        words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+        same: Mask = np.ones(len(positions), np.bool_)
+        for offset in range(0, len(literal), 8):
+            piece = literal[offset : offset + 8]
+            mask = np.uint64((1 << (8 * len(piece))) - 1)
+            same &= (words[positions + offset] & mask) == np.uint64(int.from_bytes(piece, "little"))
+        return same
+
+
+def slices(raw: bytes, starts: Positions, ends: Positions) -> pa.BinaryArray:
+    """The bytes between ascending positions: every other value of an array over the whole block."""
+    offsets = np.empty(2 * len(starts) + 1, np.int32)
+    offsets[0:-1:2], offsets[1::2] = starts, ends
+    offsets[-1] = ends[-1] if len(ends) else 0
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(raw)]
+    whole = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+    return whole.take(pa.array(np.arange(0, len(offsets) - 1, 2, dtype=np.int32)))
+
+
+def lines_of(block: Block) -> Lines:
+    """The lines of a block that are not blank."""
+    data = np.frombuffer(block.raw, np.uint8)[: block.size]
+    breaks = np.flatnonzero(data == 10).astype(np.int64)
+    starts = np.concatenate([[0], breaks + 1]).astype(np.int64)
+    ends = np.concatenate([breaks, [block.size]]).astype(np.int64)
+    numbers = np.arange(block.first_line, block.first_line + len(starts), dtype=np.int64)
+    lines = Lines(block, *_stripped(block.raw, starts, ends), numbers)
+    return lines.where(lines.starts < lines.ends)
+
+
+def _stripped(raw: bytes, starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
+    """Positions without white space at either end. Carriage returns are common, other white space is not."""
+    data = np.frombuffer(raw, np.uint8)
+    ends = ends - ((starts < ends) & (data[ends - 1] == 13))
+    white = (starts < ends) & (WHITE[data[starts]] | WHITE[data[ends - 1]])
+    for row in np.flatnonzero(white):
+        line = raw[starts[row] : ends[row]]
+        starts[row] += len(line) - len(line.lstrip(b" \t\r"))
+        ends[row] = starts[row] + len(line.strip(b" \t\r"))
+    return starts, ends
+
+
+def refuse_oversized(lines: Lines, options: Options) -> tuple[Lines, list[tuple[int, Misfit]]]:
+    """The lines within the limits, and what is to be said about the others."""
+    lengths = lines.ends - lines.starts
+    if not len(lines) or lengths.max() <= options.line_structure_max:
+        return lines, []
+    fits: Mask = np.ones(len(lines), np.bool_)
+    refused = []
+    for row in np.flatnonzero(lengths > options.line_structure_max).tolist():
+        why = _oversized(lines.line(row), options)
+        if why is not None:
+            fits[row] = False
+            refused.append((int(lines.numbers[row]), Misfit(why, rule="limit")))
+    return lines.where(fits), refused
+
+
+def _oversized(line: bytes, options: Options) -> str | None:
+    if len(line) > options.line_bytes_max:
+        return f"the line is longer than line_bytes_max ({options.line_bytes_max} bytes)"
+    if structural_characters(line) > options.line_structure_max:
+        limit = options.line_structure_max
+        return f"the line has more structure than line_structure_max ({limit} characters)"
+    return None
+
+
+def structural_characters(line: bytes) -> int:
+    """How many of `{}[],:` stand outside texts, and one more."""
+    import re
+
+    outside = re.sub(rb'"(?:[^"\\]|\\.)*"', b'""', line)
+    return 1 + sum(outside.count(bytes([code])) for code in STRUCTURE)

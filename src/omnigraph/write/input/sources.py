@@ -1,0 +1,249 @@
+"""What a load may be given, and how each of it is read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pyarrow as pa
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.write.input.exact import did_you_mean
+from omnigraph.write.input.files import PADDING, blocks, blocks_of, expand
+from omnigraph.write.input.lines import PAD, Block
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.parts import Part
+from omnigraph.write.input.problems import InputInvalid, Misfit, Problems, violation
+from omnigraph.write.input.records import Format, read_blocks
+from omnigraph.write.input.tables import (
+    as_arrow,
+    read_arrow,
+    read_csv,
+    read_parquet,
+    read_table,
+    suffix_of,
+)
+
+Kind = NodeType | EdgeType
+Reader = Callable[[Catalog, Problems], Iterator[Part]]
+FILE_READERS: dict[str, Callable[[str, Kind, Options, Problems], Iterator[Part]]] = {
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".ipc": read_arrow,
+}
+LINES = (".ndjson", ".jsonl", ".json", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something to load: how to read it, and whether it can be read more than once."""
+
+    read: Reader
+    repeatable: bool = True
+
+
+def source_of(given: Any, options: Options) -> Source:
+    """Understand what a load was given; a clear error for what it cannot be."""
+    if isinstance(given, str | os.PathLike):
+        return Source(lambda catalog, problems: _files(given, catalog, options, problems))
+    if isinstance(given, Mapping):
+        parts = {str(name): value for name, value in given.items()}
+        return Source(
+            lambda catalog, problems: _mapping(parts, catalog, options, problems),
+            all(_repeatable(value) for value in parts.values()),
+        )
+    if hasattr(given, "read"):
+        return Source(lambda c, p: _stream(given, c, options, p), repeatable=False)
+    if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray | memoryview):
+        if as_arrow_like(given):
+            raise OptionInvalid(
+                "a table does not say which type its rows are of; give {'TypeName': table}"
+            )
+        return Source(lambda c, p: _records(given, c, options, p), isinstance(given, list | tuple))
+    raise OptionInvalid(
+        f"cannot load {type(given).__name__}; give a path, records, or {{type name: rows}}"
+    )
+
+
+def as_arrow_like(given: Any) -> bool:
+    """Whether something is a table rather than a series of records."""
+    package = type(given).__module__.partition(".")[0]
+    return package in ("pandas", "polars", "pyarrow") or hasattr(given, "__arrow_c_stream__")
+
+
+def _repeatable(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike | list | tuple) or hasattr(value, "num_rows")
+
+
+# --- graph records -----------------------------------------------------------------------------------------------
+
+
+def _files(given: Any, catalog: Catalog, options: Options, problems: Problems) -> Iterator[Part]:
+    for file in expand(given):
+        if suffix_of(file) in FILE_READERS:
+            raise OptionInvalid(
+                f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
+            )
+        yield from read_blocks(blocks(file, options), Format(catalog, options), problems)
+
+
+def _stream(stream: Any, catalog: Catalog, options: Options, problems: Problems) -> Iterator[Part]:
+    name = getattr(stream, "name", None)
+    form = Format(catalog, options)
+    yield from read_blocks(
+        blocks_of(stream, name if isinstance(name, str) else None, options), form, problems
+    )
+
+
+def _records(
+    given: Iterable[Any], catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[Part]:
+    form = Format(catalog, options)
+    yield from read_blocks(_encoded(given, options, "data", problems), form, problems)
+
+
+# --- rows by type ------------------------------------------------------------------------------------------------
+
+
+def _mapping(
+    given: Mapping[str, Any], catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[Part]:
+    for name, value in given.items():
+        kind, given_any = _kind(name, catalog), False
+        for part in _rows(value, kind, catalog, options, problems):
+            given_any = True
+            yield part
+        if not given_any:  # a type that is named is present, even without rows
+            yield _nothing(kind)
+
+
+def _nothing(kind: Kind) -> Part:
+    ends = ("id",) if isinstance(kind, NodeType) else ("id", "src", "dst")
+    return Part(kind, {name: pa.array([], pa.string()) for name in ends}, 0)
+
+
+def _kind(name: str, catalog: Catalog) -> Kind:
+    """The type a name stands for; `node:` or `edge:` before it decides between two of one name."""
+    prefix, _, rest = name.rpartition(":")
+    kind: Kind | None = None
+    if prefix in ("", "node"):
+        kind = catalog.nodes.get(rest)
+    if kind is None and prefix in ("", "edge"):
+        kind = catalog.edge(rest)
+    if kind is None:
+        hint = did_you_mean(rest, {**catalog.nodes, **catalog.edges})
+        raise InputInvalid(f"the schema has no type '{name}'{hint}", details={"type": name})
+    return kind
+
+
+def _rows(
+    value: Any, kind: Kind, catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[Part]:
+    form = Format(catalog, options, kind)
+    if isinstance(value, str | os.PathLike):
+        for file in expand(value):
+            yield from _file_rows(file, form, kind, problems)
+        return
+    table = as_arrow(value)
+    if table is not None:
+        part = read_table(table, kind, options, problems)
+        yield from () if part is None else (part,)
+    elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        yield from read_blocks(_encoded(value, options, None, problems), form, problems)
+    else:
+        raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {kind.name}")
+
+
+def _file_rows(file: str, form: Format, kind: Kind, problems: Problems) -> Iterator[Part]:
+    suffix = suffix_of(file)
+    reader = FILE_READERS.get(suffix)
+    if reader is not None:
+        yield from reader(file, kind, form.options, problems)
+    elif suffix in LINES:
+        yield from read_blocks(blocks(file, form.options), form, problems)
+    else:
+        known = ", ".join([*FILE_READERS, *LINES[:-1]])
+        raise OptionInvalid(f"{file}: rows are read from files that end in {known}")
+
+
+# --- Python records as lines ---------------------------------------------------------------------------------------
+
+
+def _encoded(
+    records: Iterable[Any], options: Options, inside: str | None, problems: Problems
+) -> Iterator[Block]:
+    """Python records as blocks of lines, so that they obey the same rules as files."""
+    encoder = msgspec.json.Encoder(enc_hook=_foreign)
+    lines: list[bytes] = []
+    size, first, number = 0, 1, 0
+    for number, record in enumerate(records, 1):
+        try:
+            line = encoder.encode(_plain(record, inside, options))
+        except (Misfit, TypeError, UnicodeEncodeError, msgspec.MsgspecError) as bad:
+            misfit = bad if isinstance(bad, Misfit) else Misfit(str(bad), rule="record")
+            problems.add(violation(misfit, "", None, number))
+            line = b""  # the numbers of the records after it stay right
+        lines.append(line)
+        size += len(line)
+        if size > options.block_bytes:
+            yield _block(lines, first)
+            lines, size, first = [], 0, number + 1
+    if lines:
+        yield _block(lines, first)
+
+
+def _block(lines: list[bytes], first: int) -> Block:
+    raw = b"\n".join([*lines, PADDING])
+    return Block(raw, len(raw) - PAD, first)
+
+
+def _plain(record: Any, inside: str | None, options: Options) -> Any:
+    """A record whose values JSON can hold; most are returned as they are."""
+    if not isinstance(record, Mapping):
+        raise Misfit(f"a record is a mapping, got {type(record).__name__}", rule="record")
+    fields = record if inside is None else record.get(inside)
+    if not isinstance(fields, Mapping) or not any(isinstance(v, SPECIAL) for v in fields.values()):
+        return record
+    plain = {name: _value(name, value, options) for name, value in fields.items()}
+    return plain if inside is None else {**record, inside: plain}
+
+
+SPECIAL = (float, bytes, bytearray, dt.datetime)
+
+
+def _value(name: str, value: Any, options: Options) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case bytes() | bytearray():
+            import base64
+
+            return "base64:" + base64.b64encode(value).decode()
+        case dt.datetime() if value.tzinfo is None:
+            if options.assume_timezone is None:
+                why = (
+                    f"'{name}' is a date-time without a time zone; say which with assume_timezone="
+                )
+                raise Misfit(why, rule="timezone", name=name)
+            return value.replace(tzinfo=ZoneInfo(options.assume_timezone))
+    return value
+
+
+def _foreign(value: Any) -> Any:
+    """What other libraries use for numbers, arrays and times."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise Misfit(f"{type(value).__name__} is no value of a record", rule="record")

@@ -1,0 +1,237 @@
+"""Tables of one type: Arrow, pandas, polars, Parquet, CSV and Arrow files, as columns of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.model.catalog import EdgeType, NodeType, Property
+from omnigraph.model.columns import SCALARS, arrow_type
+from omnigraph.model.types import NUMERIC, Scalar
+from omnigraph.write.input.columns import attempt, is_text, to_column
+from omnigraph.write.input.exact import known_property
+from omnigraph.write.input.files import COMPRESSIONS, open_file
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.parts import Column, Part
+from omnigraph.write.input.problems import InputInvalid, Misfit, Problems, violation
+
+Kind = NodeType | EdgeType
+ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
+
+
+def read_table(
+    table: pa.Table, kind: Kind, options: Options, problems: Problems, file: str | None = None
+) -> Part | None:
+    """A table's rows as a part; none when something is wrong, which then is in `problems`."""
+    return _convert(table, kind, options, problems, file, 1, to_column)
+
+
+def _convert(
+    table: pa.Table,
+    kind: Kind,
+    options: Options,
+    problems: Problems,
+    file: str | None,
+    first_line: int,
+    convert: Callable[[Column, Property, Options], Column],
+) -> Part | None:
+    columns: dict[str, Column] = {}
+    before = len(problems.found)
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        try:
+            target = _target(name, kind)
+            if target in columns:
+                raise Misfit(f"two columns fill '{name}'", rule="record", name=name)
+            if target in ("id", "src", "dst"):
+                columns[target] = _identifiers(values, name, optional=target == "id")
+            else:
+                columns[target] = convert(values, kind.properties[target], options)
+        except Misfit as misfit:
+            line = None if misfit.row is None else first_line + misfit.row
+            problems.add(violation(misfit, kind.name, file, line))
+    if isinstance(kind, EdgeType):
+        for end in ({"src": "from", "dst": "to"}[e] for e in ("src", "dst") if e not in columns):
+            if len(problems.found) == before:
+                why = f"the edges {kind.name} need a column '{end}'"
+                problems.add(violation(Misfit(why, rule="record", name=end), kind.name, file))
+    if len(problems.found) > before:
+        return None
+    lines = pa.array(np.arange(first_line, first_line + table.num_rows))
+    return Part(kind, columns, table.num_rows, _absent(columns, kind, options), lines, file)
+
+
+def _target(name: str, kind: Kind) -> str:
+    """The column of the stored table that a column of the input fills."""
+    if name == "id":
+        return "id"
+    if isinstance(kind, EdgeType) and name in ENDS:
+        return ENDS[name]
+    return known_property(name, kind).name
+
+
+def _identifiers(values: Column, name: str, *, optional: bool) -> Column:
+    """Ids are texts; whole numbers are taken as the text a key of theirs has."""
+    kind = values.type.value_type if at.is_dictionary(values.type) else values.type
+    if not (is_text(kind) or at.is_integer(kind) or at.is_null(kind)):
+        raise Misfit(f"'{name}' must hold texts, got {values.type}", name=name)
+    texts = values.cast(pa.string())
+    if texts.null_count and not optional:
+        misfit = Misfit(f"'{name}' has no value", rule="required", name=name)
+        misfit.row = pc.index(texts.is_null(), True).as_py()
+        raise misfit
+    return texts
+
+
+def _absent(columns: dict[str, Column], kind: Kind, options: Options) -> dict[str, pa.BooleanArray]:
+    if options.nulls == "clear":
+        return {}
+    return {
+        name: _one(values.is_null())
+        for name, values in columns.items()
+        if name in kind.properties and values.null_count
+    }
+
+
+def _one(values: Column) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+# --- tables in memory --------------------------------------------------------------------------------------------
+
+
+def as_arrow(source: Any) -> pa.Table | None:
+    """Anything that is a table as an Arrow table; none for what is not."""
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    package = type(source).__module__.partition(".")[0]
+    if package == "pandas":
+        return pa.Table.from_pandas(source, preserve_index=False)
+    if package == "pyspark":
+        raise OptionInvalid("a Spark DataFrame is loaded with engine='spark'")
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    if hasattr(source, "to_table"):  # a dataset
+        return source.to_table()
+    return None
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def suffix_of(file: str) -> str:
+    """The ending that says what is in a file, without the one that says how it is packed."""
+    path = Path(file)
+    if path.suffix in COMPRESSIONS:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
+def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+    """The rows of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    with open_file(file) as stream:
+        table = _readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).read())
+    yield from _if_any(read_table(table, kind, options, problems, file))
+
+
+def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+    """The rows of an Arrow IPC file or stream."""
+    with open_file(file) as stream:
+        data = pa.py_buffer(stream.read())
+
+    def read() -> pa.Table:
+        try:
+            return pa.ipc.open_file(data).read_all()
+        except pa.ArrowInvalid:
+            return pa.ipc.open_stream(data).read_all()
+
+    yield from _if_any(read_table(_readable(file, read), kind, options, problems, file))
+
+
+def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+    """The rows of a CSV file with a header. An empty cell is null, a quoted empty one is an empty text."""
+    import pyarrow.csv as pv
+
+    separator = "\t" if suffix_of(file) == ".tsv" else ","
+    with open_file(file) as stream:
+        names = _readable(file, lambda: _header(file, separator))
+        texts = pv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+        )
+        table = _readable(
+            file,
+            lambda: pv.read_csv(
+                pa.PythonFile(stream),
+                parse_options=pv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                convert_options=texts,
+            ),
+        )
+    yield from _if_any(_convert(table, kind, options, problems, file, 2, from_text))
+
+
+def _header(file: str, separator: str) -> list[str]:
+    import csv
+    import io
+
+    with open_file(file) as stream:
+        text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="")  # type: ignore[type-var]
+        return next(csv.reader(text, delimiter=separator), [])
+
+
+def from_text(values: Column, prop: Property, options: Options) -> Column:
+    """A column of CSV cells as the property's column. Lists and vectors are written as JSON."""
+    texts, kind = _one(values), prop.type
+    if kind.is_list or kind.is_vector:
+        return to_column(_json_lists(texts, prop), prop, options)
+    if kind.scalar in NUMERIC or kind.scalar is Scalar.BOOL:
+        wanted = SCALARS[kind.scalar]
+        return to_column(attempt(texts, lambda v: v.cast(wanted), prop), prop, options)
+    return to_column(texts, prop, options)
+
+
+def _json_lists(texts: pa.StringArray, prop: Property) -> pa.Array:
+    import msgspec
+
+    found = []
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            found.append(None if text is None else msgspec.json.decode(text, type=list))
+        except msgspec.DecodeError as bad:
+            misfit = Misfit(f"'{prop.name}' is no JSON array: {bad}", name=prop.name, value=text)
+            misfit.row = row
+            raise misfit from None
+    item = arrow_type(prop.type).value_type
+    loose = item if prop.type.scalar in NUMERIC or prop.type.scalar is Scalar.BOOL else pa.string()
+    try:
+        return pa.array(found, pa.list_(loose))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as bad:
+        raise Misfit(f"'{prop.name}' expects {prop.type}: {bad}", name=prop.name) from None
+
+
+def _readable(file: str, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
+        raise InputInvalid(
+            f"{file} cannot be read: {failure}",
+            help="The file is damaged, or it is not what its ending says.",
+            details={"file": file},
+        ) from failure
+
+
+def _if_any(part: Part | None) -> Iterator[Part]:
+    if part is not None:
+        yield part

@@ -1,0 +1,125 @@
+"""Load rows of many types as one commit: decode, complete, validate, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.core.plan import PublishPlan, Verb
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import OptionInvalid, WriteConflict
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.changes import Incoming
+from omnigraph.validate import require_valid
+from omnigraph.write.embed import Embedder, embedded
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.parts import to_incoming
+from omnigraph.write.input.problems import Problems
+from omnigraph.write.input.sources import Source, source_of
+from omnigraph.write.resolve import Mode, actions_of, kind_of, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOutcome:
+    """How many rows of each type a load brought. `new_each_time` counts edges without an id or a key."""
+
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    edges: Mapping[str, int] = field(default_factory=dict)
+    new_each_time: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the commit keeps of it."""
+        counts = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
+        return counts | ({"new_each_time": dict(self.new_each_time)} if self.new_each_time else {})
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> LoadOutcome:
+        """The outcome of a load that was made before."""
+        return cls(kept.get("nodes", {}), kept.get("edges", {}), kept.get("new_each_time", {}))
+
+
+def load(
+    source: Any,
+    mode: str = "merge",
+    *,
+    options: Options | None = None,
+    embed: Embedder | None = None,
+) -> Verb:
+    """A write that loads `source`: append, merge or overwrite.
+
+    The source is read once; another attempt on a newer head uses what was read, unless the types changed meanwhile.
+    """
+    wanted = _mode(mode)
+    reading = _Reading(source_of(source, options or Options()))
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        incoming = reading.under(txn.catalog)
+        resolved = resolve(txn, incoming, wanted)
+        changes = resolved.changes
+        if embed is not None:
+            changes = embedded(changes, txn, embed)
+        reads = require_valid(changes, txn, found=resolved.violations)
+        outcome = _outcome(incoming, txn.catalog)
+        return PublishPlan(
+            kind="load",
+            actions=actions_of(changes),
+            reads=reads,
+            strict=wanted is Mode.OVERWRITE,
+            result=outcome.to_json(),
+            value=outcome,
+        )
+
+    return verb
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text)
+    except ValueError:
+        modes = ", ".join(Mode)
+        raise OptionInvalid(f"mode= is one of {modes}, not {text!r}") from None
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A source and what was read from it, under which types."""
+
+    source: Source
+    read: Sequence[Incoming] | None = None
+    kinds: tuple[NodeType | EdgeType, ...] = ()
+
+    def under(self, catalog: Catalog) -> Sequence[Incoming]:
+        """The rows of the source as rows of a schema."""
+        if self.read is not None and self._unchanged(catalog):
+            return self.read
+        if self.read is not None and not self.source.repeatable:
+            raise WriteConflict(
+                "the schema changed during the load, and its source can be read only once",
+                help="Nothing was changed. Load again from the start.",
+            )
+        problems = Problems()
+        self.read = to_incoming(self.source.read(catalog, problems))
+        problems.settle()
+        self.kinds = tuple(kind_of(catalog, part) for part in self.read)
+        return self.read
+
+    def _unchanged(self, catalog: Catalog) -> bool:
+        known = {kind.table_id: kind for kind in catalog.entities()}
+        return all(known.get(kind.table_id) == kind for kind in self.kinds)
+
+
+def _outcome(incoming: Sequence[Incoming], catalog: Catalog) -> LoadOutcome:
+    nodes: dict[str, int] = {}
+    edges: dict[str, int] = {}
+    fresh: dict[str, int] = {}
+    for part in incoming:
+        kind, rows = kind_of(catalog, part), part.rows.num_rows
+        counts = edges if isinstance(kind, EdgeType) else nodes
+        counts[kind.name] = counts.get(kind.name, 0) + rows
+        if isinstance(kind, EdgeType) and kind.key is None:
+            named = "id" in part.rows.column_names
+            nameless = part.rows["id"].null_count if named else rows
+            if nameless:
+                fresh[kind.name] = fresh.get(kind.name, 0) + nameless
+    return LoadOutcome(nodes, edges, fresh)
