@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.errors import Corrupt, OmnigraphError, OptionInvalid
+from omnigraph.errors import Corrupt, LimitExceeded, OmnigraphError, OptionInvalid
 from omnigraph.model.predicates import Compare, Op
 from omnigraph.storage import metrics
 from omnigraph.storage.lance import LanceTables
@@ -163,6 +163,19 @@ def test_a_stream_larger_than_memory_holds_is_written_as_it_comes(store: LanceTa
     staged = store.stage(ref, TableEdit(append=stream()))
     assert (staged.rows, len(taken)) == (20_000, 20)
     assert store.open(staged.ref).count(Compare("v", Op.GE, 19_990)) == 10
+
+
+def test_what_a_stream_raises_reaches_the_caller_as_it_is(store: LanceTables) -> None:
+    ref = store.create("t", SCHEMA)
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        yield from rows(0, 6000).to_batches()
+        yield from rows(6000, 6000).to_batches()
+        raise LimitExceeded("enough")
+
+    with pytest.raises(LimitExceeded, match="enough"):
+        store.stage(ref, TableEdit(append=stream()))
+    assert store.open(ref).count() == 0
 
 
 def test_fragments_written_elsewhere_can_be_appended(disk: LanceTables, tmp_path: Path) -> None:

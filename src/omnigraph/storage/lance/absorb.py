@@ -68,7 +68,7 @@ def _tail(table: LanceTable, deletions: Mapping[int, Offsets]) -> list[Small]:
 
 def live_rows(table: LanceTable, small: Sequence[Small]) -> list[pa.Table]:
     """The rows of these fragments that remain, from memory where possible."""
-    return [_live_rows(table, each) for each in small if each.live]
+    return [_live_rows(table, each) for each in small]
 
 
 def _live_rows(table: LanceTable, small: Small) -> pa.Table:

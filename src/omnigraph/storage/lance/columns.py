@@ -75,16 +75,23 @@ def conform(batch: pa.RecordBatch, seen: pa.Schema) -> pa.RecordBatch:
 
 
 def _conform_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    position = batch.schema.get_field_index(field.name)
-    if position < 0:
-        column = pa.nulls(batch.num_rows, field.type)
-    else:
-        column = batch.column(position)
-        if column.type != field.type:
-            column = column.cast(field.type)
+    present = field.name in batch.schema.names
+    column = batch.column(field.name) if present else pa.nulls(batch.num_rows, field.type)
+    column = _cast(column, field)
     if not field.nullable and column.null_count:
         raise OmnigraphError(f"column {field.name} must not be null")
     return column
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as failure:
+        raise OmnigraphError(
+            f"column {field.name} of {field.type} cannot take {column.type}: {failure}"
+        ) from failure
 
 
 def to_stored(batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:

@@ -11,7 +11,8 @@ from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import stored_schema
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.reading import LanceTable
-from omnigraph.storage.session import HANDLES_MAX, Lru, is_local
+from omnigraph.storage.objects import Location
+from omnigraph.storage.session import HANDLES_MAX, Lru
 from omnigraph.storage.tables import TableRef
 
 STORAGE_VERSION = "2.2"  # the first with blobs beside the data file
@@ -33,11 +34,10 @@ def session_of(uri: str) -> lance.Session:
 class Handles:
     """Opens and remembers versions of the tables under one root."""
 
-    def __init__(self, uri: str, options: dict[str, str]) -> None:
-        self.uri = uri.rstrip("/")
-        self.options = options
-        self.local = is_local(uri)
-        self.session = session_of(uri)
+    def __init__(self, place: Location) -> None:
+        self.uri = place.uri
+        self.options = dict(place.options)
+        self.session = session_of(place.uri)
 
     def address(self, path: str) -> str:
         return f"{self.uri}/{path}"

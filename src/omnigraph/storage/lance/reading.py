@@ -421,7 +421,8 @@ def _covered(index: Any) -> frozenset[int]:
 def _distinct(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    return pc.unique(values.drop_null().cast(kind))
+    with lance_errors(f"looking up {values.type} in a column of {kind}"):
+        return pc.unique(values.drop_null().cast(kind))
 
 
 def _rows_without_columns(addresses: pa.UInt64Array) -> pa.Table:

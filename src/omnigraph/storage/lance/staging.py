@@ -14,7 +14,7 @@ from lance import LanceDataset
 from lance import LanceOperation as Operation
 from lance.fragment import FragmentMetadata, write_fragments
 
-from omnigraph.errors import Corrupt
+from omnigraph.errors import Corrupt, OmnigraphError
 from omnigraph.storage import metrics
 from omnigraph.storage.lance import absorb, recent
 from omnigraph.storage.lance.columns import as_batches, conform, to_stored
@@ -78,24 +78,50 @@ def write_new(
     table: LanceTable, rows: pa.Table | Iterable[pa.RecordBatch]
 ) -> list[FragmentMetadata]:
     """Write rows to new data files, streaming."""
-    stored = table.stored
-    batches = (to_stored(conform(batch, table.schema), stored) for batch in as_batches(rows))
-    first = next((batch for batch in batches if batch.num_rows), None)
+    source = _Source(table, rows)
+    first = next((batch for batch in source if batch.num_rows), None)
     if first is None:
         return []
-    reader = pa.RecordBatchReader.from_batches(stored, chain([first], batches))
-    with lance_errors(f"writing rows of table {table.ref.path}"):
-        new = write_fragments(
-            reader,
-            table.writer,
-            mode="append",
-            max_rows_per_file=FRAGMENT_ROWS_MAX,
-            max_bytes_per_file=FRAGMENT_BYTES_MAX,
-        )
+    reader = pa.RecordBatchReader.from_batches(table.stored, chain([first], source))
+    try:
+        with lance_errors(f"writing rows of table {table.ref.path}"):
+            new = write_fragments(
+                reader,
+                table.writer,
+                mode="append",
+                max_rows_per_file=FRAGMENT_ROWS_MAX,
+                max_bytes_per_file=FRAGMENT_BYTES_MAX,
+            )
+    except OmnigraphError:
+        if source.failure is not None:
+            raise source.failure from None
+        raise
     for fragment in new:
         metrics.request("put", 1, data_bytes(fragment))
     metrics.stage()
     return list(new)
+
+
+class _Source:
+    """Rows as Lance stores them. Keeps what the caller's iterator raised, of which Lance would only keep the text."""
+
+    def __init__(self, table: LanceTable, rows: pa.Table | Iterable[pa.RecordBatch]) -> None:
+        self.failure: Exception | None = None
+        self._table = table
+        self._batches = as_batches(rows)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            batch = next(self._batches)
+            return to_stored(conform(batch, self._table.schema), self._table.stored)
+        except StopIteration:
+            raise
+        except Exception as failure:
+            self.failure = failure
+            raise
 
 
 def to_description(fragment: FragmentMetadata) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ from omnigraph.storage.lance.staging import (
     to_description,
     write_new,
 )
-from omnigraph.storage.session import local_path, options_from_environment
+from omnigraph.storage.objects import fsync_wanted, locate
 from omnigraph.storage.tables import NewFragments, Staged, TableEdit, TableRef
 
 INDEX_CHANGE = "index_change"  # key in `Staged.extra`
@@ -45,10 +44,10 @@ class LanceTables:
     def __init__(
         self, uri: str, options: dict[str, str] | None = None, *, fsync: bool | None = None
     ) -> None:
-        wanted = options_from_environment(uri) if options is None else options
-        self._handles = Handles(local_path(uri), wanted)
-        enabled = os.environ.get("OMNIGRAPH_FSYNC", "1") != "0" if fsync is None else fsync
-        self._fsync = enabled and self._handles.local
+        place = locate(uri)
+        self._handles = Handles(place if options is None else replace(place, options=options))
+        wanted = fsync_wanted() if fsync is None else fsync
+        self._fsync = wanted and place.scheme == "file"
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
