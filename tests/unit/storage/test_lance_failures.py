@@ -1,4 +1,4 @@
-"""What Lance raises becomes an error whose kind tells the caller what to do (messages as Lance was seen to write them)."""
+"""What Lance raises becomes an error whose kind tells the caller what to do."""
 
 from __future__ import annotations
 
