@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 
 from omnigraph.errors import CommitNotFound
 from omnigraph.model.names import decode_name, encode_name
@@ -89,3 +90,12 @@ def parse_commit_id(text: str) -> tuple[str, int, int | None]:
         raise CommitNotFound(f"{text!r} is not a commit id")
     chain, number, member = match.groups()
     return chain, int(number), None if member is None else int(member)
+
+
+def newest_of(*known: Mapping[str, str]) -> dict[str, str]:
+    """Per chain the newest of the commits named."""
+    found: dict[str, str] = {}
+    for chain, commit in (item for names in known for item in names.items()):
+        if chain not in found or parse_commit_id(commit)[1] > parse_commit_id(found[chain])[1]:
+            found[chain] = commit
+    return found

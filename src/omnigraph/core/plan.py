@@ -157,7 +157,9 @@ class PublishPlan:
     reads: Mapping[str, Reads] = field(default_factory=dict)
     schema: NewSchema | None = None
     strict: bool = False  # a conflict is answered, never resolved by running again
-    merged: tuple[str, str] | None = None  # source chain and the commit of it that is merged
+    merged: Mapping[str, str] = field(
+        default_factory=dict
+    )  # per chain: its newest commit whose changes come along
     parents: tuple[str, ...] = ()  # besides the head
     result: Mapping[str, Any] = field(
         default_factory=dict

@@ -284,7 +284,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
         members=members,
         recent=tuple(r for r in parent.recent if r.number > oldest)
         + tuple(Recent(operation, number) for operation in keyed),
-        merged=parent.merged | dict(p.merged for p in plans if p.merged is not None),
+        merged=layout.newest_of(parent.merged, *(plan.merged for plan in plans)),
     )
 
 
