@@ -38,10 +38,18 @@ class Graph:
     @property
     def snapshot(self) -> Snapshot:
         entries = {
-            kind.table_id: TableEntry(kind.kind, kind.name, self.refs[kind.table_id].path, str(self.refs[kind.table_id].version), 0)
+            kind.table_id: TableEntry(
+                kind.kind,
+                kind.name,
+                self.refs[kind.table_id].path,
+                str(self.refs[kind.table_id].version),
+                0,
+            )
             for kind in self.catalog.entities()
         }
-        commit = Commit("g", "c", self.number, "main", (), 0, "test", "", 0, f"c.{self.number}", entries)
+        commit = Commit(
+            "g", "c", self.number, "main", (), 0, "test", "", 0, f"c.{self.number}", entries
+        )
         return Snapshot(commit, self.catalog, self.tables, self.root)
 
     def kind(self, name: str) -> NodeType | EdgeType:

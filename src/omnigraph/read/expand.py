@@ -32,7 +32,7 @@ def expand(step: Step, rows: Rows, ctx: Context) -> Rows:
     assert isinstance(op, ir.Expand)  # noqa: S101
     rows = _bound_only(rows, op.src, op.dst if op.into else None)
     if op.max_hops > 1:
-        found = _walk(step, op, rows, ctx)
+        found = _walk(op, rows, ctx)
     elif len(op.steps) == 1 and _is_plain(op, rows):
         found = _hop(step, op, rows, ctx)
     else:
@@ -183,18 +183,26 @@ def _counted(plain: _Plain, rows: Rows, source: Whole, total: int) -> Rows | Non
 def _gathered(plain: _Plain, rows: Rows, source: Whole) -> Rows:
     """Nothing but the destination is read: sources are added up where they lead."""
     plain.ctx.note(counted="sources")
+    weight: Ints | None = None
     if plain.step.bag:
-        weights = np.zeros(plain.ctx.columns(plain.edge.near).n, np.int64)
-        np.add.at(weights, source, rows.weights())
-        counts = plain.view(back=True).pull(weights)
-        reached = np.flatnonzero(counts)
-        found = Rows(
-            len(reached), {plain.op.dst: plain.destinations(reached)}, weight=counts[reached]
-        )
+        counts = _arrivals(plain, rows, source)
+        nodes = plain.destinations(np.flatnonzero(counts))
+        weight = counts[nodes.position]
     else:
-        reached = plain.view().reached(distinct(source, plain.ctx.columns(plain.edge.near).n))
-        found = Rows(len(reached), {plain.op.dst: plain.destinations(reached)})
+        sources = distinct(source, plain.ctx.columns(plain.edge.near).n)
+        nodes = plain.destinations(plain.view().reached(sources))
+    found = Rows(len(nodes.position), {plain.op.dst: nodes}, weight=weight)
     return found.filter(plain.admits(found.entities(plain.op.dst)))
+
+
+def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:
+    """For every destination how many rows lead there."""
+    near = plain.ctx.columns(plain.edge.near)
+    if source is near.everything and rows.weight is None:
+        return plain.view(back=True).degrees
+    weights = np.zeros(near.n, np.int64)
+    np.add.at(weights, source, rows.weights())
+    return plain.view(back=True).pull(weights)
 
 
 def _selected(plain: _Plain, rows: Rows, source: Whole, total: int) -> Rows:
@@ -277,13 +285,13 @@ def same_entity(left: Entities, right: Entities) -> Mask:
 
 def _codes(entities: Entities, types: dict[str, int]) -> Whole:
     numbers = np.array([types[name] for name in entities.types])
-    return numbers[0] if entities.code is None else numbers[entities.code]  # type: ignore[no-any-return]
+    return numbers[0] if entities.code is None else numbers[entities.code]
 
 
 # --- several hops ------------------------------------------------------------------------------------------------
 
 
-def _walk(step: Step, op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
+def _walk(op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
     space = Space(op.steps, ctx)
     numbers = space.number(rows.entities(op.src))
     if (numbers < 0).any():

@@ -120,7 +120,7 @@ def _as_json(measured: Measured) -> dict[str, Any]:
 
 
 def _render(measured: Measured, depth: int, lines: list[str]) -> None:
-    rows = "–" if measured.rows is None else f"{measured.rows:,}"
+    rows = "?" if measured.rows is None else f"{measured.rows:,}"
     if measured.stands_for not in (None, measured.rows):
         rows += f" (for {measured.stands_for:,})"
     facts = [f"{k.replace('_', ' ')}: {v}" for k, v in measured.facts.items()]

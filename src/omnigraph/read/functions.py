@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,67 +84,72 @@ def _valid(value: Value, n: int) -> Any:
 # --- functions ---------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a function is called with: columns or constants, the type of its result, the number of rows."""
+
+    args: list[Value]
+    kind: pa.DataType
+    n: int
+
+
 def call(function: ir.Function, args: list[Value], kind: pa.DataType, n: int) -> Value:
     """A function of one row, for all rows."""
-    return CALLS[function](args, kind, n)
+    return CALLS[function](_Given(args, kind, n))
 
 
-def _length(args: list[Value], kind: pa.DataType, n: int) -> Value:
-    text = pa.types.is_string(args[0].type) or pa.types.is_large_string(args[0].type)
-    return pc.cast((pc.utf8_length if text else pc.list_value_length)(args[0]), kind)
+def _length(given: _Given) -> Value:
+    (value,) = given.args
+    text = pa.types.is_string(value.type) or pa.types.is_large_string(value.type)
+    return pc.cast((pc.utf8_length if text else pc.list_value_length)(value), given.kind)
 
 
-def _concat(args: list[Value], kind: pa.DataType, n: int) -> Value:
-    return pc.binary_join_element_wise(*args, "", null_handling="emit_null")
-
-
-def _substring(args: list[Value], kind: pa.DataType, n: int) -> Value:
-    text, *bounds = args
+def _substring(given: _Given) -> Value:
+    text, *bounds = given.args
     if not all(isinstance(b, pa.Scalar) for b in bounds):
         count = ", greatest(c, 0)" if len(bounds) == 2 else ""
-        return in_duckdb(f"substring(a, greatest(b, 0) + 1{count})", n, text, *bounds)
+        return in_duckdb(f"substring(a, greatest(b, 0) + 1{count})", given.n, text, *bounds)
     if not all(b.is_valid for b in bounds):
-        return pa.nulls(n, kind)
+        return pa.nulls(given.n, given.kind)
     start = max(bounds[0].as_py(), 0)
     stop = start + max(bounds[1].as_py(), 0) if len(bounds) == 2 else None
     return pc.utf8_slice_codeunits(text, start, stop)
 
 
-def _date_part(kernel: Callable[[Any], Any], timed: bool = False) -> Callable[..., Value]:
-    def part(args: list[Value], kind: pa.DataType, n: int) -> Value:
-        if timed and pa.types.is_date(args[0].type):
-            return pc.if_else(args[0].is_valid(), pa.scalar(0, kind), pa.scalar(None, kind))
-        return pc.cast(kernel(args[0]), kind)
+def _date_part(kernel: Callable[[Any], Any], timed: bool = False) -> Callable[[_Given], Value]:
+    def part(given: _Given) -> Value:
+        (value,) = given.args
+        if timed and pa.types.is_date(value.type):
+            midnight, nothing = pa.scalar(0, given.kind), pa.scalar(None, given.kind)
+            return pc.if_else(value.is_valid(), midnight, nothing)
+        return pc.cast(kernel(value), given.kind)
 
     return part
 
 
-def _shift(sign: int) -> Callable[..., Value]:
-    def shift(args: list[Value], kind: pa.DataType, n: int) -> Value:
-        date = pa.types.is_date(kind)
+def _shift(sign: int) -> Callable[[_Given], Value]:
+    def shift(given: _Given) -> Value:
+        value, by = given.args
+        date = pa.types.is_date(given.kind)
         unit = 1 if date else DAY_MICROS
-        days = _plain(_widened(args[1], pa.int64()), n) * sign
-        raw = (
-            pc.cast(pc.cast(args[0], pa.int32()), pa.int64())
-            if date
-            else pc.cast(args[0], pa.int64())
-        )
-        start = _plain(raw, n)
+        start = _plain(pc.cast(pc.cast(value, pa.int32()) if date else value, pa.int64()), given.n)
+        days = _plain(_widened(by, pa.int64()), given.n) * sign
         near = np.abs(days) <= DATE_MAX - DATE_MIN
         moved = start + np.where(near, days, 0) * unit
         fits = near & (moved // unit >= DATE_MIN) & (moved // unit <= DATE_MAX)
-        known = _valid(args[0], n) & _valid(args[1], n) & fits
+        known = _valid(value, given.n) & _valid(by, given.n) & fits
         found = pa.array(np.where(known, moved, 0), mask=~known)
-        return found.cast(pa.int32()).cast(kind) if date else found.cast(kind)
+        return found.cast(pa.int32()).cast(given.kind) if date else found.cast(given.kind)
 
     return shift
 
 
-def _days_between(args: list[Value], kind: pa.DataType, n: int) -> Value:
-    start, end = (_micros(a, n) for a in args)
+def _days_between(given: _Given) -> Value:
+    start, end = (_micros(a, given.n) for a in given.args)
+    known = _valid(given.args[0], given.n) & _valid(given.args[1], given.n)
     apart = end - start
     found = np.sign(apart) * (np.abs(apart) // DAY_MICROS)
-    return pa.array(found, kind, mask=~(_valid(args[0], n) & _valid(args[1], n)))
+    return pa.array(found, given.kind, mask=~known)
 
 
 def _micros(value: Value, n: int) -> Ints:
@@ -152,18 +158,20 @@ def _micros(value: Value, n: int) -> Ints:
     return found
 
 
-def _negate(args: list[Value], kind: pa.DataType, n: int) -> Value:
-    return _checked(lambda: pc.negate_checked(_widened(args[0], kind)), kind)
+def _negate(given: _Given) -> Value:
+    return _checked(lambda: pc.negate_checked(_widened(given.args[0], given.kind)), given.kind)
 
 
-CALLS: dict[ir.Function, Callable[..., Value]] = {
-    ir.Function.LOWER: lambda args, kind, n: pc.utf8_lower(args[0]),
-    ir.Function.UPPER: lambda args, kind, n: pc.utf8_upper(args[0]),
-    ir.Function.TRIM: lambda args, kind, n: pc.utf8_trim_whitespace(args[0]),
+CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
+    ir.Function.LOWER: lambda given: pc.utf8_lower(*given.args),
+    ir.Function.UPPER: lambda given: pc.utf8_upper(*given.args),
+    ir.Function.TRIM: lambda given: pc.utf8_trim_whitespace(*given.args),
     ir.Function.LENGTH: _length,
-    ir.Function.CONCAT: _concat,
+    ir.Function.CONCAT: lambda given: pc.binary_join_element_wise(
+        *given.args, "", null_handling="emit_null"
+    ),
     ir.Function.SUBSTRING: _substring,
-    ir.Function.COALESCE: lambda args, kind, n: pc.coalesce(*(_widened(a, kind) for a in args)),
+    ir.Function.COALESCE: lambda given: pc.coalesce(*(_widened(a, given.kind) for a in given.args)),
     ir.Function.YEAR: _date_part(pc.year),
     ir.Function.MONTH: _date_part(pc.month),
     ir.Function.DAY: _date_part(pc.day),
@@ -195,7 +203,7 @@ def cast(value: Value, kind: PropType) -> Value:
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
     """Casts Arrow does exactly as we do, whatever the value."""
     if target == pa.float64():
-        return pa.types.is_integer(source) or source == pa.float32()
+        return bool(pa.types.is_integer(source) or source == pa.float32())
     if pa.types.is_string(target):
-        return pa.types.is_integer(source)
-    return target == pa.int64() and pa.types.is_integer(source) and source != pa.uint64()
+        return bool(pa.types.is_integer(source))
+    return bool(target == pa.int64() and pa.types.is_integer(source) and source != pa.uint64())

@@ -41,7 +41,7 @@ def compare(op: Op, left: Value, right: Value) -> Value:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _numbers(op: Op, left: pa.Array, right: pa.Array) -> pa.Array:

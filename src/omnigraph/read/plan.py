@@ -86,7 +86,7 @@ def _step(
             inner = below(block, live & frozenset(added))
             outer = (live - frozenset(added)) | needs_of_outer(inner)
             return Step(op, (below(source, outer), inner), live, bag)
-        case ir.Join(left, right, on):
+        case ir.Join():
             return _join(op, live, bag, spelled)
         case ir.Score(source, ranking, name):
             if name not in live:

@@ -67,7 +67,7 @@ def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context) -> Floats:
         case ir.Bm25(field):
             entities = rows.entities(field.var)
             return _by_type(entities, lambda i, at: _bm25(ranking, entities, i, at, ctx))
-        case ir.Rrf(primary, secondary, constant):
+        case ir.Rrf():
             return _fused_scores(ranking, rows, ctx)
 
 
@@ -119,9 +119,8 @@ def _bm25(ranking: ir.Bm25, entities: Entities, i: int, at: AnyArray, ctx: Conte
 
 def _numbers(entities: Entities) -> Ints:
     """Equal for equal entities."""
-    code = 0 if entities.code is None else entities.code.astype(np.int64)
-    found: Ints = code * (1 << 32) + entities.position
-    return found
+    position = entities.position.astype(np.int64)
+    return position if entities.code is None else position + (entities.code.astype(np.int64) << 32)
 
 
 def _places(entities: Entities, scores: Floats, descending: bool, ctx: Context) -> Ints:
@@ -183,7 +182,9 @@ def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
     kinds = np.union1d(first[0], second[0])
     places = [_places_of(kinds, run) for run in (first, second)]
     fused = _reciprocal(places[0], constant) + _reciprocal(places[1], constant)
-    order = np.lexsort((places[1], places[0], -fused))[: _whole_number(op.keep, ctx)]
+    order = np.lexsort((places[1], places[0], -fused))
+    if op.keep is not None:
+        order = order[: _whole_number(op.keep, ctx)]
     kept = np.zeros(len(kinds), np.bool_)
     kept[order] = True
     parts = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +9,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
-from omnigraph.read.arrays import Ints
+from omnigraph.read.arrays import Ints, to_mask
 from omnigraph.read.blocks import encode, number_rows
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
@@ -118,32 +116,24 @@ def _sortable(values: pa.Array) -> list[pa.Array]:
 
 def _smallest(values: pa.Array, descending: bool, wanted: int) -> Ints:
     """Rows among which the first ones in this order are, all that equal the last of them included."""
-    order = ("descending", "at_end") if descending else ("ascending", "at_start")
     if not wanted:
         return np.empty(0, np.int64)
-    if (
-        not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
-        or values.null_count
-    ):
-        return (
-            np.arange(len(values)) if not _is_rankable(values) else _by_rank(values, order, wanted)
-        )
-    plain = values.to_numpy(zero_copy_only=False)
-    if pa.types.is_floating(values.type) and np.isnan(plain).any():
-        return np.arange(len(values))
+    number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    plain = values.to_numpy(zero_copy_only=False) if number and not values.null_count else None
+    if plain is None or np.isnan(plain.sum()):
+        return _first_in_order(values, descending, wanted)
     at = len(plain) - wanted if descending else wanted - 1
     bound = np.partition(plain, at)[at]
     return np.flatnonzero(plain >= bound if descending else plain <= bound)
 
 
-def _is_rankable(values: pa.Array) -> bool:
-    nested = pa.types.is_nested(values.type) or pa.types.is_boolean(values.type)
-    return not nested and not pa.types.is_floating(values.type)
-
-
-def _by_rank(values: pa.Array, order: tuple[str, str], wanted: int) -> Ints:
-    ranks: Any = pc.rank(values, order[0], null_placement=order[1], tiebreaker="min")
-    return np.flatnonzero(ranks.to_numpy() <= wanted)
+def _first_in_order(values: pa.Array, descending: bool, wanted: int) -> Ints:
+    if pa.types.is_nested(values.type):
+        return np.arange(len(values))
+    order = order_by([(values, descending)], len(values))
+    last = values[int(order[wanted - 1])]
+    equal = pc.equal(values, last) if last.is_valid else values.is_null()
+    return np.union1d(order[:wanted], np.flatnonzero(to_mask(equal)))
 
 
 def cut(op: ir.Slice, rows: Rows, ctx: Context) -> Rows:

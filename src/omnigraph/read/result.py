@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+import importlib
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,11 +19,6 @@ from omnigraph.model.types import PropType
 from omnigraph.read.explain import Explanation
 from omnigraph.read.rows import Rows
 from omnigraph.read.trace import Trace
-
-if TYPE_CHECKING:
-    import networkx
-    import pandas
-    import polars
 
 SHOWN_ROWS_MAX = 50
 BATCH_ROWS = 65_536
@@ -137,24 +133,18 @@ class Result:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self) -> pandas.DataFrame:
-        _need("pandas")
+    def to_pandas(self) -> Any:
+        """The result as a pandas DataFrame."""
+        _package("pandas")
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> polars.DataFrame:
-        _need("polars")
-        import polars
+    def to_polars(self) -> Any:
+        """The result as a polars DataFrame."""
+        return _package("polars").from_arrow(self.to_arrow())
 
-        found = polars.from_arrow(self.to_arrow())
-        assert isinstance(found, polars.DataFrame)  # noqa: S101
-        return found
-
-    def to_networkx(self) -> networkx.MultiDiGraph:
-        """A graph of the entities and paths in the rows: nodes by id, edges between their ends."""
-        _need("networkx")
-        import networkx
-
-        graph = networkx.MultiDiGraph()
+    def to_networkx(self) -> Any:
+        """A networkx MultiDiGraph of the entities and paths in the rows: nodes by id, edges between their ends."""
+        graph = _package("networkx").MultiDiGraph()
         for row in self:
             for value in row.values():
                 _add_to_graph(graph, value)
@@ -237,19 +227,21 @@ def _non_finite(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _need(package: str) -> None:
-    import importlib.util
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        raise PackageMissing(f"the package {name} is not installed") from missing
 
-    if importlib.util.find_spec(package) is None:
-        raise PackageMissing(f"the package {package} is not installed")
 
-
-def _add_to_graph(graph: networkx.MultiDiGraph, value: Any) -> None:
+def _add_to_graph(graph: Any, value: Any) -> None:
     match value:
-        case {"id": str(node), "type": str(), "from": str(src), "to": str(dst), **rest}:
-            graph.add_edge(src, dst, key=node, **{"type": value["type"], **rest})
+        case {"id": str(edge), "type": str(), "from": str(src), "to": str(dst), **rest}:
+            graph.add_edge(src, dst, key=edge)
+            graph.edges[src, dst, edge].update({"type": value["type"], **rest})
         case {"id": str(node), "type": str(), **rest}:
-            graph.add_node(node, type=value["type"], **rest)
+            graph.add_node(node)
+            graph.nodes[node].update({"type": value["type"], **rest})
         case {"nodes": list(nodes), "edges": list(edges)}:
             graph.add_nodes_from(nodes)
             for key, src, dst in zip(edges, nodes, nodes[1:], strict=False):

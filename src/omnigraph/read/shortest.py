@@ -206,7 +206,7 @@ class _Finder:
             order.append(asked[hit])
         found = concat_paths([*parts, self._no_path()])
         place = np.full(len(first), len(found.length) - 1, np.int64)
-        place[np.concatenate(order)] = np.arange(len(found.length) - 1)
+        place[np.concatenate([first[:0], *order])] = np.arange(len(found.length) - 1)
         return found.take(place)
 
     # --- as values ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from omnigraph.lang.ir import Direction
 from omnigraph.read.adjacency import Adjacency, Merged
-from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions
+from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions, ranges
 from omnigraph.read.columns import TableColumns
 from omnigraph.storage.tables import FragmentInfo
 
@@ -81,16 +81,15 @@ class Base:
         hit = np.zeros(len(self.out), np.bool_)
         for stale, column, size in (
             (dst, self.out.node, self.out.far),
-            (edges[edges < self.edges], self.out.edge, self.edges),
+            (edges, self.out.edge, self.edges),
         ):
-            if len(stale):
+            known = stale[stale < size]
+            if len(known):
                 marks = np.zeros(size, np.bool_)
-                marks[stale] = True
+                marks[known] = True
                 hit |= marks[column]
-        if len(src):
-            starts, counts = self.out.start[src], self.out.counts(src)
-            for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-                hit[start : start + count] = True
+        known = src[src < self.out.near]
+        hit[ranges(self.out.start[known], self.out.counts(known))] = True
         at = np.flatnonzero(hit)
         near = (self.out.start.searchsorted(at, "right") - 1).astype(np.int32)
         return near, self.out.node[at], self.out.edge[at]

@@ -87,7 +87,7 @@ class Space:
         found: Ints = np.where((entities.position < 0) | (start < 0), -1, start + entities.position)
         return found
 
-    def entities(self, nodes: Ints, types: tuple[str, ...]) -> tuple[Entities, Mask]:
+    def entities(self, nodes: Whole, types: tuple[str, ...]) -> tuple[Entities, Mask]:
         """Nodes of the space as a variable of these types, and which of them have one of the types."""
         if len(self.types) == 1 and types == self.types:
             return Entities(types, nodes.astype(np.int32)), np.ones(len(nodes), np.bool_)
@@ -172,7 +172,7 @@ def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context)
 # --- from many sources -------------------------------------------------------------------------------------------
 
 
-def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> tuple[Ints, Ints]:
+def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> tuple[Ints, Whole]:
     """Pairs (index of the source, node reached), ordered by source."""
     if len(sources) == 1:
         nodes = reach_from(space, int(sources[0]), bounds, ctx)

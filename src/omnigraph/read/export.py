@@ -1,0 +1,301 @@
+"""Write a state of a graph to files: NDJSON that loads again, Parquet, Arrow or CSV.
+
+Every part is written under a temporary name and renamed when it is whole; the list of parts comes last. So whatever is
+interrupted, no file looks complete that is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import pyarrow as pa
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OptionInvalid, TableNotFound
+from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.types import PropType, Scalar
+
+Kind = NodeType | EdgeType
+FORMATS = ("ndjson", "parquet", "arrow", "csv")
+MANIFEST = "export.json"
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of an export."""
+
+    file: str
+    type_name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written, and of which commit."""
+
+    commit: str
+    format: str
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        return {part.type_name: part.rows for part in self.parts}
+
+    def to_json(self) -> dict[str, Any]:
+        built: dict[str, Any] = msgspec.to_builtins(self)
+        return built
+
+
+def export(
+    snapshot: Snapshot,
+    dest: str | os.PathLike[str],
+    format: str = "ndjson",
+    types: Sequence[str] | None = None,
+) -> Exported:
+    """Write each type to a file of its own in the folder `dest`."""
+    if format not in FORMATS:
+        raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+    folder = Path(dest)
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = chosen_types(snapshot, types)
+    parts = tuple(_write_part(snapshot, kind, folder, format) for kind in chosen)
+    done = Exported(snapshot.commit_id, format, parts)
+    _whole_file(folder / MANIFEST, [msgspec.json.format(msgspec.json.encode(done), indent=2)])
+    return done
+
+
+def stream(snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[bytes]:
+    """The NDJSON records of all types, nodes first, as blocks of whole lines."""
+    for kind in chosen_types(snapshot, types):
+        yield from _ndjson(
+            kind, snapshot.table_of(kind).batches(_columns(kind), batch_rows=BATCH_ROWS)
+        )
+
+
+def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[Kind]:
+    """The types to write, nodes before edges."""
+    known = list(snapshot.catalog.entities())
+    if names is None:
+        return known
+    unknown = set(names) - {kind.name for kind in known}
+    if unknown:
+        raise TableNotFound(f"the graph has no type {', '.join(sorted(unknown))}")
+    return [kind for kind in known if kind.name in names]
+
+
+def _columns(kind: Kind) -> list[str]:
+    ends = ["src", "dst"] if isinstance(kind, EdgeType) else []
+    return ["id", *ends, *kind.properties]
+
+
+def _write_part(snapshot: Snapshot, kind: Kind, folder: Path, format: str) -> Part:
+    name = f"{kind.kind}-{kind.name}.{format}"
+    counted = _Counted(snapshot.table_of(kind).batches(_columns(kind), batch_rows=BATCH_ROWS))
+    if format == "ndjson":
+        size, digest = _whole_file(folder / name, _ndjson(kind, counted))
+    else:
+        rows = _plain(kind, counted)
+        size, digest = _table_file(folder / name, _flat(rows) if format == "csv" else rows, format)
+    return Part(name, kind.name, counted.rows, size, digest)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Batches, and how many rows went by."""
+
+    batches: Iterator[pa.RecordBatch]
+    rows: int = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def _whole_file(path: Path, blocks: Iterable[bytes]) -> tuple[int, str]:
+    """Write a file that appears only when it is complete; its size and checksum."""
+    temporary = path.with_name(f".{path.name}.partial")
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open(temporary, "wb") as file:
+            for block in blocks:
+                file.write(block)
+                digest.update(block)
+                size += len(block)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return size, digest.hexdigest()
+
+
+def _table_file(path: Path, batches: Iterable[pa.RecordBatch], format: str) -> tuple[int, str]:
+    temporary = path.with_name(f".{path.name}.table")
+    try:
+        with open(temporary, "wb") as file:
+            _write_table(file, batches, format)
+        with open(temporary, "rb") as file:
+            return _whole_file(path, iter(lambda: file.read(1 << 20), b""))
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_table(file: IO[bytes], batches: Iterable[pa.RecordBatch], format: str) -> None:
+    writer: Any = None
+    for batch in batches:
+        if writer is None:
+            writer = _writer(file, batch.schema, format)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
+
+
+def _writer(file: IO[bytes], schema: pa.Schema, format: str) -> Any:
+    if format == "parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(file, schema, compression="zstd")
+    if format == "csv":
+        from pyarrow import csv
+
+        return csv.CSVWriter(file, schema)
+    return pa.ipc.new_file(file, schema)
+
+
+def _plain(kind: Kind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches under the names loads use: `from` and `to` instead of `src` and `dst`. Always at least one."""
+    names = [{"src": "from", "dst": "to"}.get(n, n) for n in _columns(kind)]
+    seen = False
+    for batch in batches:
+        seen = True
+        yield batch.rename_columns(names)
+    if not seen:
+        from omnigraph.model.columns import arrow_schema
+
+        empty = arrow_schema(kind).empty_table().select(_columns(kind)).rename_columns(names)
+        yield pa.RecordBatch.from_arrays(
+            [c.combine_chunks() for c in empty.columns], schema=empty.schema
+        )
+
+
+def _flat(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches whose lists and bytes are text, as CSV wants them: JSON arrays and `base64:` values."""
+    import duckdb
+
+    with duckdb.connect() as engine:
+        for batch in batches:
+            engine.register("batch", _in_utc(batch))
+            columns = ", ".join(f"{_cell(f)} as {_quoted(f.name)}" for f in batch.schema)
+            flat = engine.sql(f"select {columns} from batch").to_arrow_table()  # noqa: S608
+            yield from flat.combine_chunks().to_batches() or flat.schema.empty_table().to_batches()
+
+
+def _cell(field: pa.Field) -> str:
+    name, kind = _quoted(field.name), field.type
+    if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
+        return f"'base64:' || base64({name})"
+    if pa.types.is_timestamp(kind):
+        return _moment(name)
+    return f"to_json({name})::varchar" if pa.types.is_nested(kind) else name
+
+
+# --- NDJSON --------------------------------------------------------------------------------------------------------
+
+
+def _ndjson(kind: Kind, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """Graph records as text, made column by column."""
+    import duckdb
+
+    shape = _record(kind)
+    with duckdb.connect() as engine:
+        for batch in batches:
+            if batch.num_rows:
+                engine.register("batch", _in_utc(batch))
+                lines = engine.sql(f"select ({shape})::varchar || chr(10) as line from batch")  # noqa: S608
+                for (block,) in _blocks(lines.to_arrow_table()["line"]):
+                    yield block
+
+
+def _in_utc(batch: pa.RecordBatch) -> pa.Table:
+    """Instants as plain UTC clock times, so that printing them needs no time zone."""
+    rows = pa.Table.from_batches([batch])
+    for at, field in enumerate(rows.schema):
+        plain = _without_zone(field.type)
+        if plain != field.type:
+            rows = rows.set_column(at, field.name, rows.column(at).cast(plain))
+    return rows
+
+
+def _without_zone(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    if pa.types.is_list(kind) and pa.types.is_timestamp(kind.value_type):
+        return pa.list_(pa.timestamp(kind.value_type.unit))
+    return kind
+
+
+def _blocks(lines: pa.ChunkedArray) -> Iterator[tuple[bytes]]:
+    """The bytes of whole columns of lines, without making a string of each."""
+    for chunk in lines.chunks:
+        offsets = pa.Array.from_buffers(
+            pa.int32(), len(chunk) + 1, [None, chunk.buffers()[1]], offset=chunk.offset
+        )
+        if chunk.type != pa.string():
+            text = chunk.cast(pa.string())
+            yield from _blocks(pa.chunked_array([text]))
+            continue
+        first, last = offsets[0].as_py(), offsets[len(chunk)].as_py()
+        yield (chunk.buffers()[2].to_pybytes()[first:last],)
+
+
+def _record(kind: Kind) -> str:
+    """The expression that makes a row's record; names are the schema's, quoted."""
+    named = [] if kind.key is not None else [("id", '"id"')]
+    data = _object(named + [(p.name, _value(p.name, p.type)) for p in kind.properties.values()])
+    if isinstance(kind, EdgeType):
+        head = [("edge", _text(kind.name)), ("from", '"src"'), ("to", '"dst"')]
+    else:
+        head = [("type", _text(kind.name))]
+    return _object([*head, ("data", data)])
+
+
+def _object(fields: Sequence[tuple[str, str]]) -> str:
+    return "json_object(" + ", ".join(f"{_text(name)}, {value}" for name, value in fields) + ")"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _moment(value: str) -> str:
+    return f"strftime({value}, '%Y-%m-%dT%H:%M:%S.%gZ')"
+
+
+def _value(name: str, kind: PropType) -> str:
+    column = _quoted(name)
+    if kind.is_blob:
+        return f"'base64:' || base64({column})"
+    if kind.scalar is Scalar.DATETIME:
+        return (
+            f"list_transform({column}, lambda x: {_moment('x')})"
+            if kind.is_list
+            else _moment(column)
+        )
+    return column
