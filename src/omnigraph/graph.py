@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import islice
@@ -33,6 +33,7 @@ from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult
 from omnigraph.read import Result, run_query
+from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome, load
@@ -125,6 +126,23 @@ class Graph:
         """The text of the schema in force."""
         commit = self.snapshot(branch, at).commit
         return self._repo.schema(commit.schema).stored.source
+
+    def export(
+        self,
+        dest: str | os.PathLike[str],
+        format: str = "ndjson",
+        branch: str = "main",
+        at: object = None,
+        types: Sequence[str] | None = None,
+        engine: str = "auto",
+    ) -> Exported:
+        """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv."""
+        if engine not in ("auto", "local"):
+            raise OptionInvalid(f"engine must be 'auto' or 'local', got {engine!r}")
+        with metrics.operation("export"):
+            snapshot = self.snapshot(branch, at)
+            with self._readable(snapshot):
+                return export(snapshot, dest, format, types)
 
     # --- writing -----------------------------------------------------------------------------------------------
 
