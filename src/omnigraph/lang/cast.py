@@ -98,7 +98,7 @@ def _to_float(value: Any, scalar: Scalar) -> float | None:
     if scalar is Scalar.F64:
         return number
     try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
         return None
 

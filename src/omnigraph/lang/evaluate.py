@@ -45,7 +45,7 @@ class Bound:
 
 Row = Mapping[
     tuple[str, str], Any
-]  # (variable, column) to value; columns are properties, `id`, `src`, `dst`
+]  # (variable, column) to value: properties, `id`, `type`, `src`, `dst`
 
 
 def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
@@ -65,6 +65,10 @@ def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
             return _look_up(row, var, "id")
         case ir.EndpointOf(var, end):
             return _look_up(row, var, end.value)
+        case ir.TypeOf(var):
+            return _look_up(row, var, "type")
+        case ir.Same(left, right):
+            return _same(row, left, right)
         case ir.And(parts):
             return _all(evaluate(p, bound, row) for p in parts)
         case ir.Or(parts):
@@ -89,6 +93,15 @@ def _look_up(row: Row, var: str, name: str) -> Any:
         return row[var, name]
     except KeyError:
         raise NotConstant from None
+
+
+def _same(row: Row, left: str, right: str) -> bool | None:
+    """Whether two variables hold one entity: ids are unique within a type only."""
+    ids = [_look_up(row, var, "id") for var in (left, right)]
+    if None in ids:
+        return None
+    types = [_look_up(row, var, "type") for var in (left, right)]
+    return bool(ids[0] == ids[1] and types[0] == types[1])
 
 
 def _strict(expr: ir.Expr, bound: Bound, row: Row) -> Any:

@@ -90,8 +90,14 @@ class StatementChecker:
                     values.append(self.assignment(typer, part))
             except Reported:
                 continue
-        self.check_required(row, node)
+        if all(
+            self.knows(part.name) for part in row.fields
+        ):  # a misspelt name is not a missing one too
+            self.check_required(row, node)
         return ir.InsertRow(tuple(values), ends.get(FROM), ends.get(TO))
+
+    def knows(self, name: str) -> bool:
+        return name in self.kind.properties or (self.is_edge and name in (FROM, TO))
 
     def no_column(self, node: ast.Name) -> ir.Expr:
         help = f'A text is written in quotes: "{node.name}".'
@@ -268,7 +274,7 @@ class StatementChecker:
 
     def fit_vector(self, prop: Property, value: ir.Literal, part: ast.Field) -> ir.Expr:
         kind, at = prop.type, part.value.at
-        if not isinstance(value.value, tuple) or value.type.scalar not in NUMERIC | set():
+        if not isinstance(value.value, tuple) or value.type.scalar not in NUMERIC:
             message = f"the property `{prop.name}` has the type {kind}, not {value.type}"
             raise self.context.error("T3", message, at)
         if len(value.value) != kind.vector_dim or None in value.value:

@@ -145,7 +145,7 @@ def _float(value: Any, scalar: Scalar) -> float:
     try:
         number = float(value)
         if scalar is Scalar.F32:
-            number = float(struct.unpack("f", struct.pack("f", number))[0])
+            number = float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
         raise _Misfit(f"{value} is too large for {scalar}") from None
     if not math.isfinite(number):
