@@ -76,7 +76,7 @@ def _as_float(value: int | float, kind: PropType) -> float | None:
     try:
         number = float(value)
         if kind.scalar is Scalar.F32:
-            struct.pack("f", number)
+            struct.pack("<f", number)
     except OverflowError:
         return None
     exact = isinstance(value, float) or int(number) == value
