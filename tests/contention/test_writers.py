@@ -1,0 +1,96 @@
+"""Many processes writing one branch at once, while others are being killed: one chain, everything acknowledged, once.
+
+Defends G1 to G4. Every write is logged by whoever makes it; the checkers compare the logs with the chain and the rows.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support import rings
+from tests.support.processes import Child, read_log, spawn
+from tests.support.s3server import S3Address
+from tests.support.writers import SHARED, check_writes, heads_moved, new_graph, write_nodes
+
+PROCESSES = rings.count(4, 8)
+COMMITS = rings.count(15, 50)
+VICTIMS = 2  # processes that are killed all the time, besides
+
+
+@pytest.fixture(params=["local disk", "s3"])
+def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "s3":
+        root: str = request.getfixturevalue("s3_root")
+        return root
+    return str(tmp_path / "graph")
+
+
+@pytest.fixture
+def options(uri: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What Lance itself needs to look at the tables."""
+    if not uri.startswith("s3://"):
+        return {}
+    address: S3Address = request.getfixturevalue("s3")
+    return address.storage_options()
+
+
+@contextmanager
+def killed_all_the_time(uri: str, log: Path) -> Iterator[None]:
+    """Writers that come and are killed in the middle of their work, as long as the block lasts."""
+    over = threading.Event()
+
+    def keep_killing(slot: int) -> None:
+        life = 0
+        while not over.is_set():
+            life += 1
+            writer = f"victim{slot}.{life}"
+            child = spawn(write_nodes, {"uri": uri, "writer": writer, "types": SHARED}, log=log)
+            child.kill_when(partial(enough, writer), timeout=120)
+
+    def enough(writer: str) -> bool:
+        return over.is_set() or begun(log, writer) >= 2
+
+    threads = [threading.Thread(target=keep_killing, args=(slot,)) for slot in range(VICTIMS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def begun(log: Path, writer: str) -> int:
+    return sum(r["type"] == "invoke" and r["id"].startswith(f"{writer}-") for r in read_log(log))
+
+
+@pytest.mark.parametrize("layout", ["same table", "disjoint tables"])
+def test_all_acknowledged_commits_are_there_once_in_one_chain(
+    layout: str, uri: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    log, victims = tmp_path / "log", tmp_path / "victims"
+    new_graph(uri, PROCESSES)
+    with killed_all_the_time(uri, victims):
+        children = [start(uri, log, layout, writer) for writer in range(PROCESSES)]
+        for child in children:
+            child.wait(timeout=600)
+    acknowledged = [record for record in read_log(log) if record["type"] == "ok"]
+    assert len(acknowledged) == PROCESSES * COMMITS, "a writer that was not killed gave up"
+    assert any(record["type"] == "invoke" for record in read_log(victims)), "nobody was killed"
+    assert check_writes(uri, read_log(log) + read_log(victims)) == []
+    assert heads_moved(uri, options) == []
+
+
+def start(uri: str, log: Path, layout: str, writer: int) -> Child:
+    types = SHARED if layout == "same table" else [f"Own{writer}"]
+    arguments = {"uri": uri, "writer": f"w{writer}", "types": types, "count": COMMITS}
+    environment = {name: text for name, text in os.environ.items() if name.startswith("AWS_")}
+    return spawn(write_nodes, arguments, log=log, environment=environment)
