@@ -29,7 +29,14 @@ _deleted: Lru[str, Offsets] = Lru(RECENT_ROWS_BYTES_MAX, lambda offsets: offsets
 def remember_rows(shape: Shape, fragment: FragmentInfo, rows: pa.Table) -> None:
     """Keep what was just written to a small fragment."""
     if rows.num_rows <= SMALL_ROWS_MAX and rows.nbytes <= SMALL_BYTES_MAX:
-        _rows.put((shape, fragment.files), rows)
+        _rows.put((shape, fragment.files), _detached(rows))
+
+
+def _detached(rows: pa.Table) -> pa.Table:
+    """The rows without the buffers of a larger table they may be a slice of."""
+    if rows.get_total_buffer_size() <= 2 * rows.nbytes + 65_536:
+        return rows
+    return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
 def remember_deletions(before: FragmentInfo, after: FragmentInfo, offsets: Offsets) -> None:

@@ -164,7 +164,8 @@ def _incoming(
     if not few.num_rows or edit.replace_all:
         return [], few
     small = absorb.choose(table, few.num_rows, deletions)
-    return small, pa.concat_tables([*absorb.live_rows(table, small), few])
+    # One chunk, because every chunk is one more batch to hand over; there are few bytes to copy.
+    return small, pa.concat_tables([*absorb.live_rows(table, small), few]).combine_chunks()
 
 
 def _first_rows(
