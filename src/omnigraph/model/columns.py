@@ -21,6 +21,10 @@ SCALARS: dict[Scalar, pa.DataType] = {
     Scalar.DATETIME: pa.timestamp("us", tz="UTC"),
 }
 
+BLOB = {
+    b"omnigraph.blob": b"true"
+}  # how a column asks the storage to keep its bytes beside the table
+
 
 def arrow_type(kind: PropType) -> pa.DataType:
     """The Arrow type that stores values of `kind`."""
@@ -35,9 +39,12 @@ def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
     """The columns of a type's table: `id` (and `src`, `dst`), then the properties by name."""
     structural = ["id"] if isinstance(kind, NodeType) else ["id", "src", "dst"]
     fields = [pa.field(name, pa.string(), nullable=False) for name in structural]
-    # Nullability is a rule of the schema, judged on the final row; the column itself stays nullable, so that relaxing or
-    # tightening the rule never rewrites a table.
+    # Nullability is a rule of the schema, judged on the final row; the column itself stays nullable, so that relaxing
+    # the rule never rewrites a table.
     fields += [
-        pa.field(p.name, arrow_type(p.type), nullable=True) for p in kind.properties.values()
+        pa.field(
+            p.name, arrow_type(p.type), nullable=True, metadata=BLOB if p.type.is_blob else None
+        )
+        for p in kind.properties.values()
     ]
     return pa.schema(fields)

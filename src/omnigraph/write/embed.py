@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,8 +13,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.catalog import Property
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_type
-
-Provider = Callable[[str | None, Sequence[str]], Sequence[Sequence[float]]]
+from omnigraph.write.embedding import EmbedTexts
 
 
 class EmbeddingFailed(OmnigraphError):
@@ -27,20 +26,25 @@ class EmbeddingFailed(OmnigraphError):
 class Embedder:
     """Asks a provider for vectors, each text of a model once: a write that runs again asks for nothing."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: EmbedTexts) -> None:
         self._provider = provider
-        self._known: dict[tuple[str | None, str], Sequence[float]] = {}
+        self._known: dict[tuple[str | None, int, str], Sequence[float]] = {}
 
-    def vectors(self, model: str | None, texts: Sequence[str]) -> list[Sequence[float]]:
+    def vectors(self, texts: Sequence[str], dim: int, model: str | None) -> list[Sequence[float]]:
         """The vectors of some texts."""
-        unknown = [t for t in dict.fromkeys(texts) if (model, t) not in self._known]
+        unknown = [t for t in dict.fromkeys(texts) if (model, dim, t) not in self._known]
         if unknown:
-            try:
-                made = self._provider(model, unknown)
-            except Exception as failure:
-                raise EmbeddingFailed(f"the embedding provider failed: {failure}") from failure
-            self._known |= {(model, t): v for t, v in zip(unknown, made, strict=True)}
-        return [self._known[model, text] for text in texts]
+            made = self._ask(unknown, dim, model)
+            self._known |= {(model, dim, t): v for t, v in zip(unknown, made, strict=True)}
+        return [self._known[model, dim, text] for text in texts]
+
+    def _ask(self, texts: Sequence[str], dim: int, model: str | None) -> Sequence[Sequence[float]]:
+        try:
+            return self._provider(texts, dim, model)
+        except OmnigraphError:
+            raise
+        except Exception as failure:
+            raise EmbeddingFailed(f"the embedding provider failed: {failure}") from failure
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:
@@ -90,7 +94,7 @@ def _embed(
     if not pc.any(mask, min_count=0).as_py():
         return rows
     texts = rows[prop.embed.source].filter(mask).to_pylist()
-    made = iter(embedder.vectors(prop.embed.model, texts))
+    made = iter(embedder.vectors(texts, prop.type.vector_dim or 0, prop.embed.model))
     old = rows[prop.name].to_pylist()
     vectors = [next(made) if new else v for new, v in zip(mask.to_pylist(), old, strict=True)]
     column = pa.array(vectors, arrow_type(prop.type))

@@ -13,6 +13,7 @@ from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Incoming
 from omnigraph.validate import require_valid
 from omnigraph.write.embed import Embedder, embedded
+from omnigraph.write.embedding import EmbedTexts
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Problems
@@ -44,7 +45,7 @@ def load(
     mode: str = "merge",
     *,
     options: Options | None = None,
-    embed: Embedder | None = None,
+    embed: EmbedTexts | None = None,
 ) -> Verb:
     """A write that loads `source`: append, merge or overwrite.
 
@@ -52,13 +53,14 @@ def load(
     """
     wanted = _mode(mode)
     reading = _Reading(source_of(source, options or Options()))
+    embedder = None if embed is None else Embedder(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
         incoming = reading.under(txn.catalog)
         resolved = resolve(txn, incoming, wanted)
         changes = resolved.changes
-        if embed is not None:
-            changes = embedded(changes, txn, embed)
+        if embedder is not None:
+            changes = embedded(changes, txn, embedder)
         reads = require_valid(changes, txn, found=resolved.violations)
         outcome = _outcome(incoming, txn.catalog)
         return PublishPlan(

@@ -1,0 +1,169 @@
+"""Change the schema of a branch: from a migration's steps to one commit, checked against the rows that exist."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.core.plan import Alter, NewSchema, PublishPlan, Reads, Register, TableAction, Verb
+from omnigraph.core.plan import Tombstone as DropTable
+from omnigraph.core.records import StoredSchema
+from omnigraph.core.txn import WriteTxn
+from omnigraph.lang.schema import (
+    MigrationPlan,
+    SchemaIR,
+    catalog_of,
+    encode_ir,
+    plan_migration,
+)
+from omnigraph.lang.schema.identity import BLOCK_MAX, BLOCK_SIZE
+from omnigraph.lang.schema.steps import (
+    AddProperty,
+    AddType,
+    DropProperty,
+    DropType,
+    RenameProperty,
+    RenameType,
+    Step,
+    WidenProperty,
+)
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.columns import arrow_schema
+from omnigraph.storage.tables import ColumnEdit
+from omnigraph.validate import Report
+from omnigraph.write.resolve import default_of
+from omnigraph.write.stored_rules import broken_rules
+
+Kind = NodeType | EdgeType
+SchemaOf = Callable[[str], SchemaIR]  # a schema's hash, as commits name it, to the schema
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOutcome:
+    """What applying a schema did. `collect` names the tables whose old versions are to go (hard drops)."""
+
+    plan: MigrationPlan
+    applied: bool
+    collect: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The steps, and whether they were taken."""
+        return self.plan.to_json() | {"applied": self.applied}
+
+
+def plan_schema(accepted: SchemaIR, text: str, *, allow_data_loss: bool = False) -> MigrationPlan:
+    """What it would take to bring a graph from its schema to that of a text."""
+    block = fresh_block()
+    return plan_migration(accepted, text, block=block, allow_data_loss=allow_data_loss)
+
+
+def fresh_block() -> int:
+    """A block of identities nobody else draws from: chosen at random among billions."""
+    return BLOCK_SIZE * (1 + secrets.randbelow(BLOCK_MAX // BLOCK_SIZE - 1))
+
+
+def apply_schema(text: str, schema_of: SchemaOf, *, allow_data_loss: bool = False) -> Verb:
+    """A write that brings the schema of a text into force. It is to be published alone, not folded with others."""
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        accepted = schema_of(txn.snapshot.commit.schema)
+        migration = plan_schema(accepted, text, allow_data_loss=allow_data_loss)
+        if not migration.steps:
+            return PublishPlan(kind="schema", empty=True, value=SchemaOutcome(migration, False))
+        migration.raise_unsupported()
+        return _published(migration, text, txn)
+
+    return verb
+
+
+def _published(migration: MigrationPlan, text: str, txn: WriteTxn) -> PublishPlan:
+    catalog = catalog_of(migration.desired_ir)
+    before, after = _by_table(txn.catalog), _by_table(catalog)
+    edits = table_edits(migration.steps, before, after)
+    violations, looked = broken_rules(migration.steps, before, after, txn)
+    Report(tuple(violations), {}).raise_violations()
+    stored = StoredSchema(source=text, ir=encode_ir(migration.desired_ir).decode())
+    outcome = SchemaOutcome(migration, True, _hard_drops(migration.steps))
+    return PublishPlan(
+        kind="schema",
+        actions=tuple(_actions(migration.steps, edits, after)),
+        reads={table: Reads(everything=True) for table in looked},
+        schema=NewSchema(stored, catalog),
+        strict=True,
+        result=outcome.to_json(),
+        value=outcome,
+    )
+
+
+def _by_table(catalog: Catalog) -> dict[str, Kind]:
+    return {kind.table_id: kind for kind in catalog.entities()}
+
+
+def _hard_drops(steps: tuple[Step, ...]) -> tuple[str, ...]:
+    dropped = [s for s in steps if isinstance(s, DropType | DropProperty) and s.mode == "hard"]
+    return tuple(sorted({s.table_id for s in dropped if s.table_id is not None}))
+
+
+# --- steps to actions --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class TableEdit:
+    """The column changes of one table, gathered from the steps; names are those the table has now."""
+
+    add: list[tuple[pa.Field, Any]] = field(default_factory=list)
+    rename: list[tuple[str, str]] = field(default_factory=list)
+    drop: list[str] = field(default_factory=list)
+    cast: list[pa.Field] = field(default_factory=list)
+
+    def edit(self) -> ColumnEdit | None:
+        found = ColumnEdit(tuple(self.add), tuple(self.rename), tuple(self.drop), tuple(self.cast))
+        return None if found == ColumnEdit() else found
+
+
+def table_edits(
+    steps: tuple[Step, ...], before: Mapping[str, Kind], after: Mapping[str, Kind]
+) -> dict[str, TableEdit]:
+    """What the steps mean for the columns of tables that stay."""
+    edits: dict[str, TableEdit] = {}
+    for step in steps:
+        match step:
+            case AddProperty(table_id=str() as table, property_name=name):
+                prop = after[table].properties[name]
+                value = default_of(prop).as_py()
+                column = arrow_schema(after[table]).field(name)
+                edits.setdefault(table, TableEdit()).add.append((column, value))
+            case RenameProperty(table_id=str() as table, from_name=old, to_name=new):
+                edits.setdefault(table, TableEdit()).rename.append((old, new))
+            case DropProperty(table_id=str() as table, property_name=name):
+                edits.setdefault(table, TableEdit()).drop.append(name)
+            case WidenProperty(table_id=str() as table, property_name=name, property_id=identity):
+                column = arrow_schema(after[table]).field(name)
+                now = name_of(before[table], identity)
+                edits.setdefault(table, TableEdit()).cast.append(column.with_name(now))
+    return edits
+
+
+def name_of(kind: Kind, identity: int) -> str:
+    """The name a property has in a schema, whatever it is called in another."""
+    return next(p.name for p in kind.properties.values() if p.property_id == identity)
+
+
+def _actions(
+    steps: tuple[Step, ...], edits: Mapping[str, TableEdit], after: Mapping[str, Kind]
+) -> Iterator[TableAction]:
+    renamed = [s.table_id for s in steps if isinstance(s, RenameType) and s.table_id is not None]
+    for step in steps:
+        match step:
+            case AddType(table_id=str() as table):
+                kind = after[table]
+                yield Register(table, kind.kind, kind.name, arrow_schema(kind))
+            case DropType(table_id=str() as table):
+                yield DropTable(table)
+    for table in dict.fromkeys([*renamed, *edits]):
+        edit = edits.get(table)
+        yield Alter(table, after[table].name, None if edit is None else edit.edit())
