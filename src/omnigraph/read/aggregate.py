@@ -7,6 +7,7 @@ a thousand adds a thousand.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +19,16 @@ from omnigraph.lang.tree import variables, walk
 from omnigraph.model.columns import arrow_type
 from omnigraph.read.arrays import AnyArray, Ints, distinct
 from omnigraph.read.blocks import number_rows
+from omnigraph.read.columns import TableColumns
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
 from omnigraph.read.plan import Step
 from omnigraph.read.relational import encode_any, order_by
-from omnigraph.read.rows import Entities, Rows
+from omnigraph.read.rows import Deferred, Entities, Rows
 
 EXACT_SUM_MAX = 2**53
-DENSE_PART = (
-    4  # groups are counted in an array when there are at most so many times as many codes as rows
-)
+WHOLE_PART = 16  # above one row in so many of a table, a column is numbered as a whole
+DENSE_PART = 4  # with at most so many codes to a row, groups are counted in an array
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ def aggregate(step: Step, rows: Rows, ctx: Context) -> Rows:
     assert isinstance(op, ir.Aggregate)  # noqa: S101
     groups = _group(op.keys, rows, ctx)
     some = rows.take(groups.first) if op.keys else rows
-    columns = {key.name: column(key.expr, some, ctx) for key in op.keys}
+    columns: dict[str, pa.Array | Deferred] = {
+        key.name: Deferred(some, partial(column, key.expr, ctx=ctx)) for key in op.keys
+    }
     for wanted in op.aggregates:
         columns[wanted.name] = _aggregated(wanted, rows, groups, ctx)
     return Rows(len(groups), columns=columns)
@@ -91,6 +94,9 @@ def _codes(expr: ir.Expr, rows: Rows, ctx: Context) -> tuple[Ints, int]:
     position = found.position + 1  # unbound is number 0
     if isinstance(expr, ir.IdOf):
         return position.astype(np.int64), size + 1
+    if isinstance(expr, ir.Column) and rows.n * WHOLE_PART > size:
+        table = _codes_of_column(expr.property, ctx.columns(found.types[0], found.edge))
+        return table[position], int(table.max(initial=0)) + 1
     kinds = distinct(position, size + 1)
     one_each = Rows(
         len(kinds), {var: Entities(found.types, kinds.astype(np.int32) - 1, None, found.edge)}
@@ -99,6 +105,15 @@ def _codes(expr: ir.Expr, rows: Rows, ctx: Context) -> tuple[Ints, int]:
     table = np.zeros(size + 1, np.int64)
     table[kinds] = of_kind
     return table[position], int(of_kind.max(initial=0)) + 1
+
+
+def _codes_of_column(name: str, columns: TableColumns) -> Ints:
+    """A whole column as numbers, kept for the next query; the first is that of an unbound variable."""
+    return columns.derived(
+        f"codes/{name}",
+        lambda: np.concatenate(([0], encode_any(columns.column(name)))),
+        lambda codes: codes.nbytes,
+    )
 
 
 def _only_variable(expr: ir.Expr) -> str | None:

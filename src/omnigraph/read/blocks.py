@@ -160,7 +160,8 @@ def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def encode(values: pa.Array) -> Ints:
-    """Equal values as equal numbers; null is a value like any other."""
-    encoded = values.dictionary_encode(null_encoding="encode").indices
+    """Equal values as equal numbers; null is 0."""
+    encoded = values.dictionary_encode().indices.fill_null(-1)
     found: Ints = encoded.to_numpy(zero_copy_only=False).astype(np.int64)
+    found += 1
     return found

@@ -110,9 +110,13 @@ class TableColumns:
 
     def is_loaded(self, name: str) -> bool:
         """Whether the column can be had without reading anything."""
-        return self.cache.get((*self.identity, name)) is not None or all(
-            self._cached_chunk(f, name) is not None for f in self.fragments
-        )
+        return self._rows_to_load(name) == 0
+
+    def _rows_to_load(self, name: str) -> int:
+        if self.cache.get((*self.identity, name)) is not None:
+            return 0
+        missing = (f for f in self.fragments if self._cached_chunk(f, name) is None)
+        return sum(f.physical_rows for f in missing)
 
     def take(self, name: str, positions: Positions) -> pa.Array:
         """The values at these positions; null where a position is -1."""
@@ -237,7 +241,7 @@ class TableColumns:
 
     def _probes_storage(self, wanted: int) -> bool:
         """The first look-ups in a large table that is not loaded go through its index."""
-        if self.n < PROBE_ROWS_MIN or wanted > PROBE_IDS_MAX or self.is_loaded("id"):
+        if wanted > PROBE_IDS_MAX or self._rows_to_load("id") < PROBE_ROWS_MIN:
             return False
         self._probes += 1
         return self._probes <= PROBES_MAX or self.n > LOAD_ROWS_MAX

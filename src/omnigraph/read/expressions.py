@@ -73,7 +73,7 @@ def evaluate(expr: ir.Expr, rows: Rows, ctx: Context) -> Value:
             scores = rows.scores[name]
             return pa.array(scores, mask=np.isnan(scores))
         case ir.Output(name):
-            return rows.columns[name]
+            return rows.column(name)
         case ir.Same(left, right):
             return _same(rows.entities(left), rows.entities(right))
         case ir.TextMatch():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,7 @@ from omnigraph.read.expressions import column
 from omnigraph.read.plan import Step
 from omnigraph.read.rows import Rows, concat_rows
 
+FEW_ROWS = 64
 PICK_ROWS_MIN = 1_000  # below this sorting everything is as quick
 
 
@@ -30,7 +33,7 @@ def project(step: Step, rows: Rows, ctx: Context) -> Rows:
 
 def remove_equal(rows: Rows) -> Rows:
     """Each row once."""
-    numbers = [encode_any(c) for c in rows.columns.values()]
+    numbers = [encode_any(rows.column(name)) for name in rows.columns]
     _, firsts = number_rows(list(numbers), rows.n)
     return Rows(rows.n, columns=rows.columns).take(np.sort(firsts))
 
@@ -39,7 +42,10 @@ def encode_any(values: pa.Array) -> Ints:
     """`encode` for values of any type; lists and structures are numbered by their text."""
     if pa.types.is_nested(values.type):
         members: dict[str, int] = {}
-        found = [members.setdefault(repr(v), len(members)) for v in values.to_pylist()]
+        found = [
+            0 if v is None else members.setdefault(repr(v), len(members) + 1)
+            for v in values.to_pylist()
+        ]
         return np.array(found, np.int64)
     if pa.types.is_floating(values.type):
         values = pc.add(values, pa.scalar(0, values.type))  # -0.0 is 0.0
@@ -49,17 +55,14 @@ def encode_any(values: pa.Array) -> Ints:
 def append(parts: list[Rows]) -> Rows:
     """All rows of all inputs, columns by position."""
     first = list(parts[0].columns)
-    kinds = [c.type for c in parts[0].columns.values()]
-    renamed = [
-        Rows(
-            p.n,
-            columns={
-                n: _as(c, k) for n, c, k in zip(first, p.columns.values(), kinds, strict=True)
-            },
-        )
-        for p in (part.spelled_out() for part in parts)
-    ]
+    kinds = [parts[0].column(name).type for name in first]
+    renamed = [_renamed(part.spelled_out(), first, kinds) for part in parts]
     return concat_rows(renamed)
+
+
+def _renamed(rows: Rows, names: list[str], kinds: list[pa.DataType]) -> Rows:
+    made = zip(names, rows.columns, kinds, strict=True)
+    return Rows(rows.n, columns={name: _as(rows.column(own), kind) for name, own, kind in made})
 
 
 def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -90,6 +93,8 @@ def order_by(keys: list[tuple[pa.Array, bool]], n: int) -> Ints:
     """The order of rows by columns ascending or descending; null is smaller, NaN larger than everything."""
     if not keys or n < 2:
         return np.arange(n)
+    if n <= FEW_ROWS:
+        return _order_of_few(keys, n)
     arrays: list[pa.Array] = []
     sort_keys: list[tuple[str, str, str]] = []
     for values, descending in keys:
@@ -100,6 +105,29 @@ def order_by(keys: list[tuple[pa.Array, bool]], n: int) -> Ints:
     table = pa.table(arrays, names=[name for name, _, _ in sort_keys])
     found: Ints = pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64)
     return found
+
+
+def _order_of_few(keys: list[tuple[pa.Array, bool]], n: int) -> Ints:
+    """Arrow hands sorting to other threads, which costs more than sorting a few rows right here."""
+    found = list(range(n))
+    for values, descending in reversed(keys):
+        ranks = [_rank(v) for v in values.to_pylist()]
+        found.sort(key=ranks.__getitem__, reverse=descending)
+    return np.array(found, np.int64)
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    match value:
+        case None:
+            return (0, 0)
+        case float() if value != value:  # noqa: PLR0124 - only NaN differs from itself
+            return (2, 0)
+        case str():
+            return (1, value.encode())
+        case list() | dict():
+            return (1, repr(value))
+        case _:
+            return (1, value)
 
 
 def _sortable(values: pa.Array) -> list[pa.Array]:

@@ -119,7 +119,7 @@ class Result:
 
     @cached_property
     def _arrays(self) -> list[pa.Array]:
-        made = list(self._rows.columns.values())
+        made = [self._rows.column(name) for name in self._rows.columns]
         return [_typed(array, c.type) for array, c in zip(made, self._columns, strict=True)]
 
     def to_arrow(self) -> pa.Table:

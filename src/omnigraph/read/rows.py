@@ -6,7 +6,7 @@ row stands for itself: patterns are counted by multiplying weights, not by writi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -94,24 +94,37 @@ Variable = Entities | Paths
 
 
 @dataclass(frozen=True, slots=True)
+class Deferred:
+    """An output column that is computed when somebody reads it: of many groups only the first few are ever seen."""
+
+    rows: Rows
+    compute: Callable[[Rows], pa.Array]
+
+    def take(self, index: AnyArray) -> Deferred:
+        return Deferred(self.rows.take(index), self.compute)
+
+    def made(self) -> pa.Array:
+        return self.compute(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """So many rows, with what they bind."""
 
     n: int
     variables: dict[str, Variable] = field(default_factory=dict)
     scores: dict[str, Floats] = field(default_factory=dict)  # NaN outside the ranking
-    columns: dict[str, pa.Array] = field(default_factory=dict)
+    columns: dict[str, pa.Array | Deferred] = field(default_factory=dict)
     tags: dict[str, Ints] = field(default_factory=dict)  # rows of enclosing operators, by block
     weight: Ints | None = None
 
     def take(self, index: AnyArray) -> Rows:
         """Rows by their numbers, in this order, possibly repeated."""
-        rows = pa.array(index) if self.columns else None
         return Rows(
             len(index),
             {name: v.take(index) for name, v in self.variables.items()},
             {name: s[index] for name, s in self.scores.items()},
-            {name: c.take(rows) for name, c in self.columns.items()},
+            {name: _taken(c, index) for name, c in self.columns.items()},
             {name: t[index] for name, t in self.tags.items()},
             None if self.weight is None else self.weight[index],
         )
@@ -136,6 +149,10 @@ class Rows:
 
     def with_variables(self, variables: dict[str, Variable]) -> Rows:
         return replace(self, variables=self.variables | variables)
+
+    def column(self, name: str) -> pa.Array:
+        found = self.columns[name]
+        return found.made() if isinstance(found, Deferred) else found
 
     def entities(self, name: str) -> Entities:
         found = self.variables[name]
@@ -163,6 +180,10 @@ class Rows:
         return replace(self, weight=factor if self.weight is None else self.weight * factor)
 
 
+def _taken(column: pa.Array | Deferred, index: AnyArray) -> pa.Array | Deferred:
+    return column.take(index if isinstance(column, Deferred) else pa.array(index))
+
+
 def concat_rows(parts: Iterable[Rows]) -> Rows:
     """All rows of several bags that bind the same things."""
     some = [p for p in parts if p.n] or list(parts)[:1]
@@ -174,7 +195,7 @@ def concat_rows(parts: Iterable[Rows]) -> Rows:
         sum(p.n for p in some),
         {name: _concat([p.variables[name] for p in some]) for name in first.variables},
         {name: np.concatenate([p.scores[name] for p in some]) for name in first.scores},
-        {name: pa.concat_arrays([p.columns[name] for p in some]) for name in first.columns},
+        {name: pa.concat_arrays([p.column(name) for p in some]) for name in first.columns},
         {name: np.concatenate([p.tags[name] for p in some]) for name in first.tags},
         np.concatenate([p.weights() for p in some]) if weighted else None,
     )

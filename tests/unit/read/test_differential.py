@@ -38,6 +38,7 @@ from tests.support.snapshots import Graph, catalog_from, make_graph
 
 QUERIES = int(os.environ.get("OMNIGRAPH_DIFFERENTIAL", "750"))
 QUERIES_PER_GRAPH = 150
+KEPT = {"id", "src", "dst", "code"}  # by a change
 CATALOG = catalog_from(SCHEMA)
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -120,7 +121,7 @@ def change(rng: random.Random, graph: Graph, data: Rows, number: int) -> None:
             add(rng, graph, data, kind, f"x{number}")
         case "change" if data[kind]:
             old = rng.choice(data[kind])
-            new = {k: old[k] for k in ("id", "src", "dst", "code") if k in old}
+            new: dict[str, Any] = {k: v for k, v in old.items() if k in KEPT}
             new = new | {
                 n: random_value(rng, n, t) for n, t in PROPERTIES[kind].items() if n not in new
             }
