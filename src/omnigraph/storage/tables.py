@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -158,6 +158,22 @@ class Table(Protocol):
 
     def files(self) -> frozenset[str]:
         """Every object this version needs, relative to the table's folder; a trailing slash names a whole folder."""
+        ...
+
+
+class StoredBlob(Protocol):
+    """The bytes of one blob, read piece by piece."""
+
+    def size(self) -> int: ...
+    def read_range(self, start: int, length: int, /) -> bytes: ...
+
+
+@runtime_checkable
+class BlobTable(Protocol):
+    """A table whose blobs can be read without loading them whole."""
+
+    def blob(self, column: str, address: int) -> StoredBlob | None:
+        """The blob of the row at an address; none for null."""
         ...
 
 

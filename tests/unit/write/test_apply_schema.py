@@ -127,7 +127,7 @@ def test_a_property_with_a_default_fills_stored_rows(
 ) -> None:
     outcome = apply(graph, edited(("age: I32?", f"age: I32?\n  {declared}")))
     assert kinds(outcome) == ["add_property"]
-    name = declared.split(":")[0]
+    name = declared.split(":", maxsplit=1)[0]
     assert values(graph, "Person", name) == [stored] * 3
 
 

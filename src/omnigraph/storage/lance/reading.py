@@ -19,7 +19,7 @@ from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.recent import Shape, live_rows
 from omnigraph.storage.predicates import is_in, render, selection, selects
-from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, TableRef
+from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, StoredBlob, TableRef
 
 POINTS_MAX = 4  # values looked up one by one
 DETACHED = 1 << 63  # set in every version but a table's first
@@ -146,6 +146,11 @@ class LanceTable:
                     name, pa.array([blob for _, blob in read], pa.large_binary())
                 )
         return to_seen(table.select(list(columns)), self.schema)
+
+    def blob(self, column: str, address: int) -> StoredBlob | None:
+        with self._reading():
+            found: StoredBlob | None = self.handle.take_blobs(column, addresses=[address])[0]
+        return found
 
     def _known_rows(self, column: str) -> tuple[list[pa.Table], list[int]]:
         """Rows that are still in memory, of fragments no index on the column covers; and the other fragments."""

@@ -34,8 +34,7 @@ def expand(source: str | os.PathLike[str]) -> list[str]:
     text = os.fspath(source)
     if not isinstance(text, str):
         raise OptionInvalid("a path is a text, not bytes")
-    if text.startswith("file://"):
-        text = unquote(urlsplit(text).path)
+    text = _path(text)
     if "://" in text:
         return _expand_remote(text) if glob.has_magic(text) else [text]
     if not glob.has_magic(text) or os.path.exists(text):
@@ -44,6 +43,10 @@ def expand(source: str | os.PathLike[str]) -> list[str]:
     if not found:
         raise SourceNotFound(f"no file matches {text}", details={"pattern": text})
     return found
+
+
+def _path(text: str) -> str:
+    return unquote(urlsplit(text).path) if text.startswith("file://") else text
 
 
 def _expand_remote(address: str) -> list[str]:
@@ -100,7 +103,7 @@ def _open_raw(name: str) -> Any:
 
 def read_bytes(address: str) -> bytes:
     """All bytes of a file or object."""
-    with open_file(expand(address)[0]) as stream:
+    with open_file(_path(address)) as stream:
         return bytes(stream.read())
 
 

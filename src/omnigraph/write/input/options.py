@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
-from omnigraph.errors import OptionInvalid
+from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.write.input.problems import Misfit
 
 BLOB_ALLOW = "OMNIGRAPH_BLOB_ALLOW"
@@ -32,10 +33,8 @@ class Options:
 
     def fetch(self, address: str, name: str) -> bytes:
         """The bytes an address holds, if the allow-list admits it."""
-        from omnigraph.write.input.files import read_bytes
-
         if any(_is_under(address, prefix) for prefix in self.blob_allow):
-            return read_bytes(address)
+            return _read(address, name)
         raise Misfit(
             f"the blob '{name}' names an address; write base64:<data>, or allow its prefix"
             f" with {BLOB_ALLOW}",
@@ -48,4 +47,14 @@ class Options:
 def _is_under(address: str, prefix: str) -> bool:
     """Whether an address lies in the folder a prefix names; one that climbs out of it does not."""
     folder = prefix if prefix.endswith("/") else prefix + "/"
-    return address.startswith(folder) and ".." not in address.split("/")
+    climbs = any(".." in unquote(address).split(mark) for mark in ("/", "\\"))
+    return address.startswith(folder) and not climbs
+
+
+def _read(address: str, name: str) -> bytes:
+    from omnigraph.write.input.files import read_bytes
+
+    try:
+        return read_bytes(address)
+    except OmnigraphError as failure:
+        raise Misfit(f"the blob '{name}' cannot be read: {failure}", name=name) from failure
