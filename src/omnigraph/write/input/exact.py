@@ -269,7 +269,7 @@ def _float(value: float | str, scalar: Scalar, kind: PropType, name: str) -> flo
     try:
         number = float(value)
         if scalar is Scalar.F32:
-            struct.pack("f", number)
+            struct.pack("<f", number)
     except OverflowError:
         number = math.inf
     if math.isinf(number):
