@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -17,12 +18,18 @@ def nothing(verb: str, key: str) -> None:
     """No disturbance."""
 
 
+class Shelf(dict[str, Any]):
+    """What all processes of one simulated world share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = itertools.count(2)
+
+
 class DictObjects:
     """An `ObjectStore`. `before` runs ahead of a request, `after` when a write was applied but not yet answered."""
 
-    def __init__(
-        self, objects: dict[str, Any], before: Hook = nothing, after: Hook = nothing
-    ) -> None:
+    def __init__(self, objects: Shelf, before: Hook = nothing, after: Hook = nothing) -> None:
         self.objects = objects
         self.before = before
         self.after = after

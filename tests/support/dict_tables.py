@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,13 +37,13 @@ class Fragment:
         return f"{self.file}-{sorted(self.deleted)}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Version:
+    """What a version consists of; its rows are put together once."""
+
     schema: pa.Schema
     fragments: tuple[Fragment, ...] = ()
-
-
-_numbers = itertools.count(2)
+    rows: pa.Table | None = None
 
 
 class Disk:
@@ -52,6 +51,10 @@ class Disk:
 
     def __init__(self, store: DictObjects) -> None:
         self._store = store
+
+    def fresh(self) -> int:
+        """A number nobody has used."""
+        return next(self._store.objects.numbers)
 
     def get(self, name: str) -> Any:
         return self._store.objects.get(name)
@@ -79,11 +82,17 @@ class DictTable:
         return self._version.schema
 
     def _rows(self) -> pa.Table:
+        for fragment in self._version.fragments:
+            if self._disk.get(fragment.file) is None:
+                raise Corrupt(f"the file {fragment.file} is missing")
+        if self._version.rows is None:
+            self._version.rows = self._read()
+        return self._version.rows
+
+    def _read(self) -> pa.Table:
         parts = []
         for fragment in self._version.fragments:
             rows = self._disk.get(fragment.file)
-            if rows is None:
-                raise Corrupt(f"the file {fragment.file} is missing")
             kept = pa.array(
                 [i for i in range(rows.num_rows) if i not in fragment.deleted], pa.int64()
             )
@@ -172,31 +181,40 @@ class DictTables:
     def stage(self, base: TableRef, edit: TableEdit) -> Staged:
         version = self._version(base)
         fragments = () if edit.replace_all else version.fragments
-        touched: list[Fragment] = []
+        touched: list[Fragment] = list(version.fragments) if edit.replace_all else []
         if edit.delete is not None:
             fragments, touched = _without(fragments, edit.delete.to_pylist())
-        appended = self._written(base, edit.append)
-        fragments = (*fragments, *self._numbered(version, appended))
-        ref = self._put(TableRef(base.path, next(_numbers)), Version(version.schema, fragments))
+        append = edit.append
         plain = not edit.replace_all and edit.delete is None
-        return Staged(
-            ref,
-            base,
-            self.open(ref).count(),
-            frozenset(f.identity for f in touched),
-            appended,
-            only_appends=plain,
-        )
+        if plain and isinstance(append, pa.Table) and fragments:
+            fragments, absorbed = fragments[:-1], fragments[-1]
+            append = pa.concat_tables([self._live(absorbed), append.cast(version.schema)])
+            touched = [absorbed]
+        appended = self._written(base, append)
+        fragments = (*fragments, *self._numbered(version, appended))
+        ref = self._put(TableRef(base.path, self.disk.fresh()), Version(version.schema, fragments))
+        replaced = frozenset(f.identity for f in touched)
+        return Staged(ref, base, self._count(fragments), replaced, appended, only_appends=plain)
+
+    def _live(self, fragment: Fragment) -> pa.Table:
+        rows = self.disk.get(fragment.file)
+        if rows is None:
+            raise Corrupt(f"the file {fragment.file} is missing")
+        kept = [i for i in range(rows.num_rows) if i not in fragment.deleted]
+        return rows.take(pa.array(kept, pa.int64()))
+
+    def _count(self, fragments: Sequence[Fragment]) -> int:
+        return sum(self.disk.get(f.file).num_rows - len(f.deleted) for f in fragments)
 
     def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
-        if not staged.only_appends:
-            return None
         version = self._version(base)
-        fragments = (*version.fragments, *self._numbered(version, staged.appended))
-        ref = self._put(TableRef(base.path, next(_numbers)), Version(version.schema, fragments))
-        return Staged(
-            ref, base, self.open(ref).count(), staged.replaced, staged.appended, only_appends=True
-        )
+        there = {f.identity for f in version.fragments}
+        if not staged.only_appends or not staged.replaced <= there:
+            return None
+        kept = tuple(f for f in version.fragments if f.identity not in staged.replaced)
+        fragments = (*kept, *self._numbered(version, staged.appended))
+        ref = self._put(TableRef(base.path, self.disk.fresh()), Version(version.schema, fragments))
+        return replace(staged, ref=ref, base=base, rows=self._count(fragments))
 
     def write_fragments(
         self, base: TableRef, rows: pa.Table | Iterable[pa.RecordBatch]
@@ -223,7 +241,7 @@ class DictTables:
         if isinstance(rows, NewFragments):
             return rows.descriptions
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
-        name = f"{base.path}/data/{next(_numbers)}"
+        name = f"{base.path}/data/{self.disk.fresh()}"
         self.disk.put(name, table)
         return (name,)
 

@@ -32,7 +32,7 @@ from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.model.tokens import endpoint_tokens, id_tokens, unique_tokens
 from omnigraph.storage.objects import Location
-from tests.support.dict_objects import DictObjects, Hook, nothing
+from tests.support.dict_objects import DictObjects, Hook, Shelf, nothing
 from tests.support.dict_tables import DictTables, Disk
 
 SCHEMA = """
@@ -60,7 +60,7 @@ def memory_repository(
     limits: Limits = DEFAULT,
 ) -> Repository:
     """A fresh graph over one dictionary, which holds objects and tables alike."""
-    store = objects if objects is not None else DictObjects({})
+    store = objects if objects is not None else DictObjects(Shelf())
     repo = _repository(store, fresh_stamp(world), limits, world)
     fill(repo, stored_schema(schema))
     return repo

@@ -87,7 +87,7 @@ def create_branch(
         time=repo.world.now(),
     )
     number = _claim_name(repo, branch, state)
-    commit, record = _in_parallel(lambda: _begin(repo, start), lambda: newest_record(repo))
+    commit, record = _in_parallel(repo, lambda: _begin(repo, start), lambda: newest_record(repo))
     if commit is None or pruned(record, commit.chain, commit.number):
         _take_back(repo, branch, state, number)
         raise CommitPruned(f"what branch {branch!r} was to start from is gone")
@@ -105,9 +105,9 @@ def create_branch(
     return zero
 
 
-def _in_parallel(one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
+def _in_parallel(repo: Repository, one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
     tasks: list[Callable[[], Any]] = [one, other]
-    first, second = metrics.parallel(tasks)
+    first, second = metrics.parallel(tasks, repo.limits.read_threads_max)
     return first, second
 
 

@@ -121,7 +121,7 @@ def parallel(tasks: Sequence[Callable[[], T]], threads: int = THREADS_MAX) -> li
 
     All tasks are finished when this returns or raises; the first failure in task order is raised.
     """
-    if len(tasks) <= 1:
+    if len(tasks) <= 1 or threads <= 1:
         return [task() for task in tasks]
     branches = [Cost("", around=_current.get(), branch=True) for _ in tasks]
     workers = min(threads, len(tasks))
