@@ -64,6 +64,8 @@ def _filtered(plan: ir.Op, parts: Parts) -> ir.Op:
 
 def _push(plan: ir.Op, parts: Parts) -> tuple[ir.Op, Parts]:
     """The plan with the conditions it takes moved into it, and those that stay above it."""
+    if not parts:
+        return plan, ()
     match plan:
         case ir.NodeScan(var):
             own, stay = _split(parts, lambda names: names == {var})

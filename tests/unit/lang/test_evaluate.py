@@ -128,10 +128,10 @@ def test_an_entity_is_its_type_and_id() -> None:
 
 
 @given(st.text(max_size=30))
-def test_reading_times_never_raises(text: str) -> None:
-    for scalar in Scalar:
-        if scalar is not Scalar.BLOB:
-            cast_value(text, PropType(scalar))
+def test_any_text_can_be_cast_to_a_value_or_null(text: str) -> None:
+    assert cast_value(text, ir.STRING) == text
+    for scalar in set(Scalar) - {Scalar.BLOB, Scalar.STRING}:
+        assert not isinstance(cast_value(text, PropType(scalar)), str)
 
 
 def test_times_are_read_to_the_millisecond() -> None:

@@ -1,6 +1,7 @@
 """The intermediate representation of a query: what both engines run, naming nothing of either.
 
-A `Query` has typed parameters and a body, a `Read` (a tree of operators) or a `Mutation` (a list of statements).
+`expr` holds types of values and expressions, `ops` rankings and operators, `query` statements and whole queries. A
+`Query` has typed parameters and a body, a `Read` (a tree of operators) or a `Mutation` (a list of statements).
 
 Rows. An operator yields a bag of wide rows. A row holds one binding per variable (a node, an edge or a path), later
 scores, and after `Project` or `Aggregate` named output columns only. Matching is homomorphic: one entity may fill

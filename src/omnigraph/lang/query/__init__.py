@@ -12,7 +12,7 @@ In the order of control flow:
 - `check`        the whole query; its result is in `checked`
 - `plan`         what engines run: lowered by `omnigraph.lang.lower`, rewritten by `omnigraph.lang.rewrite`
 - `params`       values for the parameters
-- `format`       canonical text; `lint` and `describe` reports about a file
+- `format`       canonical text, with `unparse` for single lines; `lint` and `describe` reports about a file
 - `codes`        the catalogue of codes
 """
 
