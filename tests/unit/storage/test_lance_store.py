@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,31 @@ def test_a_stream_larger_than_memory_holds_is_written_as_it_comes(store: LanceTa
     staged = store.stage(ref, TableEdit(append=stream()))
     assert (staged.rows, len(taken)) == (20_000, 20)
     assert store.open(staged.ref).count(Compare("v", Op.GE, 19_990)) == 10
+
+
+def test_a_long_load_makes_several_fragments(
+    store: LanceTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph.storage.lance.staging.FRAGMENT_ROWS_MAX", 5000)
+    staged = staged_rows(store, 12_000)
+    table = store.open(staged.ref)
+    assert [f.physical_rows for f in table.fragments()] == [5000, 5000, 2000]
+    assert len(staged.appended) == 3
+
+
+def test_threads_share_a_store(store: LanceTables) -> None:
+    base = staged_rows(store, 5000, indices=BTREE)
+
+    def work(number: int) -> int:
+        gone = addresses(store.open(base.ref), f"k{number}")
+        staged = store.stage(base.ref, TableEdit(delete=gone, append=rows(9000 + number)))
+        table = store.open(staged.ref)
+        assert table.lookup("id", pa.array([f"k{number}"]), ["v"]).num_rows == 0
+        assert table.lookup("id", pa.array([f"k{9000 + number}"]), ["v"]).num_rows == 1
+        return staged.rows
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(work, range(40))) == {5000}
 
 
 def test_what_a_stream_raises_reaches_the_caller_as_it_is(store: LanceTables) -> None:
@@ -438,6 +464,18 @@ def test_every_kind_of_index_can_be_built_extended_and_dropped(
     assert index.covered_fragments == {f.fragment_id for f in table.fragments()}
     dropped = store.stage(second.ref, TableEdit(drop_indices=(index.name,)))
     assert store.open(dropped.ref).indices() == ()
+
+
+def test_an_index_that_cannot_be_built_fails_alone_but_never_fails_a_write(
+    store: LanceTables,
+) -> None:
+    ref = store.create("t", SCHEMA)
+    wrong = (IndexEdit("v", "INVERTED"), *BTREE)  # full text wants text
+    staged = store.stage(ref, TableEdit(append=rows(0, 3), indices=wrong))
+    assert [index.name for index in store.open(staged.ref).indices()] == ["btree_0"]
+    assert len(staged.extra["indices_failed"]) == 1
+    with pytest.raises(OmnigraphError):
+        store.stage(staged.ref, TableEdit(indices=wrong))
 
 
 def test_an_index_built_on_an_older_version_forgets_fragments_that_changed(

@@ -15,7 +15,7 @@ from lance import LanceDataset
 from lance import LanceOperation as Operation
 from lance.dataset import Index
 
-from omnigraph.errors import OptionInvalid
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
 from omnigraph.storage.tables import IndexEdit
@@ -31,6 +31,7 @@ class IndexChange:
     new: tuple[Index, ...] = ()
     dropped: tuple[Index, ...] = ()
     files: tuple[tuple[int, str], ...] = ()
+    failed: tuple[str, ...] = ()  # what could not be built, and why
 
     @property
     def is_empty(self) -> bool:
@@ -48,20 +49,32 @@ def index_name(table: LanceTable, column: str, kind: str) -> str:
     return f"{kind.lower()}_{found.id()}"
 
 
-def build(table: LanceTable, edits: tuple[IndexEdit, ...], drop: tuple[str, ...]) -> IndexChange:
-    """Build what is missing; nothing is committed yet."""
+def build(
+    table: LanceTable,
+    edits: tuple[IndexEdit, ...],
+    drop: tuple[str, ...],
+    *,
+    must_succeed: bool = True,
+) -> IndexChange:
+    """Build what is missing; nothing is committed yet. Beside a write, an index that cannot be built is left out."""
+    new: list[Index] = []
+    dropped = [each for each in _segments(table) if each.name in drop]
+    failed: list[str] = []
     table.handle.io_stats_incremental()
-    with lance_errors(f"building indices of table {table.ref.path}"):
-        new: list[Index] = []
-        dropped = [each for each in _segments(table) if each.name in drop]
-        for edit in edits:
-            segment, replaced = _build_one(table, edit)
-            new.extend(segment)
-            dropped.extend(each for each in replaced if each.name not in drop)
+    for edit in edits:
+        try:
+            segments, replaced = _build_one(table, edit)
+        except OmnigraphError as failure:
+            if must_succeed or failure.kind not in (Kind.INTERNAL, Kind.INVALID):
+                raise
+            failed.append(failure.message)
+            continue
+        new.extend(segments)
+        dropped.extend(each for each in replaced if each.name not in drop)
     count_reads_and_writes(table.handle)
     covered = {i for segment in new for i in segment.fragment_ids}
     files = tuple((f.fragment_id, f.files) for f in table.fragments() if f.fragment_id in covered)
-    return IndexChange(tuple(new), tuple(dropped), files)
+    return IndexChange(tuple(new), tuple(dropped), files, tuple(failed))
 
 
 def rebase(change: IndexChange, table: LanceTable) -> IndexChange | None:
@@ -102,13 +115,29 @@ def _build_one(table: LanceTable, edit: IndexEdit) -> tuple[list[Index], list[In
     whole = edit.replace or _stands_alone(kind) or len(segments) >= SEGMENTS_MAX
     covering = sorted(live if whole else missing)
     options = {**_defaults(kind, table.handle), **dict(edit.options)}
-    # Lance refuses a second segment under a name in use, so it is built under another.
-    segment = table.handle.create_index_uncommitted(
-        edit.column, kind, name=f"building_{uuid4().hex}", fragment_ids=covering, **options
-    )
-    if kind == "INVERTED":
-        segment = table.handle.merge_existing_index_segments([segment])
+    segment = _built(table, edit, kind, covering, options)
     return [replace(segment, name=name)], segments if whole else []
+
+
+def _built(
+    table: LanceTable, edit: IndexEdit, kind: str, covering: list[int], options: dict[str, Any]
+) -> Index:
+    doing = f"building a {kind} index on column {edit.column} of table {table.ref.path}"
+    try:
+        with lance_errors(doing):
+            # Lance refuses a second segment under a name in use, so it is built under another.
+            segment = table.handle.create_index_uncommitted(
+                edit.column, kind, name=f"building_{uuid4().hex}", fragment_ids=covering, **options
+            )
+            if kind == "INVERTED":
+                segment = table.handle.merge_existing_index_segments([segment])
+            return segment
+    except (
+        TypeError,
+        KeyError,
+        NotImplementedError,
+    ) as failure:  # a kind that does not fit the column
+        raise OptionInvalid(f"{doing} failed: {failure}") from failure
 
 
 def _stands_alone(kind: str) -> bool:

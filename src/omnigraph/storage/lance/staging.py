@@ -176,9 +176,11 @@ def _first_rows(
         return (rows, None) if _is_few(rows.num_rows, rows.nbytes) else (None, rows)
     batches: Iterator[pa.RecordBatch] = iter(rows)
     held: list[pa.RecordBatch] = []
+    count = nbytes = 0
     for batch in batches:
         held.append(batch)
-        if not _is_few(sum(b.num_rows for b in held), sum(b.nbytes for b in held)):
+        count, nbytes = count + batch.num_rows, nbytes + batch.nbytes
+        if not _is_few(count, nbytes):
             return None, chain(held, batches)
     return (pa.Table.from_batches(held) if held else None), None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from lance import LanceDataset
@@ -30,7 +31,9 @@ from omnigraph.storage.lance.staging import (
 from omnigraph.storage.objects import fsync_wanted, locate
 from omnigraph.storage.tables import NewFragments, Staged, TableEdit, TableRef
 
-INDEX_CHANGE = "index_change"  # key in `Staged.extra`
+# Keys of `Staged.extra`.
+INDEX_CHANGE = "index_change"  # lets an index move to another base
+INDICES_FAILED = "indices_failed"  # messages of what could not be built beside a write
 
 
 class LanceTables:
@@ -76,7 +79,8 @@ class LanceTables:
             compacted = compact(table)
             table = self._advance(table, compacted)
         if edit.indices or edit.drop_indices:
-            indices = build(table, edit.indices, edit.drop_indices)
+            alone = table.ref == base
+            indices = build(table, edit.indices, edit.drop_indices, must_succeed=alone)
             if not indices.is_empty:
                 table = self._at(base, self._commit_indices(table, indices))
         return self._staged(before, table, edit, change, indices)
@@ -142,7 +146,7 @@ class LanceTables:
             appended=tuple(map(to_description, change.new)),
             only_appends=appends and not edit.drop_indices,
             bytes_written=sum(map(data_bytes, change.new)),
-            extra={INDEX_CHANGE: indices} if only_indices and not indices.is_empty else {},
+            extra=_extra(indices, may_move=only_indices),
         )
 
     def _recommit_rows(self, staged: Staged, table: LanceTable) -> Staged | None:
@@ -178,6 +182,15 @@ class LanceTables:
             return
         new = self.open(staged.ref).files() - self.open(staged.base).files()
         sync_files(self._folder(staged.ref.path), new)
+
+
+def _extra(indices: IndexChange, *, may_move: bool) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if may_move and not indices.is_empty:
+        extra[INDEX_CHANGE] = indices
+    if indices.failed:
+        extra[INDICES_FAILED] = indices.failed
+    return extra
 
 
 def _gone(before: LanceTable, after: LanceTable) -> frozenset[str]:
