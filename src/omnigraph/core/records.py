@@ -191,7 +191,7 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 def encode(thing: Struct) -> bytes:
     """The stored form of an object."""
-    return zlib.compress(_encoder.encode(thing), 6)
+    return zlib.compress(_encoder.encode(thing), 1)
 
 
 def unpack(data: bytes, key: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 
 from omnigraph.core import layout
 from omnigraph.core.chain import Chains
@@ -211,8 +212,7 @@ class Repository:
 
     def learn(self, hashed: str, stored: StoredSchema) -> Schema:
         """Remember a schema that was read or is about to be stored."""
-        ir = decode_ir(stored.ir.encode())
-        schema = Schema(hashed, stored, ir, catalog_of(ir))
+        schema = _understood(hashed, stored)
         with self._lock:
             return self._schemas.setdefault(hashed, schema)
 
@@ -222,6 +222,13 @@ class Repository:
             raise ForkedProcess(
                 "this graph was opened in another process and cannot be used after a fork"
             )
+
+
+@lru_cache(maxsize=64)
+def _understood(hashed: str, stored: StoredSchema) -> Schema:
+    """Graphs of one process share what they know of a schema."""
+    ir = decode_ir(stored.ir.encode())
+    return Schema(hashed, stored, ir, catalog_of(ir))
 
 
 def open_repository(uri: object, *, limits: Limits = DEFAULT) -> Repository:

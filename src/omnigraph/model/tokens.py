@@ -11,6 +11,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ NO_TOKENS: Tokens = np.empty(0, np.uint64)
 
 _M1, _M2, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xA0761D6478BD642F
 _SHIFT = np.uint64(32)
+_MASK = 0xFFFFFFFFFFFFFFFF
+FEW_STRINGS = 16
 
 
 def _mix(h: Tokens) -> Tokens:
@@ -38,8 +41,29 @@ def _mix(h: Tokens) -> Tokens:
     return h
 
 
+def _hash(text: bytes, salt: int) -> int:
+    """The hash of one string; the same as `_string_hashes` gives it among many."""
+    h = _mixed((len(text) ^ salt) & _MASK)
+    for at in range(0, len(text), 8):
+        h = _mixed(h ^ int.from_bytes(text[at : at + 8], "little"))
+    return h
+
+
+def _mixed(h: int) -> int:
+    h = h * int(_M1) & _MASK
+    h = (h ^ h >> 32) * int(_M2) & _MASK
+    return h ^ h >> 32
+
+
+@cache
+def _salt(label: str) -> int:
+    return _hash(label.encode(), _SEED)
+
+
 def _string_hashes(values: pa.Array, salt: int) -> Tokens:
-    """A 64-bit hash of each string, eight bytes of all of them at a time."""
+    """A 64-bit hash of each string, eight bytes of all of them at a time; a few are quicker one by one."""
+    if len(values) <= FEW_STRINGS:
+        return np.array([_hash(text.encode(), salt) for text in values.to_pylist()], np.uint64)
     values = values.cast(pa.large_string()) if values.type != pa.large_string() else values
     offsets = np.frombuffer(values.buffers()[1], np.int64)[
         values.offset : values.offset + len(values) + 1
@@ -50,7 +74,7 @@ def _string_hashes(values: pa.Array, salt: int) -> Tokens:
         padded[:-8] = np.frombuffer(data, np.uint8)
     words: Tokens = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
     starts, lengths = offsets[:-1], np.diff(offsets)
-    h = _mix(lengths.astype(np.uint64) ^ np.uint64(salt & 0xFFFFFFFFFFFFFFFF))
+    h = _mix(lengths.astype(np.uint64) ^ np.uint64(salt & _MASK))
     rows = np.flatnonzero(lengths > 0)
     at = 0
     while len(rows):
@@ -58,7 +82,7 @@ def _string_hashes(values: pa.Array, salt: int) -> Tokens:
         tail = np.minimum(lengths[rows] - at, 8)
         kept = np.where(
             tail == 8,
-            np.uint64(0xFFFFFFFFFFFFFFFF),
+            np.uint64(_MASK),
             (np.uint64(1) << (tail * 8).astype(np.uint64)) - np.uint64(1),
         )
         h[rows] = _mix(h[rows] ^ (word & kept))
@@ -74,12 +98,16 @@ def _as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
         values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
-    return values if pa.types.is_large_string(values.type) else values.cast(pa.large_string())
+    if pa.types.is_large_string(values.type) or (
+        pa.types.is_string(values.type) and len(values) <= FEW_STRINGS
+    ):
+        return values
+    return values.cast(pa.large_string())
 
 
 def tokens(label: str, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Tokens:
     """One token for each row of the columns, in the space named by the label. Rows with a null have none."""
-    salt = int(_string_hashes(pa.array([label], pa.large_string()), _SEED)[0])
+    salt = _salt(label)
     present: pa.Array | None = None
     total: Tokens | None = None
     for position, column in enumerate(columns):

@@ -1,0 +1,151 @@
+"""What must be true when the dust has settled, whatever happened before."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from omnigraph.core import layout
+from omnigraph.core.branches import live_refs
+from omnigraph.core.gc import Retention, collect
+from omnigraph.core.records import ChainObject, Commit, Seal, Tombstone, operations_of
+from omnigraph.core.repository import Repository
+from omnigraph.errors import BranchNotFound
+from tests.sim.actors import ACCOUNTS, START_BALANCE, Log
+
+
+def judge(repo: Repository, log: Log) -> None:
+    """Raise an AssertionError that says what is wrong with the graph, or with what somebody was told."""
+    chains = {chain: _chain(repo, chain) for chain in repo.objects.folders(layout.CHAINS)}
+    _no_operation_twice(chains)
+    _told_the_truth(chains, log)
+    for branch in ("main", *sorted({ref.name for ref in live_refs(repo) if not ref.state.tag})):
+        _readable(repo, branch)
+    _acknowledged_branches_exist(repo, log)
+    _retained_history_is_whole(repo)
+    _tags_are_readable(repo)
+    for _ in range(2):
+        collect(repo, Retention(keep=2))
+    _readable(repo, "main")
+    _tags_are_readable(repo)
+    left = collect(repo, Retention(keep=2), dry_run=True)
+    assert left.objects_deleted == 0, f"{left.objects_deleted} objects are left over after cleanup"
+
+
+def _chain(repo: Repository, chain: str) -> list[ChainObject]:
+    last = repo.chains.newest(chain)
+    numbers = range((last if last is not None else -1) + 1)
+    things = [repo.chains.read(chain, number) for number in numbers]
+    assert all(thing is not None for thing in things), f"chain {chain} has a gap"
+    assert not any(isinstance(thing, Seal) for thing in things[:-1]), (
+        f"chain {chain} goes on after its seal"
+    )
+    return [thing for thing in things if thing is not None]
+
+
+def _no_operation_twice(chains: dict[str, list[ChainObject]]) -> None:
+    counts = Counter(
+        operation
+        for things in chains.values()
+        for thing in things
+        if not isinstance(thing, Seal)
+        for operation in operations_of(thing)
+    )
+    twice = [operation for operation, count in counts.items() if count > 1]
+    assert not twice, f"operations {twice} are in the history twice"
+
+
+def _told_the_truth(chains: dict[str, list[ChainObject]], log: Log) -> None:
+    """Acknowledged: there, once. Failed: not there. Nothing certain: at most once."""
+    seen: Counter[str] = Counter()
+    for things in chains.values():
+        for thing in things:
+            if isinstance(thing, Commit):
+                seen.update(str(member.message) for member in thing.members)
+    pruned = any(isinstance(thing, Tombstone) for things in chains.values() for thing in things)
+    told: dict[str, set[str]] = {}
+    for operation in log.operations:
+        told.setdefault(operation.name, set()).add(operation.status)
+        count = seen[operation.name]
+        assert count <= 1, f"{operation.name} was applied {count} times"
+        if operation.status == "ok" and operation.commit is not None:
+            assert count == 1 or pruned, f"{operation.name} was acknowledged and is not there"
+    for name, statuses in told.items():
+        if statuses == {"failed"}:
+            assert seen[name] == 0, f"{name} was reported as failed and is there"
+
+
+def _readable(repo: Repository, branch: str) -> None:
+    """A head can be read whole, and what it shows obeys every rule."""
+    repo.forget(branch)  # type: ignore[arg-type]
+    try:
+        head = repo.head(branch).commit
+    except BranchNotFound:
+        return
+    _check_state(repo, head)
+
+
+def _check_state(repo: Repository, commit: Commit) -> None:
+    snapshot = repo.snapshot(commit)
+    people = (
+        snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id", "email", "age"]).to_pylist()
+    )
+    ids = [row["id"] for row in people]
+    assert len(ids) == len(set(ids)), f"{commit.content} has a key twice"
+    mails = [row["email"] for row in people if row["email"] is not None]
+    assert len(mails) == len(set(mails)), f"{commit.content} has a unique value twice"
+    total = sum(row["age"] for row in people if row["id"] in ACCOUNTS)
+    assert total == START_BALANCE * len(ACCOUNTS), (
+        f"the accounts of {commit.content} sum up to {total}"
+    )
+    edges = snapshot.table_of(snapshot.catalog.edges["Knows"]).scan(["src", "dst"]).to_pylist()
+    lost = [e for e in edges if not {e["src"], e["dst"]} <= set(ids)]
+    assert not lost, f"{commit.content} has edges without their nodes: {lost}"
+    cities = snapshot.table_of(snapshot.catalog.nodes["City"]).scan(["id"])["id"].to_pylist()
+    assert len(cities) == len(set(cities)), f"{commit.content} shows a row twice"
+    for table, entry in commit.tables.items():
+        count = snapshot.table(table).count()
+        assert count == entry.rows, (
+            f"{commit.content} says {entry.rows} rows of {entry.type_name}, there are {count}"
+        )
+
+
+def _retained_history_is_whole(repo: Repository) -> None:
+    """Every commit that is no tombstone and not declared pruned can be read; nothing an earlier one added is lost."""
+    head = repo.head("main").commit
+    added: set[str] = set()
+    for number in range(head.number + 1):
+        thing = repo.chains.read(head.chain, number)
+        if not isinstance(thing, Commit):
+            continue
+        for member in thing.members:
+            if (
+                member.message
+                and member.actor
+                and member.message.startswith(("appender", "retrier"))
+            ):
+                added.add(member.message)
+    snapshot = repo.snapshot(head)
+    cities = set(snapshot.table_of(snapshot.catalog.nodes["City"]).scan(["id"])["id"].to_pylist())
+    assert added <= cities, f"rows {sorted(added - cities)} were added and are gone"
+
+
+def _acknowledged_branches_exist(repo: Repository, log: Log) -> None:
+    ended = set(log.branches_ended)
+    for name, chain in log.branches_made:
+        first = repo.chains.read(chain, 0)
+        assert first is not None, f"branch {name} was acknowledged and has no first commit"
+        last = repo.chains.newest(chain)
+        if chain not in ended and last is not None:
+            newest = repo.chains.read(chain, last)
+            sealed = isinstance(newest, Seal)
+            assert sealed or isinstance(newest, Commit), (
+                f"branch {name} was acknowledged and pruned"
+            )
+
+
+def _tags_are_readable(repo: Repository) -> None:
+    for ref in live_refs(repo):
+        if ref.state.tag:
+            thing = repo.chains.read(ref.state.chain, ref.state.base_number or 0)
+            assert isinstance(thing, Commit), f"tag {ref.name} shows a pruned commit"
+            _check_state(repo, thing)

@@ -1,0 +1,150 @@
+"""Who runs next, and what goes wrong: every choice comes from one random generator, so a seed is a whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from greenlet import greenlet
+
+from omnigraph.core.world import World
+from omnigraph.errors import StoreOutcomeUnknown
+from omnigraph.model.limits import Limits
+from tests.support.dict_objects import DictObjects, Shelf
+
+STEPS_MAX = 20_000
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+LIMITS = Limits(
+    staging_threads_max=1,
+    read_threads_max=1,
+    publish_attempts_max=24,
+    recent_commits=4,
+    commits_cached_max=8,
+)
+
+
+class Died(BaseException):
+    """The actor's process was killed."""
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How often things go wrong, per durable write."""
+
+    crash: float = 0.004
+    lost_answer: float = 0.02
+    lost_request: float = 0.01
+    late_request: float = 0.01
+
+
+CALM = Weather(0, 0, 0, 0)
+
+
+@dataclass
+class Scheduler:
+    """Runs actors one at a time; each request to the store is a chance for another to go first."""
+
+    seed: int
+    weather: Weather = field(default_factory=Weather)
+    trace: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+        self.shelf = Shelf()
+        self.clock = 1_800_000_000_000_000
+        self.steps = 0
+        self._ready: dict[str, greenlet] = {}
+        self._hub = greenlet.getcurrent()
+        self._late: list[tuple[str, Any]] = []
+
+    # --- what the core takes from its surroundings ---------------------------------------------------------------
+
+    def world(self) -> World:
+        return World(
+            now=self._now, fresh_id=self._fresh, pause=self._pause, chance=self.random.random
+        )
+
+    def _now(self) -> int:
+        self.clock += self.random.choice((0, 1, 1000))
+        return self.clock
+
+    def _fresh(self) -> str:
+        return "".join(self.random.choice(ALPHABET) for _ in range(16))
+
+    def _pause(self, seconds: float) -> None:
+        self._yield("pause")
+
+    def store(self, actor: str) -> DictObjects:
+        """The shared store as one actor reaches it."""
+        return DictObjects(self.shelf, self._before(actor), self._after(actor))
+
+    # --- turns ---------------------------------------------------------------------------------------------------
+
+    def run(self, actors: dict[str, Callable[[], None]]) -> None:
+        """Run all actors to their end."""
+        self._hub = greenlet.getcurrent()
+        self._ready = {name: greenlet(body) for name, body in actors.items()}
+        while self._ready or self._late:
+            self.steps += 1
+            if self.steps > STEPS_MAX:
+                raise AssertionError(f"seed {self.seed} does not come to an end")
+            self._deliver()
+            if not self._ready:
+                continue
+            name = self.random.choice(list(self._ready))
+            actor = self._ready[name]
+            actor.switch()
+            if actor.dead:
+                del self._ready[name]
+
+    def _yield(self, what: str) -> None:
+        if greenlet.getcurrent() is not self._hub:
+            self.trace.append(what)
+            self._hub.switch()
+
+    # --- disturbances --------------------------------------------------------------------------------------------
+
+    def _before(self, actor: str) -> Callable[[str, str], None]:
+        def before(verb: str, key: str) -> None:
+            self._yield(f"{actor} {verb} {key}")
+            if verb in ("put_new", "put", "delete", "file"):
+                self._strike(verb, key)
+
+        return before
+
+    def _strike(self, verb: str, key: str) -> None:
+        if greenlet.getcurrent() is self._hub:
+            return
+        if self.random.random() < self.weather.crash:
+            raise Died
+        if verb == "put_new" and self.random.random() < self.weather.lost_request:
+            raise StoreOutcomeUnknown(f"no answer for {key}")
+
+    def _after(self, actor: str) -> Callable[[str, str], None]:
+        def after(verb: str, key: str) -> None:
+            if greenlet.getcurrent() is self._hub or verb not in (
+                "put_new",
+                "put",
+                "delete",
+                "file",
+            ):
+                return
+            if self.random.random() < self.weather.crash:
+                raise Died
+            if verb != "put_new":
+                return
+            if self.random.random() < self.weather.late_request:
+                self._late.append((key, self.shelf.pop(key)))
+                raise StoreOutcomeUnknown(f"no answer for {key}")
+            if self.random.random() < self.weather.lost_answer:
+                raise StoreOutcomeUnknown(f"no answer for {key}")
+
+        return after
+
+    def _deliver(self) -> None:
+        """A request that timed out may still arrive; a create that arrives late finds the key taken, or creates it."""
+        if self._late and (not self._ready or self.random.random() < 0.05):
+            key, data = self._late.pop(self.random.randrange(len(self._late)))
+            self.shelf.setdefault(key, data)
