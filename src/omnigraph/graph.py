@@ -31,12 +31,13 @@ from omnigraph.lang.query import Want, compile_query
 from omnigraph.lang.schema import compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, LoadResult, MutateResult
+from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
 from omnigraph.read import Result, run_query
 from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.merge import merge
 from omnigraph.write.mutate import mutate
 
 
@@ -300,6 +301,61 @@ class Graph:
         with metrics.operation("delete_branch"):
             self._repo.check_process()
             branches.delete_branch(self._repo, name, actor=actor)
+
+    def merge(
+        self,
+        source: str,
+        into: str = "main",
+        dry_run: bool = False,
+        *,
+        strategy: str | Mapping[str, str] | None = None,
+        resolutions: Sequence[Mapping[str, Any]] | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        timeout: float | None = None,
+    ) -> MergeResult:
+        """Bring what a branch did since it was last merged to another, as one commit; conflicts are an outcome.
+
+        `strategy` is "ours", "theirs" or one of them by type; `resolutions` lists {type, id, field?, take | value}.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-merge", schema="node Person { name: String @key }")
+        >>> g.create_branch("trial")
+        >>> _ = g.load({"Person": [{"name": "Ada"}]}, branch="trial")
+        >>> g.merge("trial").outcome
+        'fast_forward'
+        """
+        verb = merge(
+            self._repo,
+            source,
+            into,
+            strategy=strategy,
+            resolutions=resolutions,
+            dry_run=dry_run,
+        )
+        return self._merged("merge", verb, into, message, actor, timeout)
+
+    def _merged(
+        self,
+        operation: str,
+        verb: Verb,
+        branch: str,
+        message: str | None,
+        actor: str | None,
+        timeout: float | None,
+    ) -> MergeResult:
+        """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
+        with metrics.operation(operation):
+            done = self.publish(
+                verb,
+                branch=branch,
+                message=message,
+                actor=actor,
+                alone=True,
+                deadline=Deadline(timeout),
+            )
+        found = done.value
+        return MergeResult(found.outcome, Commit.published(done), found.conflicts, found.counts)
 
     def branches(self) -> list[str]:
         """The names of all branches, main first."""

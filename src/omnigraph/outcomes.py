@@ -11,6 +11,7 @@ from omnigraph.core import history
 from omnigraph.core.publisher import Published
 from omnigraph.core.records import Commit as CommitObject
 from omnigraph.core.records import TableChange
+from omnigraph.merge.conflicts import Conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +116,25 @@ class LoadResult:
             "branch": self.branch,
             "branch_created": self.branch_created,
             "replayed": self.replayed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """How a merge, a revert or a cherry-pick ended: its commit, or what has to be decided first.
+
+    `counts` says by type what it did to the target, or would do.
+    """
+
+    outcome: str  # already_up_to_date, fast_forward, merged or conflict
+    commit: Commit | None = None
+    conflicts: tuple[Conflict, ...] = ()
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome,
+            "commit": _json(self.commit),
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+            "counts": {name: dict(counts) for name, counts in self.counts.items()},
         }

@@ -1,0 +1,101 @@
+"""Versions a merge takes over as they are, instead of writing rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from omnigraph.core.plan import Adopt, Alter, TableAction, Tombstone
+from omnigraph.core.records import Commit, TableChange, TableEntry
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.merge.changed import Between, summary_of
+from omnigraph.merge.lens import Kind, column_edit, kinds_of
+from omnigraph.merge.settle import Settled
+from omnigraph.merge.three_way import Sides
+
+
+def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
+    """Ours is unchanged since the base: the table map of theirs is taken over, and no row is looked at.
+
+    The image is one that theirs has published, so it is valid as a whole. Tables theirs did not touch stay as ours has
+    them, which may be in a better order.
+    """
+    base, theirs = between.one.commit, between.other.commit
+    for table_id, entry in theirs.tables.items():
+        mine = ours.tables.get(table_id)
+        if mine is None or not (_same(entry, base.tables.get(table_id)) or _same(entry, mine)):
+            yield Adopt(table_id, entry, _summary(between, table_id))
+    yield from (Tombstone(table_id) for table_id in ours.tables if table_id not in theirs.tables)
+
+
+def _summary(between: Between, table_id: str) -> TableChange:
+    return between.summary(table_id) if between.is_touched(table_id) else TableChange()
+
+
+def _same(one: TableEntry, other: TableEntry | None) -> bool:
+    return other is not None and (one.path, one.version, one.type_name) == (
+        other.path,
+        other.version,
+        other.type_name,
+    )
+
+
+def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) -> dict[str, Adopt]:
+    """The tables that become exactly what theirs has: ours left them alone since the base, in rows and columns.
+
+    `before` and `source` are ours and theirs under their own schemas.
+    """
+    mine = Between(sides.repo, sides.base, sides.ours)
+    own, theirs = kinds_of(before.catalog), kinds_of(source.catalog)
+    found: dict[str, Adopt] = {}
+    for kind in sides.catalog.entities():
+        table = kind.table_id
+        merged = settled.tables.get(table)
+        if merged is None or table in settled.overridden or not merged.as_theirs:
+            continue
+        if table in own and (merged.delta.is_empty or mine.is_touched(table)):
+            continue
+        if column_edit(theirs[table], kind) is None and not _reshaped(sides, own.get(table)):
+            entry = msgspec.structs.replace(source.entry(table), type_name=kind.name)
+            found[table] = Adopt(table, entry, summary_of(merged.delta, kind, sides.repo.limits))
+    return found
+
+
+def _reshaped(sides: Sides, kind: Kind | None) -> bool:
+    """Whether ours has other columns than the base had."""
+    if kind is None:
+        return False
+    stored = kinds_of(sides.repo.schema(sides.base.commit.schema).catalog).get(kind.table_id)
+    return stored is None or column_edit(stored, kind) is not None
+
+
+def reshaped(sides: Sides, before: Snapshot) -> Iterator[TableAction]:
+    """What brings the tables of ours under the merged schema; `before` is ours under its own."""
+    old = kinds_of(before.catalog)
+    merged = kinds_of(sides.catalog)
+    for table_id in before.commit.tables:
+        kind = merged.get(table_id)
+        if kind is None:
+            yield Tombstone(table_id)
+        elif table_id in old:
+            edit = column_edit(old[table_id], kind)
+            if edit is not None or old[table_id].name != kind.name:
+                yield Alter(table_id, kind.name, edit)
+
+
+def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[TableAction]:
+    """What makes a head the same as another state, by reference alone."""
+    between = Between(repo, head, wanted)
+    kinds = kinds_of(wanted.catalog)
+    for table_id, entry in wanted.commit.tables.items():
+        if not _same(entry, head.commit.tables.get(table_id)):
+            change = TableChange()
+            if between.is_touched(table_id):
+                kind = kinds[table_id]
+                change = summary_of(between.delta(table_id, kind), kind, repo.limits)
+            yield Adopt(table_id, entry, change)
+    for table_id in head.commit.tables:
+        if table_id not in wanted.commit.tables:
+            yield Tombstone(table_id)

@@ -1,0 +1,241 @@
+"""The changed rows between two commits, and summaries of changes.
+
+Fragments tell the difference at once where few rows lie in fragments only one side has. Where they say too little,
+after a compaction for instance, the summaries in the commits between name the ids, and those are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core import layout
+from omnigraph.core.footprints import Touch
+from omnigraph.core.records import TableChange
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot, table_ref
+from omnigraph.merge.cells import one_array
+from omnigraph.merge.lens import Kind, kinds_of, through
+from omnigraph.merge.lineage import Step, steps
+from omnigraph.merge.rows import (
+    Comparison,
+    Delta,
+    by_fragments,
+    by_ids,
+    everything,
+    ids_by_fragments,
+    no_rows,
+)
+from omnigraph.model.catalog import EdgeType
+from omnigraph.model.columns import arrow_schema
+from omnigraph.model.limits import Limits
+from omnigraph.model.tokens import (
+    Footprint,
+    Tokens,
+    endpoint_tokens,
+    id_tokens,
+    union,
+    unique_tokens,
+)
+from omnigraph.storage.tables import Table
+
+COMPARED_ROWS_MAX = 20_000  # up to so many rows, fragments are compared without asking further
+STEPS_MAX = 2_048  # commits whose summaries are read
+FOOTPRINT_ROWS_MAX = 100_000  # a summary of more rows says that it may concern anything
+
+
+@dataclass(slots=True)
+class Between:
+    """Two commits and, once somebody asks, the commits between them."""
+
+    repo: Repository
+    one: Snapshot
+    other: Snapshot
+    _steps: list[Step] | None = None
+    _known: bool = field(default=False)
+
+    def delta(self, table_id: str, seen: Kind) -> Delta:
+        """The changed rows of one table, in the columns of `seen`. A table one side lacks is empty there."""
+        a, b = _table(self.one, table_id, seen), _table(self.other, table_id, seen)
+        if a is None or b is None:
+            nothing = no_rows(arrow_schema(seen))
+            return Delta(
+                nothing if a is None else everything(a), nothing if b is None else everything(b)
+            )
+        if a.ref == b.ref:
+            return Delta(no_rows(a.schema), no_rows(b.schema))
+        if a.ref.path != b.ref.path or Comparison.of(a, b).rows > COMPARED_ROWS_MAX:
+            ids = self.touched_ids(table_id)
+            if ids is not None:
+                return by_ids(a, b, ids)
+        return by_fragments(a, b)
+
+    def is_touched(self, table_id: str) -> bool:
+        """Whether the rows of a table may differ; maintenance does not count."""
+        mine, yours = (s.commit.tables.get(table_id) for s in (self.one, self.other))
+        if mine is None or yours is None:
+            return mine is not yours
+        if (mine.path, mine.version) == (yours.path, yours.version):
+            return False
+        way = self.steps()
+        return way is None or any(_writes(step, table_id) for step in way)
+
+    def steps(self) -> list[Step] | None:
+        """The commits between; None where they cannot tell."""
+        if not self._known:
+            self._steps = steps(self.repo, self.one.commit, self.other.commit, STEPS_MAX)
+            self._known = True
+        return self._steps
+
+    def touched_ids(self, table_id: str) -> pa.Array | None:
+        """The ids of all rows that may differ, from summaries; None where they do not tell."""
+        way = self.steps()
+        if way is None:
+            return None
+        found = [pa.array([], pa.string())]
+        for step in way:
+            if _writes(step, table_id):
+                ids = _ids(self.repo, step, table_id)
+                if ids is None:
+                    return None
+                found.append(ids)
+        return pc.unique(pa.concat_arrays(found))
+
+    def summary(self, table_id: str) -> TableChange:
+        """One summary of everything done to a table on the way from the first commit, an ancestor, to the other."""
+        way = self.steps()
+        if way is None:
+            return UNKNOWN
+        written = [step.commit for step in way if _writes(step, table_id)]
+        parts = [m.changes[table_id] for c in written for m in c.members if table_id in m.changes]
+        known = all(any(table_id in m.changes for m in commit.members) for commit in written)
+        return combined(parts) if known else UNKNOWN
+
+
+def _table(snapshot: Snapshot, table_id: str, seen: Kind) -> Table | None:
+    kind = kinds_of(snapshot.catalog).get(table_id)
+    if kind is None or table_id not in snapshot.commit.tables:
+        return None
+    return through(snapshot.table(table_id), kind, seen)
+
+
+def _writes(step: Step, table_id: str) -> bool:
+    """Whether a commit gave a table other rows."""
+    before, after = step.before.tables.get(table_id), step.commit.tables.get(table_id)
+    if before is not None and after is not None:
+        if (before.path, before.version) == (after.path, after.version):
+            return False
+    elif before is after:
+        return False
+    return any(table_id in m.changes for m in step.commit.members) or not _is_maintenance(step)
+
+
+def _is_maintenance(step: Step) -> bool:
+    own = layout.content_id(step.commit.chain, step.commit.number, len(step.commit.members))
+    return step.commit.content != own
+
+
+def _ids(repo: Repository, step: Step, table_id: str) -> pa.Array | None:
+    """The ids one commit touched: as listed, or from the fragments it brought."""
+    changes = [m.changes[table_id] for m in step.commit.members if table_id in m.changes]
+    if changes and all(_is_listed(change) for change in changes):
+        return pa.array([i for change in changes for i in listed_ids(change)], pa.string())
+    before, after = step.before.tables.get(table_id), step.commit.tables.get(table_id)
+    if before is None or after is None or before.path != after.path:
+        return None
+    open_ = repo.tables.open
+    return ids_by_fragments(open_(table_ref(before)), open_(table_ref(after)))
+
+
+def _is_listed(change: TableChange) -> bool:
+    lists = (change.inserted_ids, change.updated_ids, change.deleted_ids)
+    return not change.all and all(ids is not None for ids in lists)
+
+
+def listed_ids(change: TableChange) -> tuple[str, ...]:
+    """The ids a summary lists, whatever happened to them."""
+    return (
+        *(change.inserted_ids or ()),
+        *(change.updated_ids or ()),
+        *(change.deleted_ids or ()),
+    )
+
+
+# --- summaries ---------------------------------------------------------------------------------------------------
+
+
+UNKNOWN = TableChange(all=True, touched=Footprint(everything=True).to_text())
+
+
+def summary_of(delta: Delta, kind: Kind, limits: Limits) -> TableChange:
+    """What a commit that brings these changes says about them."""
+    few = delta.before.num_rows + delta.after.num_rows <= FOOTPRINT_ROWS_MAX
+    return Touch(
+        inserted=one_array(delta.inserted["id"]),
+        updated=one_array(delta.updated["id"]),
+        deleted=one_array(delta.deleted["id"]),
+        shown=union(_tokens(delta, kind)) if few else None,
+    ).change(limits)
+
+
+def _tokens(delta: Delta, kind: Kind) -> Iterable[Tokens]:
+    yield id_tokens(delta.before["id"])
+    yield id_tokens(delta.after["id"])
+    for group in kind.uniques:
+        yield unique_tokens(group, [delta.after[name] for name in group])
+    yield from _ends(delta, kind)
+
+
+def _ends(delta: Delta, kind: Kind) -> Iterable[Tokens]:
+    if isinstance(kind, EdgeType):
+        for rows in (delta.before, delta.after):
+            yield endpoint_tokens("src", rows["src"])
+            yield endpoint_tokens("dst", rows["dst"])
+
+
+def combined(changes: Sequence[TableChange]) -> TableChange:
+    """Several changes, in order, as one."""
+    if len(changes) == 1:
+        return changes[0]
+    prints = [Footprint.from_text(change.touched) for change in changes]
+    exact = [p.exact for p in prints if p.exact is not None]
+    if len(exact) < len(prints) or not all(_is_listed(change) for change in changes):
+        return _added_up(changes)
+    was: dict[str, bool] = {}  # whether the row was there at first, and is there at last
+    now: dict[str, bool] = {}
+    for change in changes:
+        for ids, before, after in (
+            (change.deleted_ids, True, False),
+            (change.updated_ids, True, True),
+            (change.inserted_ids, False, True),
+        ):
+            for i in ids or ():
+                was.setdefault(i, before)
+                now[i] = after
+    inserted = tuple(i for i in now if not was[i] and now[i])
+    updated = tuple(i for i in now if was[i] and now[i])
+    deleted = tuple(i for i in now if was[i] and not now[i])
+    touched = Footprint.of(union([np.asarray(tokens) for tokens in exact]))
+    return TableChange(
+        inserted=len(inserted),
+        updated=len(updated),
+        deleted=len(deleted),
+        touched=touched.to_text(),
+        inserted_ids=inserted,
+        updated_ids=updated,
+        deleted_ids=deleted,
+    )
+
+
+def _added_up(changes: Sequence[TableChange]) -> TableChange:
+    return TableChange(
+        inserted=sum(change.inserted for change in changes),
+        updated=sum(change.updated for change in changes),
+        deleted=sum(change.deleted for change in changes),
+        all=any(change.all for change in changes),
+        touched=UNKNOWN.touched,
+    )

@@ -1,0 +1,146 @@
+"""What both sides did that cannot both stay, and what somebody decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.lang.schema import SchemaConflict
+from omnigraph.merge.lens import Kind, fill_of
+from omnigraph.read.result import to_json
+
+DIVERGENT_INSERT = "divergent_insert"  # both inserted one id, with different values
+DIVERGENT_UPDATE = "divergent_update"  # both gave one field another value
+DELETE_VS_UPDATE = "delete_vs_update"  # one side deleted what the other changed
+ORPHAN_EDGE = "orphan_edge"  # one side deleted a node the other put an edge to
+UNIQUE = "unique_violation"
+CARDINALITY = "cardinality_violation"
+VALUE = "value_constraint_violation"  # a row breaks a rule the other side brought
+SCHEMA = "schema_conflict"
+
+OURS, THEIRS = "ours", "theirs"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One thing to decide. `ours` is the branch merged into, `theirs` the one that is merged; None: not there."""
+
+    kind: str
+    type: str
+    id: str | None = None
+    field: str | None = None
+    base: Any = None
+    ours: Any = None
+    theirs: Any = None
+    message: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape every surface uses."""
+        values = {side: to_json(getattr(self, side)) for side in ("base", "ours", "theirs")}
+        named = {"kind": self.kind, "type": self.type, "id": self.id, "field": self.field}
+        return {**named, **values, "message": self.message}
+
+
+def of_schemas(found: Iterable[SchemaConflict]) -> tuple[Conflict, ...]:
+    """Conflicts of two schemas, in the same form as those of rows."""
+    return tuple(
+        Conflict(
+            SCHEMA,
+            c.type_name,
+            field=c.property_name,
+            base=c.base,
+            ours=c.ours,
+            theirs=c.theirs,
+            message=f"both sides changed the {c.aspect} of {c.type_name}"
+            + (f".{c.property_name}" if c.property_name else ""),
+        )
+        for c in found
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value somebody wrote down for a field."""
+
+    value: Any
+
+
+Decision = str | Value  # a side, or a value
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What was decided beforehand: for single fields, for rows, for types, for everything; the narrowest counts."""
+
+    everywhere: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[tuple[str, str, str | None], Decision] = field(default_factory=dict)
+
+    def of(self, type_name: str, id: str | None, field: str | None) -> Decision | None:
+        """What holds for a conflict, if anything."""
+        if id is not None:
+            for key in ((type_name, id, field), (type_name, id, None)):
+                if key in self.rows:
+                    return self.rows[key]
+        return self.types.get(type_name, self.everywhere)
+
+    def side(self, type_name: str, id: str | None, field: str | None) -> str | None:
+        """The same where only a side can be taken."""
+        found = self.of(type_name, id, field)
+        return found if isinstance(found, str) else None
+
+
+UNDECIDED = Decisions()
+
+
+def decisions(
+    strategy: str | Mapping[str, str] | None = None,
+    resolutions: Sequence[Mapping[str, Any]] | None = None,
+) -> Decisions:
+    """From what a caller gave: a side for all or by type, and a document of `{type, id, field?, take | value}`."""
+    if strategy is None or isinstance(strategy, str):
+        everywhere, types = strategy, {}
+    else:
+        types = {name: _side(side) for name, side in strategy.items()}
+        everywhere = types.pop("*", None)
+    rows = dict(_resolution(entry) for entry in resolutions or ())
+    return Decisions(None if everywhere is None else _side(everywhere), types, rows)
+
+
+def _side(name: Any) -> str:
+    if name not in (OURS, THEIRS):
+        raise OptionInvalid(f"a conflict is settled by 'ours' or 'theirs', not by {name!r}")
+    return str(name)
+
+
+def _resolution(entry: Mapping[str, Any]) -> tuple[tuple[str, str, str | None], Decision]:
+    unknown = set(entry) - {"type", "id", "field", "take", "value"}
+    if unknown or not isinstance(entry.get("type"), str) or not isinstance(entry.get("id"), str):
+        raise OptionInvalid(
+            f"a resolution is {{type, id, field?, take | value}}, got {dict(entry)!r}"
+        )
+    key = entry["type"], entry["id"], entry.get("field")
+    if ("take" in entry) == ("value" in entry):
+        raise OptionInvalid(f"a resolution has either `take` or `value`, got {dict(entry)!r}")
+    if "take" in entry:
+        return key, _side(entry["take"])
+    if key[2] is None:
+        raise OptionInvalid(f"a resolution with a value names its field, got {dict(entry)!r}")
+    return key, Value(entry["value"])
+
+
+def value_of(decided: Value, kind: Kind, name: str) -> Any:
+    """A value as the property stores it."""
+    prop = kind.properties.get(name)
+    if prop is None:
+        raise OptionInvalid(f"a resolution can give {kind.name}.{name} no value: take a side")
+    try:
+        return fill_of(replace(prop, default=decided.value)).as_py()
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        raise OptionInvalid(
+            f"{decided.value!r} is no value for {kind.name}.{name} ({prop.type}): {error}"
+        ) from error

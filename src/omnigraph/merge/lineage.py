@@ -1,0 +1,108 @@
+"""How commits are related: what a commit knows, where two of them parted, and what happened since.
+
+A commit knows a beginning of every chain: of its own, of those it was forked from, and of those merged into it. That is
+one number per chain, kept in the commit itself but for the forks, so no history is walked to find a merge base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from omnigraph.core import layout
+from omnigraph.core.history import commit_at
+from omnigraph.core.records import ChainObject, Commit, Seal
+from omnigraph.core.repository import Repository
+
+Place = tuple[str, int]  # chain and number
+
+
+def place_of(commit: Commit) -> Place:
+    return commit.chain, commit.number
+
+
+def ancestry(repo: Repository, commit: Commit) -> Iterator[Place]:
+    """The chains a commit was forked along: its own with its number, then each parent chain with the fork's."""
+    chain, number = commit.chain, commit.number
+    while True:
+        yield chain, number
+        zero = repo.chains.expect(chain, 0)
+        if isinstance(zero, Seal) or not zero.parents:
+            return
+        chain, number, _ = layout.parse_commit_id(zero.parents[0])
+
+
+def knowledge(repo: Repository, commit: Commit) -> dict[str, int]:
+    """Per chain the newest commit whose changes this one holds."""
+    known = dict(ancestry(repo, commit))
+    for chain, merged in commit.merged.items():
+        known[chain] = max(known.get(chain, -1), layout.parse_commit_id(merged)[1])
+    return known
+
+
+def merge_base(repo: Repository, ours: Commit, theirs: Commit) -> Commit:
+    """The newest commit both sides know. Of several, none of which knows the others, the youngest is taken."""
+    mine, yours = knowledge(repo, ours), knowledge(repo, theirs)
+    left = {chain: min(mine[chain], yours[chain]) for chain in yours if chain in mine}
+    lines = [chain for chain, _ in (*ancestry(repo, theirs), *ancestry(repo, ours))]
+    order = [chain for chain in dict.fromkeys([*lines, *sorted(left)]) if chain in left]
+    found: list[Commit] = []
+    for chain in order:
+        if chain not in left:
+            continue  # known to a commit that was found before
+        commit = commit_at(repo, chain, left[chain])
+        known = knowledge(repo, commit)
+        left = {c: n for c, n in left.items() if known.get(c, -1) < n}
+        found = [other for other in found if known.get(other.chain, -1) < other.number]
+        found.append(commit)
+    return max(found, key=lambda commit: (commit.time, commit.chain))
+
+
+def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, str]:
+    """Everything `theirs` knows that `ours` does not, as a merge commit says it."""
+    known = knowledge(repo, ours)
+    return {
+        chain: layout.commit_id(chain, number)
+        for chain, number in knowledge(repo, theirs).items()
+        if known.get(chain, -1) < number
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One commit on the way from one state to another, and the state before it."""
+
+    before: Commit
+    commit: Commit
+
+
+def steps(repo: Repository, one: Commit, other: Commit, limit: int) -> list[Step] | None:
+    """The commits on both ways from where two commits parted along first parents; None for too many or pruned ones."""
+    here, there = list(ancestry(repo, one)), dict(ancestry(repo, other))
+    fork = next((c, min(n, there[c])) for c, n in here if c in there)
+    found: list[Step] = []
+    for end in (one, other):
+        way = _way(repo, end, fork, limit - len(found))
+        if way is None:
+            return None
+        found += way
+    return found
+
+
+def _way(repo: Repository, end: Commit, fork: Place, limit: int) -> list[Step] | None:
+    ranges: list[tuple[str, int, int]] = []
+    for chain, number in ancestry(repo, end):
+        first = fork[1] if chain == fork[0] else 0
+        ranges.append((chain, first, number))
+        if chain == fork[0]:
+            break
+    if sum(last - first + 1 for _, first, last in ranges) > limit + len(ranges):
+        return None
+    things: list[ChainObject] = []
+    for chain, first, last in reversed(ranges):
+        things += repo.chains.range(chain, first, last)
+    commits = [thing for thing in things if isinstance(thing, Commit)]
+    if len(commits) < len(things):
+        return None
+    return [Step(a, b) for a, b in pairwise(commits)]

@@ -1,0 +1,227 @@
+"""The verb of merges: what a branch did since it was last here, brought to another branch in one commit.
+
+The target is what the transaction holds; the source is resolved after it, inside the verb, so that a merge that runs
+again sees both anew. Conflicts are an outcome, not an error: nothing is published, and the report says what to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omnigraph.core import layout
+from omnigraph.core.footprints import changes as summaries
+from omnigraph.core.footprints import touches
+from omnigraph.core.plan import NewSchema, PublishPlan, Register, TableAction, Verb
+from omnigraph.core.records import Commit, StoredSchema
+from omnigraph.core.repository import Repository, Schema
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import OptionInvalid
+from omnigraph.lang.schema import catalog_of, encode_ir, merge_schemas, schema_to_text
+from omnigraph.merge.adopt import adopted, fast_forward, reshaped
+from omnigraph.merge.changed import Between
+from omnigraph.merge.conflicts import SCHEMA, Conflict, Decisions, decisions, of_schemas
+from omnigraph.merge.lens import kinds_of
+from omnigraph.merge.lineage import brought_along, merge_base
+from omnigraph.merge.settle import settle
+from omnigraph.merge.three_way import Sides
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.changes import Changes
+from omnigraph.model.columns import arrow_schema
+from omnigraph.model.names import branch_name
+from omnigraph.write.resolve import actions_of
+
+UP_TO_DATE = "already_up_to_date"
+FAST_FORWARD = "fast_forward"
+MERGED = "merged"
+CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutcome:
+    """How a merge ended, or would end: what it does to the target, by type name, or what has to be decided."""
+
+    outcome: str
+    conflicts: tuple[Conflict, ...] = ()
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome,
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+            "counts": {name: dict(counts) for name, counts in self.counts.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What the commit will say about where its changes come from."""
+
+    kind: str
+    merged: Mapping[str, str] = field(default_factory=dict)
+    parents: tuple[str, ...] = ()
+
+
+def merge(
+    repo: Repository,
+    source: str,
+    into: str,
+    *,
+    strategy: str | Mapping[str, str] | None = None,
+    resolutions: Sequence[Mapping[str, Any]] | None = None,
+    dry_run: bool = False,
+) -> Verb:
+    """The verb that merges the head of a branch. It must be published alone: it takes over whole tables."""
+    if branch_name(source) == branch_name(into):
+        raise OptionInvalid(f"branch {into!r} cannot be merged into itself")
+    decided = decisions(strategy, resolutions)
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        theirs = repo.head(source).commit
+        return _plan(repo, txn, theirs, decided, dry_run)
+
+    return verb
+
+
+def _plan(
+    repo: Repository, txn: WriteTxn, theirs: Commit, decided: Decisions, dry_run: bool
+) -> PublishPlan:
+    ours = txn.snapshot.commit
+    base = merge_base(repo, ours, theirs)
+    if theirs.content == base.content or _is_same(ours, theirs):
+        return _answer(MergeOutcome(UP_TO_DATE))
+    lineage = Lineage(
+        "merge",
+        brought_along(repo, ours, theirs),
+        (layout.commit_id(theirs.chain, theirs.number),),
+    )
+    if ours.content == base.content:
+        plan = _fast_forward(repo, txn, base, theirs, lineage)
+    else:
+        plan = three_way(repo, txn, repo.snapshot(base), repo.snapshot(theirs), decided, lineage)
+    return _answer(plan.value) if dry_run else plan
+
+
+def _is_same(ours: Commit, theirs: Commit) -> bool:
+    """Whether two commits show the same state, table by table."""
+    return ours.schema == theirs.schema and ours.tables == theirs.tables
+
+
+def _answer(outcome: MergeOutcome) -> PublishPlan:
+    return PublishPlan(kind="merge", value=outcome, result=outcome.to_json(), empty=True)
+
+
+def _fast_forward(
+    repo: Repository, txn: WriteTxn, base: Commit, theirs: Commit, lineage: Lineage
+) -> PublishPlan:
+    between = Between(repo, repo.snapshot(base), repo.snapshot(theirs))
+    actions = tuple(fast_forward(between, txn.snapshot.commit))
+    schema = _schema_in_force(repo, theirs.schema, txn.snapshot.commit.schema)
+    return _published(repo, FAST_FORWARD, actions, between.other.catalog, schema, lineage)
+
+
+def _schema_in_force(repo: Repository, wanted: str, now: str) -> NewSchema | None:
+    found = repo.schema(wanted)
+    return None if wanted == now else NewSchema(found.stored, found.catalog)
+
+
+def _published(
+    repo: Repository,
+    outcome: str,
+    actions: tuple[TableAction, ...],
+    catalog: Catalog,
+    schema: NewSchema | None,
+    lineage: Lineage,
+    **more: Any,
+) -> PublishPlan:
+    plan = PublishPlan(
+        kind=lineage.kind,
+        actions=actions,
+        schema=schema,
+        merged=lineage.merged,
+        parents=lineage.parents,
+        **more,
+    )
+    done = MergeOutcome(outcome, counts=_counts(repo, plan, catalog))
+    return replace(plan, value=done, result=done.to_json())
+
+
+def _counts(repo: Repository, plan: PublishPlan, catalog: Catalog) -> dict[str, dict[str, int]]:
+    names = {table: kind.name for table, kind in kinds_of(catalog).items()}
+    found = summaries(plan, touches(plan, catalog), repo.limits)
+    return {
+        names[table]: {"inserted": c.inserted, "updated": c.updated, "deleted": c.deleted}
+        for table, c in sorted(found.items())
+        if table in names and (c.inserted or c.updated or c.deleted or c.all)
+    }
+
+
+# --- three ways --------------------------------------------------------------------------------------------------
+
+
+def three_way(
+    repo: Repository,
+    txn: WriteTxn,
+    base: Snapshot,
+    theirs: Snapshot,
+    decided: Decisions,
+    lineage: Lineage,
+) -> PublishPlan:
+    """The plan that brings what theirs did since the base to the transaction's state; empty where sides conflict."""
+    ours = txn.snapshot
+    schemas = [repo.schema(s.commit.schema) for s in (base, ours, theirs)]
+    merged = merge_schemas(*(schema.ir for schema in schemas))
+    if merged.ir is None:
+        return _answer(MergeOutcome(CONFLICT, of_schemas(merged.conflicts)))
+    catalog = catalog_of(merged.ir)
+    schema = _merged_schema(merged.ir, catalog, schemas)
+    sides = Sides.of(repo, base, ours, theirs, catalog)
+    settled = settle(sides, txn, decided, ours.catalog)
+    conflicts = (*_dropped(repo, base, ours, theirs, catalog), *settled.conflicts)
+    if conflicts:
+        return _answer(MergeOutcome(CONFLICT, conflicts))
+    whole = adopted(settled, sides, ours, theirs)
+    rest = Changes({t: c for t, c in settled.changes.tables.items() if t not in whole})
+    shape = tuple(a for a in reshaped(sides, ours) if a.table_id not in whole)
+    new = _registered(sides, rest)
+    actions = (*whole.values(), *new, *shape, *actions_of(rest))
+    return _published(repo, MERGED, actions, catalog, schema, lineage, reads=settled.reads)
+
+
+def _registered(sides: Sides, changes: Changes) -> tuple[TableAction, ...]:
+    """Tables of new types that are not taken over as they are, because somebody decided about their rows."""
+    there = sides.ours.commit.tables
+    return tuple(
+        Register(kind.table_id, kind.kind, kind.name, arrow_schema(kind))
+        for kind in sides.catalog.entities()
+        if kind.table_id not in there and kind.table_id in changes.tables
+    )
+
+
+def _merged_schema(ir: Any, catalog: Catalog, schemas: Sequence[Schema]) -> NewSchema | None:
+    """The schema that comes into force; None where it is ours. A side's own text is kept where it says the same."""
+    _, ours, theirs = schemas
+    if ir == ours.ir:
+        return None
+    if ir == theirs.ir:
+        return NewSchema(theirs.stored, theirs.catalog)
+    return NewSchema(StoredSchema(schema_to_text(ir), encode_ir(ir).decode()), catalog)
+
+
+def _dropped(
+    repo: Repository, base: Snapshot, ours: Snapshot, theirs: Snapshot, catalog: Catalog
+) -> tuple[Conflict, ...]:
+    """Types one side dropped while the other wrote to them."""
+    found = []
+    kept = kinds_of(catalog)
+    for table, kind in kinds_of(base.catalog).items():
+        if table in kept:
+            continue
+        for side, name in ((ours, "ours"), (theirs, "theirs")):
+            if table in side.commit.tables and Between(repo, base, side).is_touched(table):
+                message = f"{kind.name} was dropped on one side and written to on the other"
+                values = {"ours": "dropped", "theirs": "dropped", name: "written to"}
+                found.append(Conflict(SCHEMA, kind.name, base="defined", message=message, **values))
+    return tuple(found)
