@@ -1,4 +1,4 @@
-"""What the core may ask of stored tables. `lance.py` is the one implementation; simulations bring another.
+"""What the core may ask of stored tables. `lance/` is the one implementation; simulations bring another.
 
 A table is a folder with immutable versions. `Table` is one opened version: reading it never changes, whoever writes
 meanwhile. `stage` makes a new version nobody can see until a graph commit names it.
@@ -93,20 +93,20 @@ class TableEdit:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A version that was written and that nobody sees yet."""
+    """A version that was written and that nobody sees yet.
+
+    `replaced` names base fragments (by identity) this version removes or rewrites, `appended` describes the fragments
+    it adds, which is enough to add them to another base. With `only_appends` it adds rows and absorbs small fragments
+    and does nothing else, so `recommit` may move it. `extra` belongs to the store; `indices_failed` in it says what
+    could not be built beside a write.
+    """
 
     ref: TableRef
     base: TableRef
     rows: int  # live rows of the new version
-    replaced: frozenset[str] = (
-        frozenset()
-    )  # identities of base fragments this version removes or rewrites
-    appended: tuple[
-        str, ...
-    ] = ()  # descriptions of the fragments added; enough to add them to another base
-    only_appends: bool = (
-        False  # nothing but appended rows (and absorbed tiny fragments): may be re-committed
-    )
+    replaced: frozenset[str] = frozenset()
+    appended: tuple[str, ...] = ()
+    only_appends: bool = False
     bytes_written: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -181,7 +181,10 @@ class TableStore(Protocol):
     """Opens and stages versions of tables under one graph's root."""
 
     def create(self, path: str, schema: pa.Schema) -> TableRef:
-        """A new, empty table; its first version is the only ordinary one it ever gets."""
+        """A new, empty table; its first version is the only ordinary one it ever gets.
+
+        A field of `large_binary` with the metadata `omnigraph.blob` = `true` is stored beside the other columns.
+        """
         ...
 
     def open(self, ref: TableRef) -> Table:
@@ -195,7 +198,8 @@ class TableStore(Protocol):
     def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
         """Put the data of a staged version on top of another base without writing it again.
 
-        None where that is not allowed: it did more than append, or a fragment it absorbed has changed.
+        None where that is not allowed: it did more than append (or than build indices), or a fragment it absorbed has
+        changed, or the columns have.
         """
         ...
 
