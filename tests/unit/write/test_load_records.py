@@ -19,6 +19,7 @@ from omnigraph.errors import Violation
 from omnigraph.lang.schema import catalog_of, compile_schema
 from omnigraph.model.changes import Incoming
 from omnigraph.write.input import records
+from omnigraph.write.input.exact import Record
 from omnigraph.write.input.files import blocks_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
@@ -332,7 +333,7 @@ def test_small_blocks_read_like_one(tmp_path_factory: pytest.TempPathFactory) ->
 def only_exact() -> Iterator[None]:
     """Leave every line to the exact reading."""
     kept = records._by_template, records._by_type
-    records._by_template = records._by_type = lambda lines, form, parts: lines  # type: ignore[assignment]
+    records._by_template = records._by_type = lambda lines, form, parts: lines
     try:
         yield
     finally:
@@ -500,17 +501,20 @@ def test_lines_of_one_form_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPat
     """The fast readings take what programs write; only the first line of a form is read exactly."""
     exact: list[bytes] = []
     inner = Format.exactly
-    monkeypatch.setattr(
-        Format, "exactly", lambda self, line: exact.append(line) or inner(self, line)
-    )
+
+    def counted(self: Format, line: bytes) -> Record:
+        exact.append(line)
+        return inner(self, line)
+
+    monkeypatch.setattr(Format, "exactly", counted)
     lines = [thing(id=f"t{i}", name=f"n{i}", small=i, ratio=i / 7) for i in range(1000)]
     lines += [
         json.dumps({"edge": "Links", "from": f"t{i}", "to": "o", "data": {"since": i}})
         for i in range(999)
     ]
-    assert [i.rows.num_rows for i in read("\n".join(lines))] == [1000, 999]
+    assert [i.rows.num_rows for i in read("\n".join(lines) + "\n")] == [1000, 999]
     assert len(exact) == 2
     exact.clear()
     nested = [thing(name=f"a\\b{i}", shape=[i, 1], words=["é"], flag=None) for i in range(1000)]
-    assert read("\n".join(nested))[0].rows.num_rows == 1000
+    assert read("\n".join(nested) + "\n")[0].rows.num_rows == 1000
     assert exact == []

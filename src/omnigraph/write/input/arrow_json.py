@@ -24,7 +24,6 @@ from omnigraph.write.input.problems import Misfit, Unsure
 
 AS_TEXT = frozenset({Scalar.DATE, Scalar.DATETIME, Scalar.BLOB})
 ESCAPED_NAME = r'\\u[0-9a-fA-F]{4}[^"]*"\s*:'
-ENVELOPE = ("type", "edge", "from", "to", "data")
 Kind = NodeType | EdgeType
 
 
@@ -37,7 +36,8 @@ def read_group(lines: Lines, kind: Kind, options: Options, *, envelope: bool) ->
     table = _parse(text, _schema(kind, envelope))
     if table.num_rows != len(lines):
         raise Unsure
-    reading = _Reading(lines, text, kind, options)
+    outside = frozenset(table.column_names) if envelope else frozenset()
+    reading = _Reading(lines, text, kind, options, outside)
     fields = reading.opened(table) if envelope else {n: table[n] for n in table.column_names}
     return reading.part(fields)
 
@@ -75,7 +75,10 @@ def _json_type(kind: PropType) -> pa.DataType:
 class _Reading:
     """What was read from some lines, and the lines themselves for what the reader forgot."""
 
-    def __init__(self, lines: Lines, text: pa.Buffer, kind: Kind, options: Options) -> None:
+    def __init__(
+        self, lines: Lines, text: pa.Buffer, kind: Kind, options: Options, outside: frozenset[str]
+    ) -> None:
+        self.outside = outside  # members beside `data`, which may have the name of a property
         self.lines = lines
         self.kind = kind
         self.options = options
@@ -142,9 +145,11 @@ class _Reading:
         empty = column.is_null().combine_chunks()
         if not self.has_null:
             return empty
-        if name in ENVELOPE or (self.has_escape and self._escaped_names()):
+        if self.has_escape and self._escaped_names():
             raise Unsure
-        written = pc.match_substring_regex(self.texts, f'"{name}"\\s*:')
+        # A quoted name before a colon is a member: inside a text its quotes would be escaped.
+        members = pc.count_substring_regex(self.texts, f'"{name}"\\s*:')
+        written = pc.greater(members, 1 if name in self.outside else 0)
         return pc.and_not(empty, written)
 
     def _escaped_names(self) -> bool:
