@@ -28,13 +28,14 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import BranchNotFound, Corrupt, ObjectNotFound, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
-from omnigraph.lang.schema import compile_schema, encode_ir
+from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
 from omnigraph.read import Result, run_query
 from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
+from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome, load
 from omnigraph.write.merge import merge
@@ -277,6 +278,43 @@ class Graph:
             engine="local",
             replayed=done.replayed,
             new_each_time=outcome.new_each_time,
+        )
+
+    def plan_schema(
+        self, text: str, branch: str = "main", *, allow_data_loss: bool = False
+    ) -> MigrationPlan:
+        """What applying a schema would do, step by step. Nothing is changed."""
+        accepted = self._repo.schema(self.snapshot(branch).commit.schema).ir
+        return plan_schema(accepted, schema_text(text), allow_data_loss=allow_data_loss)
+
+    def apply_schema(
+        self,
+        text: str,
+        branch: str = "main",
+        allow_data_loss: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> SchemaResult:
+        """Bring a schema into force on a branch, as one commit; new rules are checked against the rows that exist."""
+        verb = apply_schema(
+            schema_text(text),
+            lambda hashed: self._repo.schema(hashed).ir,
+            allow_data_loss=allow_data_loss,
+        )
+        with metrics.operation("apply_schema"):
+            done = self.publish(
+                verb,
+                branch=branch,
+                message=message,
+                actor=actor,
+                alone=True,
+                deadline=Deadline(timeout),
+            )
+        outcome: SchemaOutcome = done.value
+        return SchemaResult(
+            outcome.plan.supported, outcome.plan.steps, outcome.applied, Commit.published(done)
         )
 
     # --- branches, tags, history -----------------------------------------------------------------------------------

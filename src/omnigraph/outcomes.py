@@ -11,6 +11,7 @@ from omnigraph.core import history
 from omnigraph.core.publisher import Published
 from omnigraph.core.records import Commit as CommitObject
 from omnigraph.core.records import TableChange
+from omnigraph.lang.schema.steps import Step
 from omnigraph.merge.conflicts import Conflict
 
 
@@ -137,4 +138,22 @@ class MergeResult:
             "commit": _json(self.commit),
             "conflicts": [conflict.to_json() for conflict in self.conflicts],
             "counts": {name: dict(counts) for name, counts in self.counts.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaResult:
+    """The steps of a schema change, whether they were taken, and the commit."""
+
+    supported: bool
+    steps: tuple[Step, ...]
+    applied: bool
+    commit: Commit | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "supported": self.supported,
+            "steps": [step.to_json() for step in self.steps],
+            "applied": self.applied,
+            "commit": _json(self.commit),
         }
