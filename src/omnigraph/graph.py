@@ -31,7 +31,7 @@ from omnigraph.lang.query import Want, compile_query
 from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
+from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult, SchemaResult
 from omnigraph.read import Result, run_query
 from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
