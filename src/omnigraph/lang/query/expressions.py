@@ -177,7 +177,7 @@ class ExpressionParser:
                 raise self.cursor.fail(f"expected an expression, found {token}")
 
     def variable_or_property(self) -> ast.Expr:
-        """property = variable "." ( ident | "*" ) ;"""
+        """property = variable "." ( ident | "*" | "@" "type" ) ;"""
         token = self.cursor.advance()
         if not self.cursor.at("."):
             return self.variable_of(token)
@@ -185,6 +185,10 @@ class ExpressionParser:
         star = self.cursor.take("*")
         if star:
             return ast.AllProperties(self.variable_of(token).name, between(token, star))
+        if self.cursor.take("@"):
+            end = self.cursor.expect("type", "after `@`")
+            at = between(token, end)
+            return ast.Call("type", (self.variable_of(token),), at=at, name_at=at)
         name = self.cursor.ident("a property")
         var = self.variable_of(token).name
         return ast.Property(var, name.text, between(token, name), between(name, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
@@ -93,14 +93,14 @@ def convert(value: Any, kind: PropType) -> Any:
     if kind.vector_dim is not None:
         return _vector(value, kind.vector_dim)
     if kind.is_list:
-        if isinstance(value, str) or not isinstance(value, Sequence):
+        if isinstance(value, str | bytes | Mapping | Set) or not hasattr(value, "__len__"):
             raise _Misfit(f"expected a list, got {_named(value)}")
         return tuple(None if v is None else SCALARS[kind.scalar](v, kind.scalar) for v in value)
     return SCALARS[kind.scalar](value, kind.scalar)
 
 
 def _vector(value: Any, dim: int) -> tuple[float, ...]:
-    if isinstance(value, str) or not hasattr(value, "__len__"):
+    if isinstance(value, str | bytes | Mapping | Set) or not hasattr(value, "__len__"):
         raise _Misfit(f"expected a list of {dim} numbers, got {_named(value)}")
     if len(value) != dim:
         raise _Misfit(f"expected {dim} numbers, got {len(value)}")

@@ -239,8 +239,9 @@ class QueryParser(ExpressionParser):
             return False
         if following.kind is Tok.VARIABLE:
             return True
-        if following.text == "<":
-            return second.kind is Tok.NAME and third.text in (">", "|")
+        if following.text in ("<", "("):
+            closing = ">" if following.text == "<" else "|"
+            return second.kind is Tok.NAME and third.text in (closing, "|")
         if following.kind is not Tok.NAME or following.text == "not":
             return False
         if following.text not in FILTER_WORDS:
@@ -303,7 +304,7 @@ class QueryParser(ExpressionParser):
             help = "An edge is bound as in `$a $e:knows $b`."
             self.cursor.expect(":", "after the variable of the edge", help=help)
         undirected = self.cursor.take("<") is not None
-        edges = tuple(self.cursor.sep_by(self.edge_word, "|"))
+        edges = self.edges()
         if undirected:
             self.cursor.expect(">", "after the edge")
         hops = self.hops() if self.cursor.at("{") else None
@@ -311,8 +312,15 @@ class QueryParser(ExpressionParser):
         at = between((path or src).at, dst.at)
         return ast.Traversal(src, edges, dst, undirected, hops, edge_var, path, at)
 
+    def edges(self) -> tuple[ast.EdgeWord, ...]:
+        """edges = ident { "|" ident } | "(" ident { "|" ident } ")" ;"""
+        bracket = self.cursor.take("(")
+        words = tuple(self.cursor.sep_by(self.edge_word, "|"))
+        if bracket:
+            self.cursor.expect(")", "after the edges")
+        return words
+
     def edge_word(self) -> ast.EdgeWord:
-        """edges = ident { "|" ident } ;"""
         token = self.cursor.token
         if token.kind is not Tok.NAME:
             raise self.cursor.fail(f"expected an edge, found {token}")
