@@ -3,6 +3,7 @@
 In the order of control flow:
 
 - `execute`      `run_query`: plan, run, result; one line per operator
+- `order`        in which order patterns are walked
 - `plan`         what every operator has to deliver: which variables are read above it, and whether repetitions count
 - `context`      what a run carries along; `trace` and `explain` what is recorded of it
 - `rows`         bags of rows, as positions in tables

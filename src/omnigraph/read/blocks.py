@@ -65,15 +65,20 @@ def _run_tagged(block: Step, rows: Rows, run: Run) -> Rows:
 
 
 def _distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
-    """For every row the number of its kind, and the first row of each kind."""
-    arrays: list[AnyArray] = [*rows.tags.values(), *rows.scores.values()]
-    for variable in rows.variables.values():
-        if not isinstance(variable, Entities):
+    """For every row the number of its kind, and one row of each kind; where finding them pays, with one variable."""
+    variables = list(rows.variables.values())
+    if rows.tags or rows.scores or len(variables) > 1:
+        return np.arange(rows.n), np.arange(rows.n)
+    match variables:
+        case []:
+            return np.zeros(rows.n, np.int64), np.zeros(min(rows.n, 1), np.int64)
+        case [Entities(_, position, None)]:
+            one = np.zeros(int(position.max(initial=-1)) + 2, np.int64)
+            one[position] = np.arange(rows.n)  # -1, unbound, is the last place
+            chosen, group = np.unique(one[position], return_inverse=True)
+            return group, chosen
+        case _:
             return np.arange(rows.n), np.arange(rows.n)
-        arrays.append(variable.position)
-        if variable.code is not None:
-            arrays.append(variable.code)
-    return number_rows(arrays, rows.n)
 
 
 def number_rows(arrays: list[AnyArray], n: int) -> tuple[Ints, Ints]:

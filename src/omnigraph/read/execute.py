@@ -6,20 +6,25 @@ import datetime as dt
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import LimitExceeded, OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.query.params import bind_params
+from omnigraph.lang.tree import walk
 from omnigraph.read import aggregate, blocks, expand, rank, relational, scan, shortest
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.context import Context
 from omnigraph.read.explain import describe
 from omnigraph.read.expressions import holds
+from omnigraph.read.order import reorder
 from omnigraph.read.plan import Step, make_plan
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
+from omnigraph.read.scan import pins
 from omnigraph.read.trace import Trace
 
 PLANS_MAX = 512
@@ -52,7 +57,7 @@ def run_query(
         cancelled=cancelled,
         trace=Trace() if explain else None,
     )
-    read, step = _planned(query)
+    read, step = _planned(query, ctx)
     rows = _run(step, ctx, None)
     if max_rows is not None and rows.n > max_rows:
         raise LimitExceeded(
@@ -63,21 +68,59 @@ def run_query(
     return Result(read.columns, rows, snapshot.commit_id, ctx.trace)
 
 
-_plans: OrderedDict[int, tuple[ir.Query, ir.Read, Step]] = OrderedDict()
+# --- plans -------------------------------------------------------------------------------------------------------
 
 
-def _planned(query: ir.Query) -> tuple[ir.Read, Step]:
-    """The plan, made once for each compiled query; whoever holds the query gets it without comparing trees."""
-    known = _plans.get(id(query))
-    if known is not None and known[0] is query:
-        return known[1], known[2]
+@dataclass(slots=True)
+class _Planned:
+    """The plan of a compiled query, and the sizes of the tables it was made for."""
+
+    query: ir.Query
+    types: tuple[tuple[str, bool], ...]  # name, and whether it is an edge type
+    sizes: tuple[int, ...] = ()
+    step: Step | None = None
+
+
+_plans: OrderedDict[int, _Planned] = OrderedDict()
+
+
+def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, Step]:
+    """The plan, made once for each compiled query, and again when its tables have grown or shrunk much.
+
+    Whoever holds the query gets the plan without comparing trees.
+    """
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
-    step = make_plan(query.body)
-    _plans[id(query)] = (query, query.body, step)
-    while len(_plans) > PLANS_MAX:
-        _plans.popitem(last=False)
+    known = _plans.get(id(query))
+    if known is None or known.query is not query:
+        known = _plans[id(query)] = _Planned(query, _types_in(query.body.plan))
+        while len(_plans) > PLANS_MAX:
+            _plans.popitem(last=False)
+    sizes = tuple(ctx.columns(*kind).rows.bit_length() for kind in known.types)
+    step = known.step
+    if step is None or sizes != known.sizes:
+        ordered = reorder(
+            query.body.plan, lambda *kind: ctx.columns(*kind).rows, partial(pins, ctx)
+        )
+        step = make_plan(replace(query.body, plan=ordered))
+        known.sizes, known.step = sizes, step
     return query.body, step
+
+
+def _types_in(plan: ir.Op) -> tuple[tuple[str, bool], ...]:
+    found: dict[tuple[str, bool], None] = {}
+    for node in walk(plan):
+        match node:
+            case ir.NodeScan(types=types) | ir.Expand(dst_types=types):
+                found |= dict.fromkeys((name, False) for name in types)
+            case ir.EdgeStep(edge):
+                found[edge, True] = None
+            case _:
+                pass
+    return tuple(found)
+
+
+# --- operators ---------------------------------------------------------------------------------------------------
 
 
 def _run(step: Step, ctx: Context, outer: Rows | None) -> Rows:

@@ -64,6 +64,19 @@ def _candidates(
     return columns.everything, op.predicate
 
 
+def pins(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> bool:
+    """Whether a condition names the nodes of a variable by their ids."""
+    columns = ctx.columns(type_name)
+    match condition:
+        case ir.Compare(Op.EQ, left, right):
+            pairs = ((left, right), (right, left))
+            return any(_is_identity(a, var, columns) and is_constant(b) for a, b in pairs)
+        case ir.In(item, members):
+            return _is_identity(item, var, columns) and is_constant(members)
+        case _:
+            return False
+
+
 def pinned(op: ir.NodeScan, ctx: Context) -> Rows | None:
     """The nodes a predicate names by their ids; None when it does not."""
     for name in op.types:

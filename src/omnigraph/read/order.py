@@ -1,0 +1,269 @@
+"""In which order a pattern is walked.
+
+The clauses of a pattern mean the same in any order, and can differ by orders of magnitude in the rows they make on the
+way. A chain of scans, hops and filters is taken apart into variables and links, and put together again in the order
+with the fewest rows expected, found by trying all of them: patterns are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import is_constant
+from omnigraph.lang.tree import conjunction, conjuncts, rebuild, variables
+from omnigraph.model.predicates import Op
+
+Sizes = Callable[[str, bool], int]  # rows of a node type, or of an edge type
+
+VARIABLES_MAX = 9
+GAIN_MIN = 2.0  # as written is kept unless another order promises this much
+SCAN_COST = 0.1  # of a row scanned, in rows made by a hop
+SHARE = {Op.EQ: 0.05, Op.NE: 0.95}  # of rows a comparison keeps, where nothing is known
+SHARE_OF_RANGE = 0.33
+FLIPPED = {
+    ir.Direction.OUT: ir.Direction.IN,
+    ir.Direction.IN: ir.Direction.OUT,
+    ir.Direction.BOTH: ir.Direction.BOTH,
+}
+
+
+def reorder(op: ir.Op, sizes: Sizes, pins: Callable[[ir.Expr, str, str], bool]) -> ir.Op:
+    """The same plan with its patterns in the best order; `pins` says whether a predicate names a node by its id."""
+    chain = _take_apart(op)
+    if chain is None:
+        return rebuild(
+            op, lambda child: reorder(child, sizes, pins) if _is_operator(child) else child
+        )
+    return _Orders(chain, sizes, pins).best() or op
+
+
+def _is_operator(node: object) -> bool:
+    return isinstance(node, ir.Op)
+
+
+@dataclass(slots=True)
+class _Chain:
+    """A pattern: what its variables have to satisfy, the links between them, and conditions on several."""
+
+    types: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    conditions: list[ir.Expr] = field(default_factory=list)
+    links: list[ir.Expand] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)  # of the variables, as written
+
+
+def _take_apart(op: ir.Op) -> _Chain | None:
+    """A chain that starts at a scan and has a link."""
+    chain = _Chain()
+    while not isinstance(op, ir.NodeScan):
+        match op:
+            case ir.Expand():
+                chain.links.insert(0, op)
+                chain.conditions[:0] = conjuncts(op.predicate)
+            case ir.Filter(_, predicate):
+                chain.conditions[:0] = conjuncts(predicate)
+            case _:
+                return None
+        op = op.input
+    if not chain.links or len(chain.links) > VARIABLES_MAX:
+        return None
+    chain.types[op.var] = op.types
+    chain.conditions[:0] = conjuncts(op.predicate)
+    chain.types |= {link.dst: link.dst_types for link in chain.links if not link.into}
+    chain.order = list(chain.types)
+    return chain
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Some variables bound: how, at what cost so far, and how many rows that makes."""
+
+    cost: float
+    rows: float
+    steps: tuple[tuple[str, int | None], ...]  # variable, and the link it was reached by
+
+
+class _Orders:
+    """The search for the best order of one chain."""
+
+    def __init__(
+        self, chain: _Chain, sizes: Sizes, pins: Callable[[ir.Expr, str, str], bool]
+    ) -> None:
+        self.chain = chain
+        self.sizes = sizes
+        self.own = {v: [c for c in chain.conditions if variables(c) == {v}] for v in chain.types}
+        self.count = {
+            v: max(1.0, sum(sizes(t, False) for t in types)) for v, types in chain.types.items()
+        }
+        self.share = {v: self._share_of(v, pins) for v in chain.types}
+        self.edges = [max(1.0, sum(sizes(s.edge, True) for s in k.steps)) for k in chain.links]
+
+    def best(self) -> ir.Op | None:
+        """The plan in the best order; None when it is as good as written."""
+        written = self._as_written()
+        found = self._search()
+        if found is None or found.cost * GAIN_MIN >= written.cost:
+            return None
+        return self._put_together(found)
+
+    # --- expectations ------------------------------------------------------------------------------------------
+
+    def _share_of(self, var: str, pins: Callable[[ir.Expr, str, str], bool]) -> float:
+        share = 1.0
+        for condition in self.own[var]:
+            named = all(pins(condition, var, name) for name in self.chain.types[var])
+            share *= 1 / self.count[var] if named else expected_share(condition)
+        return max(share, 1 / self.count[var])
+
+    def _fan_out(self, k: int, source: str) -> float:
+        """How many edges of a link leave one node of a variable."""
+        link = self.chain.links[k]
+        one = self.edges[k] * (2 if link.steps[0].direction is ir.Direction.BOTH else 1)
+        one /= self.count[source]
+        far = link.dst if source == link.src else link.src
+        return min(float(one**link.max_hops), self.count[far]) if link.max_hops > 1 else one
+
+    def _closing(self, k: int) -> float:
+        """The share of rows a link keeps whose both ends are bound."""
+        link = self.chain.links[k]
+        return min(1.0, self._fan_out(k, link.src) / self.count[link.dst])
+
+    # --- search ------------------------------------------------------------------------------------------------
+
+    def _start(self, var: str) -> _State:
+        rows = self.count[var] * self.share[var]
+        scanned = SCAN_COST * (self.count[var] if rows > 1 else 1)
+        return _State(scanned + rows, rows, ((var, None),))
+
+    def _extended(self, state: _State, bound: frozenset[str], var: str, k: int) -> _State:
+        link = self.chain.links[k]
+        source = link.src if var == link.dst else link.dst
+        made = state.rows * self._fan_out(k, source)
+        rows = made * self.share[var]
+        for other, closing in enumerate(self.chain.links):
+            ends = {closing.src, closing.dst}
+            if other != k and var in ends and ends <= bound | {var}:
+                rows *= self._closing(other)
+        return _State(state.cost + made + rows, rows, (*state.steps, (var, k)))
+
+    def _as_written(self) -> _State:
+        state, bound = self._start(self.chain.order[0]), frozenset(self.chain.order[:1])
+        for var in self.chain.order[1:]:
+            k = next(
+                i for i, link in enumerate(self.chain.links) if link.dst == var and not link.into
+            )
+            state = self._extended(state, bound, var, k)
+            bound |= {var}
+        # What is written later binds later: a cycle is closed at its place in the text, not as soon as it can be.
+        late = [k for k, link in enumerate(self.chain.links) if link.into]
+        return replace(state, cost=state.cost * (1 + len(late)))
+
+    def _search(self) -> _State | None:
+        reached = {frozenset([v]): self._start(v) for v in self.chain.types}
+        for _ in range(len(self.chain.types) - 1):
+            wider: dict[frozenset[str], _State] = {}
+            for bound, state in reached.items():
+                for var, k in self._next(bound):
+                    new = self._extended(state, bound, var, k)
+                    known = wider.get(bound | {var})
+                    if known is None or new.cost < known.cost:
+                        wider[bound | {var}] = new
+            reached = wider
+        return next(iter(reached.values()), None)
+
+    def _next(self, bound: frozenset[str]) -> list[tuple[str, int]]:
+        """The variables one link away; several hops and what they bind can only be walked as written."""
+        found = []
+        for k, link in enumerate(self.chain.links):
+            if link.src in bound and link.dst not in bound:
+                found.append((link.dst, k))
+            elif link.dst in bound and link.src not in bound and link.max_hops == 1:
+                found.append((link.src, k))
+        return found
+
+    # --- the plan ----------------------------------------------------------------------------------------------
+
+    def _put_together(self, state: _State) -> ir.Op:
+        first = state.steps[0][0]
+        pending = [c for v in self.chain.types for c in self.own[v] if v != first]
+        pending += [
+            c for c in self.chain.conditions if len(variables(c)) != 1 or c not in self._all_own()
+        ]
+        plan: ir.Op = ir.NodeScan(
+            first, self.chain.types[first], conjunction(tuple(self.own[first]))
+        )
+        bound = {first}
+        used: set[int] = set()
+        for var, k in state.steps[1:]:
+            assert k is not None  # noqa: S101 - only the first variable is scanned
+            plan = self._walked(plan, var, k, pending)
+            used.add(k)
+            bound |= {var, *self._edge_variable(k)}
+            plan = self._closed(plan, bound, used)
+            plan = _filtered(plan, bound, pending)
+        return plan
+
+    def _all_own(self) -> list[ir.Expr]:
+        return [c for conditions in self.own.values() for c in conditions]
+
+    def _edge_variable(self, k: int) -> set[str]:
+        name = self.chain.links[k].edge_var
+        return set() if name is None else {name}
+
+    def _walked(self, plan: ir.Op, var: str, k: int, pending: list[ir.Expr]) -> ir.Op:
+        link = self.chain.links[k]
+        mine = [c for c in pending if variables(c) <= {var, *self._edge_variable(k)}]
+        pending[:] = [c for c in pending if c not in mine]
+        predicate = conjunction(tuple(mine))
+        if var == link.dst:
+            return replace(
+                link, input=plan, predicate=predicate, into=False, dst_types=self.chain.types[var]
+            )
+        steps = tuple(ir.EdgeStep(s.edge, FLIPPED[s.direction], s.far, s.near) for s in link.steps)
+        return replace(
+            link,
+            input=plan,
+            src=link.dst,
+            dst=link.src,
+            steps=steps,
+            dst_types=self.chain.types[var],
+            predicate=predicate,
+            into=False,
+        )
+
+    def _closed(self, plan: ir.Op, bound: set[str], used: set[int]) -> ir.Op:
+        for k, link in enumerate(self.chain.links):
+            if k not in used and {link.src, link.dst} <= bound:
+                used.add(k)
+                bound |= self._edge_variable(k)
+                plan = replace(link, input=plan, predicate=None, into=True)
+        return plan
+
+
+def _filtered(plan: ir.Op, bound: set[str], pending: list[ir.Expr]) -> ir.Op:
+    ready = tuple(c for c in pending if variables(c) <= bound)
+    pending[:] = [c for c in pending if c not in ready]
+    predicate = conjunction(ready)
+    return plan if predicate is None else ir.Filter(plan, predicate)
+
+
+def expected_share(condition: ir.Expr) -> float:
+    """The share of rows a condition keeps, guessed from its form."""
+    match condition:
+        case ir.Compare(op):
+            return SHARE.get(op, SHARE_OF_RANGE)
+        case (
+            ir.In() | ir.Has() | ir.Contains() | ir.StartsWith() | ir.TextMatch() | ir.RegexMatch()
+        ):
+            return 0.1
+        case ir.IsNull(_, negated):
+            return 0.9 if negated else 0.1
+        case ir.Not(part):
+            return max(0.1, 1 - expected_share(part))
+        case ir.Or(parts):
+            return min(1.0, sum(expected_share(p) for p in parts))
+        case _ if is_constant(condition):
+            return 1.0
+        case _:
+            return 0.5
