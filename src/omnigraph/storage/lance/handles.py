@@ -17,9 +17,20 @@ from omnigraph.storage.tables import TableRef
 
 STORAGE_VERSION = "2.2"  # the first with blobs beside the data file
 CLEANUP_KEY = "lance.auto_cleanup."
+INDEX_CACHE_BYTES_MAX = 2**30
+METADATA_CACHE_BYTES_MAX = 256 * 2**20
 
 _opened: Lru[tuple[str, str, int], LanceTable] = Lru(HANDLES_MAX)
-_shared_session = lance.Session()
+
+
+def _session() -> lance.Session:
+    return lance.Session(
+        index_cache_size_bytes=INDEX_CACHE_BYTES_MAX,
+        metadata_cache_size_bytes=METADATA_CACHE_BYTES_MAX,
+    )
+
+
+_shared_session = _session()
 _memory_sessions: dict[str, lance.Session] = {}
 
 
@@ -28,7 +39,7 @@ def session_of(uri: str) -> lance.Session:
     if not uri.startswith("memory://"):
         return _shared_session
     name = uri.removeprefix("memory://").split("/")[0]
-    return _memory_sessions.setdefault(name, lance.Session())
+    return _memory_sessions.setdefault(name, _session())
 
 
 class Handles:
