@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -23,26 +22,25 @@ from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published
 from omnigraph.core.records import StoredSchema, Tombstone
 from omnigraph.core.repository import Repository, open_repository
-from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import BranchNotFound, Corrupt, ObjectNotFound, OptionInvalid
+from omnigraph.errors import BranchNotFound, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult, SchemaResult
+from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
 from omnigraph.read import Result, run_query
 from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
+from omnigraph.versions import Versions
 from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome, load
-from omnigraph.write.merge import merge
 from omnigraph.write.mutate import mutate
 
 
-class Graph:
+class Graph(Versions):
     """A graph, local or on an object store. Safe to share between threads; not carried over a fork.
 
     >>> import omnigraph
@@ -65,13 +63,6 @@ class Graph:
         return f"Graph({self.uri!r})"
 
     # --- reading -----------------------------------------------------------------------------------------------
-
-    def snapshot(self, branch: str = "main", at: object = None) -> Snapshot:
-        """One pinned state: the head of a branch, or the point `at` names."""
-        self._repo.check_process()
-        if at is None:
-            return self._repo.snapshot(self._repo.head(branch).commit)
-        return self._repo.snapshot(history.resolve(self._repo, at, branch).commit)
 
     def query(
         self,
@@ -113,16 +104,6 @@ class Graph:
             while len(self._queries) > self._repo.limits.queries_cached_max:
                 self._queries.pop(next(iter(self._queries)), None)
         return known
-
-    @contextmanager
-    def _readable(self, snapshot: Snapshot) -> Iterator[None]:
-        """A commit pruned while it is being read says so, instead of looking damaged."""
-        try:
-            yield
-        except (Corrupt, ObjectNotFound) as error:
-            if history.is_pruned_now(self._repo, snapshot.commit):
-                raise history.pruned_error(snapshot.commit_id) from error
-            raise
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
@@ -339,61 +320,6 @@ class Graph:
         with metrics.operation("delete_branch"):
             self._repo.check_process()
             branches.delete_branch(self._repo, name, actor=actor)
-
-    def merge(
-        self,
-        source: str,
-        into: str = "main",
-        dry_run: bool = False,
-        *,
-        strategy: str | Mapping[str, str] | None = None,
-        resolutions: Sequence[Mapping[str, Any]] | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        timeout: float | None = None,
-    ) -> MergeResult:
-        """Bring what a branch did since it was last merged to another, as one commit; conflicts are an outcome.
-
-        `strategy` is "ours", "theirs" or one of them by type; `resolutions` lists {type, id, field?, take | value}.
-
-        >>> import omnigraph
-        >>> g = omnigraph.init("memory://doc-merge", schema="node Person { name: String @key }")
-        >>> g.create_branch("trial")
-        >>> _ = g.load({"Person": [{"name": "Ada"}]}, branch="trial")
-        >>> g.merge("trial").outcome
-        'fast_forward'
-        """
-        verb = merge(
-            self._repo,
-            source,
-            into,
-            strategy=strategy,
-            resolutions=resolutions,
-            dry_run=dry_run,
-        )
-        return self._merged("merge", verb, into, message, actor, timeout)
-
-    def _merged(
-        self,
-        operation: str,
-        verb: Verb,
-        branch: str,
-        message: str | None,
-        actor: str | None,
-        timeout: float | None,
-    ) -> MergeResult:
-        """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
-        with metrics.operation(operation):
-            done = self.publish(
-                verb,
-                branch=branch,
-                message=message,
-                actor=actor,
-                alone=True,
-                deadline=Deadline(timeout),
-            )
-        found = done.value
-        return MergeResult(found.outcome, Commit.published(done), found.conflicts, found.counts)
 
     def branches(self) -> list[str]:
         """The names of all branches, main first."""

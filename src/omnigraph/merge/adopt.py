@@ -47,6 +47,8 @@ def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) 
 
     `before` and `source` are ours and theirs under their own schemas.
     """
+    if sides.part is not None:
+        return {}
     mine = Between(sides.repo, sides.base, sides.ours)
     own, theirs = kinds_of(before.catalog), kinds_of(source.catalog)
     found: dict[str, Adopt] = {}

@@ -142,7 +142,7 @@ def _is_maintenance(step: Step) -> bool:
 def _ids(repo: Repository, step: Step, table_id: str) -> pa.Array | None:
     """The ids one commit touched: as listed, or from the fragments it brought."""
     changes = [m.changes[table_id] for m in step.commit.members if table_id in m.changes]
-    if changes and all(_is_listed(change) for change in changes):
+    if changes and all(is_listed(change) for change in changes):
         return pa.array([i for change in changes for i in listed_ids(change)], pa.string())
     before, after = step.before.tables.get(table_id), step.commit.tables.get(table_id)
     if before is None or after is None or before.path != after.path:
@@ -151,7 +151,8 @@ def _ids(repo: Repository, step: Step, table_id: str) -> pa.Array | None:
     return ids_by_fragments(open_(table_ref(before)), open_(table_ref(after)))
 
 
-def _is_listed(change: TableChange) -> bool:
+def is_listed(change: TableChange) -> bool:
+    """Whether a summary names every row it speaks of."""
     lists = (change.inserted_ids, change.updated_ids, change.deleted_ids)
     return not change.all and all(ids is not None for ids in lists)
 
@@ -203,7 +204,7 @@ def combined(changes: Sequence[TableChange]) -> TableChange:
         return changes[0]
     prints = [Footprint.from_text(change.touched) for change in changes]
     exact = [p.exact for p in prints if p.exact is not None]
-    if len(exact) < len(prints) or not all(_is_listed(change) for change in changes):
+    if len(exact) < len(prints) or not all(is_listed(change) for change in changes):
         return _added_up(changes)
     was: dict[str, bool] = {}  # whether the row was there at first, and is there at last
     now: dict[str, bool] = {}

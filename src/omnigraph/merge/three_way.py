@@ -35,6 +35,8 @@ from omnigraph.model.columns import arrow_schema
 from omnigraph.storage.tables import ADDRESS
 
 Row = Mapping[str, Any]
+Part = Mapping[str, pa.Array | None]  # by table the only ids that count; None: all of them
+NO_IDS = pa.array([], pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +48,36 @@ class Sides:
     ours: Snapshot
     theirs: Snapshot
     done: Between = field(repr=False)  # what theirs did since the base
+    part: Part | None = None
 
     @classmethod
     def of(
-        cls, repo: Repository, base: Snapshot, ours: Snapshot, theirs: Snapshot, catalog: Catalog
+        cls,
+        repo: Repository,
+        states: tuple[Snapshot, Snapshot, Snapshot],
+        catalog: Catalog,
+        part: Part | None = None,
     ) -> Sides:
-        base, ours, theirs = (seen_as(side, catalog) for side in (base, ours, theirs))
-        return cls(repo, base, ours, theirs, Between(repo, base, theirs))
+        """From base, ours and theirs under their own schemas."""
+        base, ours, theirs = (seen_as(state, catalog) for state in states)
+        return cls(repo, base, ours, theirs, Between(repo, base, theirs), part)
 
     @property
     def catalog(self) -> Catalog:
         return self.ours.catalog
 
+    def delta(self, kind: Kind) -> Delta:
+        """What theirs did to the rows of one type."""
+        found = self.done.delta(kind.table_id, kind)
+        if self.part is None:
+            return found
+        ids = self.part.get(kind.table_id, NO_IDS)
+        return found if ids is None else found.filter(ids)
+
     def swapped(self) -> Sides:
         """The same merge, seen from the other side."""
         done = Between(self.repo, self.base, self.ours)
-        return replace(self, ours=self.theirs, theirs=self.ours, done=done)
+        return replace(self, ours=self.theirs, theirs=self.ours, done=done, part=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,7 @@ class MergedTable:
 
 def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
     """Merge the rows of one type."""
-    delta = sides.done.delta(kind.table_id, kind)
+    delta = sides.delta(kind)
     if delta.is_empty:
         return MergedTable(delta, TypeChanges(kind))
     stored = lookup(sides.ours, kind, delta.ids)

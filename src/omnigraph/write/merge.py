@@ -22,11 +22,11 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.lang.schema import catalog_of, encode_ir, merge_schemas, schema_to_text
 from omnigraph.merge.adopt import adopted, fast_forward, reshaped
 from omnigraph.merge.changed import Between
-from omnigraph.merge.conflicts import SCHEMA, Conflict, Decisions, decisions, of_schemas
+from omnigraph.merge.conflicts import SCHEMA, UNDECIDED, Conflict, Decisions, of_schemas
 from omnigraph.merge.lens import kinds_of
 from omnigraph.merge.lineage import brought_along, merge_base
 from omnigraph.merge.settle import settle
-from omnigraph.merge.three_way import Sides
+from omnigraph.merge.three_way import Part, Sides
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes
 from omnigraph.model.columns import arrow_schema
@@ -68,15 +68,13 @@ def merge(
     repo: Repository,
     source: str,
     into: str,
+    decided: Decisions = UNDECIDED,
     *,
-    strategy: str | Mapping[str, str] | None = None,
-    resolutions: Sequence[Mapping[str, Any]] | None = None,
     dry_run: bool = False,
 ) -> Verb:
     """The verb that merges the head of a branch. It must be published alone: it takes over whole tables."""
     if branch_name(source) == branch_name(into):
         raise OptionInvalid(f"branch {into!r} cannot be merged into itself")
-    decided = decisions(strategy, resolutions)
 
     def verb(txn: WriteTxn) -> PublishPlan:
         theirs = repo.head(source).commit
@@ -119,7 +117,7 @@ def _fast_forward(
     between = Between(repo, repo.snapshot(base), repo.snapshot(theirs))
     actions = tuple(fast_forward(between, txn.snapshot.commit))
     schema = _schema_in_force(repo, theirs.schema, txn.snapshot.commit.schema)
-    return _published(repo, FAST_FORWARD, actions, between.other.catalog, schema, lineage)
+    return published(repo, FAST_FORWARD, actions, between.other.catalog, schema, lineage)
 
 
 def _schema_in_force(repo: Repository, wanted: str, now: str) -> NewSchema | None:
@@ -127,7 +125,7 @@ def _schema_in_force(repo: Repository, wanted: str, now: str) -> NewSchema | Non
     return None if wanted == now else NewSchema(found.stored, found.catalog)
 
 
-def _published(
+def published(
     repo: Repository,
     outcome: str,
     actions: tuple[TableAction, ...],
@@ -136,6 +134,7 @@ def _published(
     lineage: Lineage,
     **more: Any,
 ) -> PublishPlan:
+    """The plan with its outcome."""
     plan = PublishPlan(
         kind=lineage.kind,
         actions=actions,
@@ -168,8 +167,12 @@ def three_way(
     theirs: Snapshot,
     decided: Decisions,
     lineage: Lineage,
+    part: Part | None = None,
 ) -> PublishPlan:
-    """The plan that brings what theirs did since the base to the transaction's state; empty where sides conflict."""
+    """The plan that brings what theirs did since the base to the transaction's state; empty where sides conflict.
+
+    `part` limits it to some rows, by table.
+    """
     ours = txn.snapshot
     schemas = [repo.schema(s.commit.schema) for s in (base, ours, theirs)]
     merged = merge_schemas(*(schema.ir for schema in schemas))
@@ -177,7 +180,7 @@ def three_way(
         return _answer(MergeOutcome(CONFLICT, of_schemas(merged.conflicts)))
     catalog = catalog_of(merged.ir)
     schema = _merged_schema(merged.ir, catalog, schemas)
-    sides = Sides.of(repo, base, ours, theirs, catalog)
+    sides = Sides.of(repo, (base, ours, theirs), catalog, part)
     settled = settle(sides, txn, decided, ours.catalog)
     conflicts = (*_dropped(repo, base, ours, theirs, catalog), *settled.conflicts)
     if conflicts:
@@ -187,7 +190,7 @@ def three_way(
     shape = tuple(a for a in reshaped(sides, ours) if a.table_id not in whole)
     new = _registered(sides, rest)
     actions = (*whole.values(), *new, *shape, *actions_of(rest))
-    return _published(repo, MERGED, actions, catalog, schema, lineage, reads=settled.reads)
+    return published(repo, MERGED, actions, catalog, schema, lineage, reads=settled.reads)
 
 
 def _registered(sides: Sides, changes: Changes) -> tuple[TableAction, ...]:

@@ -1,0 +1,235 @@
+"""The change feed of a branch: its commits in order, each with the rows it changed, before and after.
+
+A cursor is the id of the last commit that was seen. A feed is read as far as the branch reached when it was asked for;
+who wants to follow a branch asks again with the new cursor. Commits are read a page at a time, rows as they are asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.core import layout
+from omnigraph.core.history import Entry, entries, is_pruned_now, pruned_error, resolve
+from omnigraph.core.records import ChainObject, Commit, Member, TableChange
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import CommitNotFound, Corrupt, ObjectNotFound, OptionInvalid
+from omnigraph.merge.changed import Between, listed_ids
+from omnigraph.merge.diff import DELETE, INSERT, OPERATIONS, UPDATE
+from omnigraph.merge.lens import Kind, kinds_of, seen_as
+from omnigraph.merge.lineage import ancestry
+from omnigraph.merge.rows import Delta
+from omnigraph.model.tokens import Footprint, id_tokens
+from omnigraph.read.result import to_json
+from omnigraph.storage.tables import ADDRESS
+
+PAGE_COMMITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row a commit changed, whole: as it was before, and as it is after."""
+
+    commit: str
+    type: str
+    kind: str  # node or edge
+    operation: str
+    id: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "commit": self.commit,
+            "type": self.type,
+            "kind": self.kind,
+            "operation": self.operation,
+            "id": self.id,
+            "before": to_json(self.before),
+            "after": to_json(self.after),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """All rows at one commit, and the cursor from which the feed goes on."""
+
+    snapshot: Snapshot
+    types: frozenset[str] | None = None
+
+    @property
+    def cursor(self) -> str:
+        return self.snapshot.commit_id
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Type names and rows, nodes first."""
+        for kind in self.snapshot.catalog.entities():
+            if self.types is None or kind.name in self.types:
+                table = self.snapshot.table_of(kind)
+                for batch in table.batches(table.schema.names):
+                    yield kind.name, batch
+
+    def __iter__(self) -> Iterator[Change]:
+        """Every row as an insertion."""
+        kinds = {kind.name: kind for kind in self.snapshot.catalog.entities()}
+        for name, batch in self.batches():
+            for row in batch.to_pylist():
+                yield Change(self.cursor, name, kinds[name].kind, INSERT, row["id"], None, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The changes of a branch after a cursor; iterating reads them, commit by commit."""
+
+    repo: Repository
+    head: Commit
+    after: tuple[str, int, int | None]  # chain, number and member of the cursor
+    types: frozenset[str] | None = None
+    operations: frozenset[str] = frozenset(OPERATIONS)
+    limit: int | None = None  # commits
+
+    @property
+    def cursor(self) -> str:
+        """Where this feed ends: `after` for the next one."""
+        last = self._after_id()
+        for entry, _ in self._entries():
+            last = entry.id
+        return last
+
+    def baseline(self) -> Baseline:
+        """All rows as of now, to start from."""
+        return Baseline(self.repo.snapshot(self.head), self.types)
+
+    def __iter__(self) -> Iterator[Change]:
+        for _, changes in self.commits():
+            yield from changes
+
+    def commits(self) -> Iterator[tuple[str, list[Change]]]:
+        """The id of each commit and its changes; one without changes of the kind asked for has none."""
+        for entry, before in self._entries():
+            try:
+                found = list(self._changes(entry, before))
+            except (Corrupt, ObjectNotFound) as error:
+                if is_pruned_now(self.repo, before):
+                    raise pruned_error(layout.commit_id(before.chain, before.number)) from error
+                raise
+            yield entry.id, found
+
+    def _after_id(self) -> str:
+        return layout.commit_id(*self.after)
+
+    def _entries(self) -> Iterator[tuple[Entry, Commit]]:
+        """The writes after the cursor, oldest first, each with the commit object before its own."""
+        count = 0
+        chain, number, member = self.after
+        for before, commit in self._pairs():
+            for entry in reversed(list(entries(commit, maintenance=False))):
+                if (commit.chain, commit.number) == (chain, number):
+                    place = layout.parse_commit_id(entry.id)[2]
+                    if member is None or place is None or place <= member:
+                        continue
+                if self.limit is not None and count >= self.limit:
+                    return
+                count += 1
+                yield entry, before
+
+    def _pairs(self) -> Iterator[tuple[Commit, Commit]]:
+        chain, number, member = self.after
+        last: Commit | None = None
+        first = number if member is None else number - 1
+        for thing in _between(self.repo, self.head, chain, max(first, 0)):
+            if not isinstance(thing, Commit):
+                raise pruned_error(layout.commit_id(thing.chain, thing.number))
+            if last is not None:
+                yield last, thing
+            last = thing
+
+    def _changes(self, entry: Entry, before: Commit) -> Iterator[Change]:
+        commit, member = entry.commit, entry.member
+        if member is None or not isinstance(commit, Commit):
+            return
+        after = self.repo.snapshot(commit)
+        between = Between(self.repo, seen_as(self.repo.snapshot(before), after.catalog), after)
+        kinds = kinds_of(after.catalog)
+        for table, change in sorted(member.changes.items()):
+            kind = kinds.get(table)
+            if kind is None or (self.types is not None and kind.name not in self.types):
+                continue
+            delta = own_part(between.delta(table, kind), change, commit, member, table)
+            yield from self._rows(entry.id, kind, delta)
+
+    def _rows(self, commit: str, kind: Kind, delta: Delta) -> Iterator[Change]:
+        old = {row["id"]: row for row in delta.before.drop_columns([ADDRESS]).to_pylist()}
+        new = {row["id"]: row for row in delta.after.drop_columns([ADDRESS]).to_pylist()}
+        for id in sorted({*old, *new}):
+            before, after = old.get(id), new.get(id)
+            operation = INSERT if before is None else DELETE if after is None else UPDATE
+            if operation in self.operations:
+                yield Change(commit, kind.name, kind.kind, operation, id, before, after)
+
+
+def own_part(
+    delta: Delta, change: TableChange, commit: Commit, member: Member, table: str
+) -> Delta:
+    """Of what a commit did to a table, the part of one of its members. A row two of them wrote belongs to the last."""
+    others = [m for m in commit.members if m is not member and table in m.changes]
+    if not others:
+        return delta
+    after = commit.members[commit.members.index(member) + 1 :]
+    later = {i for m in after if table in m.changes for i in listed_ids(m.changes[table])}
+    ids = [i for i in delta.ids.to_pylist() if i not in later and _touches(change, i)]
+    return delta.filter(pa.array(ids, pa.string()))
+
+
+def _touches(change: TableChange, id: str) -> bool:
+    listed = (change.inserted_ids, change.updated_ids, change.deleted_ids)
+    if all(ids is not None for ids in listed):
+        return id in listed_ids(change)
+    return Footprint.from_text(change.touched).meets(id_tokens(pa.array([id], pa.string())))
+
+
+def _between(repo: Repository, head: Commit, chain: str, number: int) -> Iterator[ChainObject]:
+    """The objects from a commit to a head along first parents, both included, a page at a time."""
+    lines: list[tuple[str, int]] = []
+    for place, last in ancestry(repo, head):
+        lines.append((place, last))
+        if place == chain:
+            break
+    if lines[-1][0] != chain or lines[-1][1] < number:
+        raise CommitNotFound(
+            f"commit {chain}.{number} is not in the history of branch {head.branch!r}",
+            help="A cursor belongs to the branch it was read from; start again from baseline().",
+        )
+    for place, last in reversed(lines):
+        start = number if place == chain else 0
+        for first in range(start, last + 1, PAGE_COMMITS):
+            yield from repo.chains.range(place, first, min(first + PAGE_COMMITS - 1, last))
+
+
+def changes(
+    repo: Repository,
+    branch: str,
+    after: str | None = None,
+    *,
+    types: Sequence[str] | None = None,
+    operations: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> Feed:
+    """The feed of a branch after a cursor; without one, from the very first commit."""
+    chosen = frozenset(OPERATIONS if operations is None else operations)
+    if not chosen <= set(OPERATIONS):
+        raise OptionInvalid(f"operations are {', '.join(OPERATIONS)}; got {sorted(chosen)}")
+    if limit is not None and limit < 1:
+        raise OptionInvalid(f"limit must be at least 1, got {limit}")
+    head = repo.head(branch).commit
+    if after is None:
+        *_, (chain, _) = ancestry(repo, head)
+        start: tuple[str, int, int | None] = chain, 0, None
+    else:
+        start = layout.parse_commit_id(resolve(repo, after, branch).id)
+    return Feed(repo, head, start, None if types is None else frozenset(types), chosen, limit)

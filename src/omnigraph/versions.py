@@ -1,0 +1,189 @@
+"""The verbs of a graph that deal with its versions: compare, merge, take back, follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from omnigraph.core import history
+from omnigraph.core.deadline import Deadline
+from omnigraph.core.group import Writers
+from omnigraph.core.plan import Request, Verb
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import Corrupt, ObjectNotFound
+from omnigraph.merge.conflicts import decisions
+from omnigraph.merge.diff import Diff, diff
+from omnigraph.merge.feed import Feed, changes
+from omnigraph.model.names import branch_name
+from omnigraph.outcomes import Commit, MergeResult
+from omnigraph.storage import metrics
+from omnigraph.write.merge import merge
+from omnigraph.write.undo import cherry_pick, reset, revert
+
+
+class Versions:
+    """What a `Graph` can do with its history."""
+
+    _repo: Repository
+    _writers: Writers
+
+    def snapshot(self, branch: str = "main", at: object = None) -> Snapshot:
+        """One pinned state: the head of a branch, or the point `at` names."""
+        self._repo.check_process()
+        if at is None:
+            return self._repo.snapshot(self._repo.head(branch).commit)
+        return self._repo.snapshot(history.resolve(self._repo, at, branch).commit)
+
+    @contextmanager
+    def _readable(self, snapshot: Snapshot) -> Iterator[None]:
+        """A commit pruned while it is being read says so, instead of looking damaged."""
+        try:
+            yield
+        except (Corrupt, ObjectNotFound) as error:
+            if history.is_pruned_now(self._repo, snapshot.commit):
+                raise history.pruned_error(snapshot.commit_id) from error
+            raise
+
+    def merge(
+        self,
+        source: str,
+        into: str = "main",
+        dry_run: bool = False,
+        *,
+        strategy: str | Mapping[str, str] | None = None,
+        resolutions: Sequence[Mapping[str, Any]] | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        timeout: float | None = None,
+    ) -> MergeResult:
+        """Bring what a branch did since it was last merged to another, as one commit; conflicts are an outcome.
+
+        `strategy` is "ours", "theirs" or one of them by type; `resolutions` lists {type, id, field?, take | value}.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-merge", schema="node Person { name: String @key }")
+        >>> g.create_branch("trial")
+        >>> _ = g.load({"Person": [{"name": "Ada"}]}, branch="trial")
+        >>> g.merge("trial").outcome
+        'fast_forward'
+        """
+        decided = decisions(strategy, resolutions)
+        verb = merge(self._repo, source, into, decided, dry_run=dry_run)
+        return self._merged("merge", verb, into, message, actor, timeout)
+
+    def _merged(
+        self,
+        operation: str,
+        verb: Verb,
+        branch: str,
+        message: str | None,
+        actor: str | None,
+        timeout: float | None,
+    ) -> MergeResult:
+        """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
+        request = Request(
+            branch=branch_name(branch),
+            verb=verb,
+            message=message,
+            actor=actor,
+            alone=True,
+            deadline=Deadline(timeout),
+        )
+        with metrics.operation(operation):
+            done = self._writers.submit(request)
+        found = done.value
+        return MergeResult(found.outcome, Commit.published(done), found.conflicts, found.counts)
+
+    def revert(
+        self,
+        commit: str,
+        branch: str = "main",
+        dry_run: bool = False,
+        *,
+        strategy: str | Mapping[str, str] | None = None,
+        resolutions: Sequence[Mapping[str, Any]] | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        timeout: float | None = None,
+    ) -> MergeResult:
+        """Undo a commit by publishing its inverse; what was built on it since is a conflict."""
+        decided = decisions(strategy, resolutions)
+        verb = revert(self._repo, commit, branch, decided, dry_run=dry_run)
+        return self._merged("revert", verb, branch, message, actor, timeout)
+
+    def cherry_pick(
+        self,
+        commit: str,
+        branch: str = "main",
+        dry_run: bool = False,
+        *,
+        strategy: str | Mapping[str, str] | None = None,
+        resolutions: Sequence[Mapping[str, Any]] | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        timeout: float | None = None,
+    ) -> MergeResult:
+        """Do what one commit did, wherever it is, on a branch."""
+        decided = decisions(strategy, resolutions)
+        verb = cherry_pick(self._repo, commit, branch, decided, dry_run=dry_run)
+        return self._merged("cherry_pick", verb, branch, message, actor, timeout)
+
+    def reset(
+        self,
+        to: object,
+        branch: str = "main",
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        timeout: float | None = None,
+    ) -> MergeResult:
+        """Make a branch what it was at another point, as a new commit; nothing is copied and nothing is lost."""
+        verb = reset(self._repo, to, branch)
+        return self._merged("reset", verb, branch, message, actor, timeout)
+
+    def diff(
+        self,
+        a: object,
+        b: object,
+        *,
+        branch: str = "main",
+        types: Sequence[str] | None = None,
+        operations: Sequence[str] | None = None,
+    ) -> Diff:
+        """What turns one point (branch, tag, commit, time) into another.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-diff", schema="node Person { name: String @key }")
+        >>> _ = g.load({"Person": [{"name": "Ada"}]})
+        >>> g.diff("main~1", "main").counts
+        {'Person': {'inserted': 1, 'updated': 0, 'deleted': 0}}
+        """
+        with metrics.operation("diff"):
+            one, other = self.snapshot(branch, a), self.snapshot(branch, b)
+            with self._readable(one), self._readable(other):
+                return diff(self._repo, one, other, types=types, operations=operations)
+
+    def changes(
+        self,
+        after: str | None = None,
+        branch: str = "main",
+        types: Sequence[str] | None = None,
+        operations: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Feed:
+        """The changes after a commit, in order, with rows before and after; `baseline()` is where to start.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-changes", schema="node Person { name: String @key }")
+        >>> start = g.changes().baseline().cursor
+        >>> _ = g.load({"Person": [{"name": "Ada"}]})
+        >>> [(c.operation, c.id) for c in g.changes(after=start)]
+        [('insert', 'Ada')]
+        """
+        with metrics.operation("changes"):
+            self._repo.check_process()
+            return changes(
+                self._repo, branch, after, types=types, operations=operations, limit=limit
+            )
