@@ -1,0 +1,150 @@
+"""The commands and their help."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, get_type_hints
+
+import typer
+
+SECTIONS = {
+    "Start": ("init", "load", "query", "mutate", "export"),
+    "History and branches": ("branch", "merge", "log", "show", "tag"),
+    "Languages": ("schema", "lint", "fmt", "explain"),
+    "Operation": ("cleanup", "upgrade", "serve", "config", "version"),
+}
+NEEDS = {"serve": "omnigraph.server"}  # commands that exist where their module does
+
+
+def _exists(command: str) -> bool:
+    return command not in NEEDS or find_spec(NEEDS[command]) is not None
+
+
+COMMANDS = {name: section for section, names in SECTIONS.items() for name in names if _exists(name)}
+INTRODUCTION = (
+    "A lakehouse graph database: typed graphs as Lance tables, with branches and atomic commits."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command: the function that runs it, and the two lines its help opens with."""
+
+    run: Callable[..., Any]
+    examples: tuple[str, str]
+    name: str = ""
+
+    @property
+    def word(self) -> str:
+        return self.name or self.run.__name__.rstrip("_")
+
+    @property
+    def title(self) -> str:
+        return (inspect.getdoc(self.run) or "").partition("\n")[0].rstrip(".")
+
+    def help(self) -> str:
+        """The examples, then what the function says about itself."""
+        lines = "\n".join(f"  $ {example}" for example in self.examples)
+        text = inspect.getdoc(self.run) or ""
+        return f"\b\nExamples:\n{lines}\n\n{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A command made of commands."""
+
+    title: str
+    verbs: tuple[Verb, ...]
+
+
+def command(name: str) -> Verb | Group:
+    """What the module of a command offers."""
+    found = import_module(f"omnigraph.cli.commands.{name}").COMMAND
+    assert isinstance(found, Verb | Group)  # noqa: S101
+    return found
+
+
+def build(words: Sequence[str] = ()) -> typer.Typer:
+    """The application; with the words of a command line, only the command they name is imported."""
+    app = typer.Typer(
+        help=INTRODUCTION,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        add_completion=not words or words[0] not in COMMANDS,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=INTRODUCTION)(_introduce)
+    only = words[0] if words and words[0] in COMMANDS else None
+    for name, section in COMMANDS.items():
+        if only in (None, name):
+            _add(app, name, command(name), section)
+    return app
+
+
+def _introduce() -> None:
+    """A callback keeps a single command from becoming the whole application."""
+
+
+def _without_command(context: typer.Context) -> None:
+    """A group that is named alone shows its help."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _add(app: typer.Typer, name: str, found: Verb | Group, section: str) -> None:
+    if isinstance(found, Verb):
+        _add_verb(app, name, found, section)
+        return
+    group = typer.Typer(rich_markup_mode="rich")
+    group.callback(help=found.title, invoke_without_command=True)(_without_command)
+    for verb in found.verbs:
+        _add_verb(group, verb.word, verb, None)
+    app.add_typer(group, name=name, rich_help_panel=section)
+
+
+def _add_verb(app: typer.Typer, name: str, verb: Verb, section: str | None) -> None:
+    register = app.command(
+        name,
+        help=verb.help(),
+        short_help=verb.title,
+        rich_help_panel=section,
+        no_args_is_help=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    register(spread(verb.run))
+
+
+def spread(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The function typer sees: a parameter that is a set of options is replaced by those options."""
+    hints = get_type_hints(run, include_extras=True)
+    own = inspect.signature(run).parameters
+    sets = {name: hints[name] for name in own if hasattr(hints[name], "__option_set__")}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        chosen = (
+            _options(sets[name]) if name in sets else [parameter.replace(annotation=hints[name])]
+        )
+        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in chosen]
+
+    def called(**given: Any) -> Any:
+        for name, kind in sets.items():
+            given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+        return run(**given)
+
+    called.__name__ = run.__name__
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in parameters}
+    return called
+
+
+def _options(kind: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(f.name, keyword, default=f.default, annotation=hints[f.name])
+        for f in fields(kind)
+    ]

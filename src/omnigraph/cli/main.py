@@ -1,0 +1,114 @@
+"""From the words of a command line to an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import omnigraph
+
+if TYPE_CHECKING:
+    from omnigraph.errors import OmnigraphError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; what the console script calls."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in (["version"], ["--version"]):
+        print(f"omnigraph {omnigraph.__version__}")
+        return 0
+    try:
+        return _run(words)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    from omnigraph.cli import exits
+    from omnigraph.errors import OmnigraphError
+
+    try:
+        return _invoke(words)
+    except OmnigraphError as error:
+        _report(error, words)
+        return exits.exit_code(error)
+    except KeyboardInterrupt as interrupt:
+        print(f"\ninterrupted: {interrupt or 'nothing was published'}", file=sys.stderr)
+        return exits.INTERRUPTED
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) or os.environ.get("OMNIGRAPH_DEBUG"):
+            raise
+        _report(_internal(error), words)
+        return exits.FAILURE
+
+
+def _invoke(words: list[str]) -> int:
+    import typer
+
+    from omnigraph.cli.app import build
+
+    words = _with_alias(words) or ["--help"]
+    try:
+        answer: Any = build(words)(words, prog_name="omnigraph", standalone_mode=False)
+    except typer.TyperException as mistake:
+        raise _mistake(mistake) from mistake
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    sys.stdout.flush()
+    return answer if isinstance(answer, int) else 0
+
+
+def _with_alias(words: list[str]) -> list[str]:
+    """The command line an alias of the configuration stands for; commands cannot be redefined."""
+    from omnigraph.cli.app import COMMANDS
+
+    if not words or words[0] in COMMANDS or words[0].startswith("-"):
+        return words
+    import shlex
+
+    from omnigraph.config import load_config
+
+    line = load_config().aliases.get(words[0])
+    return words if line is None else [*shlex.split(line), *words[1:]]
+
+
+def _mistake(mistake: Any) -> OmnigraphError:
+    from omnigraph.cli.exits import UsageMistake
+
+    context = getattr(mistake, "ctx", None)
+    help = f"`{context.command_path} --help` shows how it is used." if context else None
+    return UsageMistake(mistake.format_message().rstrip("."), help=help)
+
+
+def _internal(error: Exception) -> OmnigraphError:
+    from omnigraph.errors import OmnigraphError
+
+    help = "This is a bug in omnigraph. Set OMNIGRAPH_DEBUG=1 to see the traceback, and report it."
+    return OmnigraphError(f"{type(error).__name__}: {error}", help=help)
+
+
+def _report(error: OmnigraphError, words: Sequence[str]) -> None:
+    """One JSON object where JSON was asked for, else the text with its code and help."""
+    if not _wants_json(words):
+        print(error.render(), file=sys.stderr)
+        return
+    import json
+
+    print(json.dumps(error.to_json(), ensure_ascii=False, default=str), file=sys.stderr)
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Decided from the words alone, since they may be what is wrong."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    machine = ("json", "jsonl")
+    given = any(word == "--format" and value in machine for word, value in pairs)
+    joined = any(word in ("--json", "--format=json", "--format=jsonl") for word in words)
+    return given or joined or os.environ.get("OMNIGRAPH_FORMAT") in machine
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""Data to stdout in the format that was asked for, notes to stderr."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.cli.context import config
+from omnigraph.cli.exits import UsageMistake
+from omnigraph.cli.options import Format, Show
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.read import Result
+
+ROWS_SHOWN_MAX = 40
+PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no indentation
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Rows to be shown in any format; `document` is what JSON shows instead, where that differs."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    types: Sequence[str] = ()
+    document: Any = None
+    arrow: Callable[[], pa.Table] | None = field(default=None, compare=False)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows:
+            yield dict(zip(self.columns, row, strict=True))
+
+
+def format_of(show: Show) -> Format:
+    """The format asked for, else the configured one."""
+    if show.json and show.format not in (None, Format.JSON):
+        raise UsageMistake(f"--json and --format {show.format} contradict each other")
+    if show.json:
+        return Format.JSON
+    if show.format is not None:
+        return show.format
+    configured = config()["defaults.output"]
+    if configured not in set(Format):
+        raise UsageMistake(f"the configured output {configured!r} is none of {', '.join(Format)}")
+    return Format(configured)
+
+
+def note(show: Show, text: str) -> None:
+    """Something for people only: on stderr, not when quiet."""
+    if not show.quiet:
+        print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    print(styled(f"warning: {text}", "33", sys.stderr), file=sys.stderr)
+
+
+def styled(text: str, style: str, stream: Any = None) -> str:
+    """Text in a colour where there is a terminal that wants one."""
+    return f"\x1b[{style}m{text}\x1b[0m" if colourful(stream or sys.stdout) else text
+
+
+def colourful(stream: Any) -> bool:
+    quiet = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not quiet and bool(stream.isatty())
+
+
+# --- answers -----------------------------------------------------------------------------------------------------
+
+
+def answer(show: Show, text: str, document: Any) -> None:
+    """One fact: a document for programs, a sentence for people."""
+    if format_of(show) in (Format.JSON, Format.JSONL):
+        print_document(document, one_line=format_of(show) is Format.JSONL)
+    elif text:
+        print(text)
+
+
+def print_document(document: Any, *, one_line: bool = False) -> None:
+    text = json.dumps(document, ensure_ascii=False, default=str)
+    if not one_line and sys.stdout.isatty() and len(text) < PRETTY_BYTES_MAX:
+        text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    print(text)
+
+
+def print_sheet(show: Show, sheet: Sheet, *, rows_max: int = ROWS_SHOWN_MAX) -> None:
+    """Rows, in the format asked for."""
+    match format_of(show):
+        case Format.TABLE:
+            from omnigraph.cli.table import draw
+
+            print(draw(sheet.columns, sheet.types, sheet.rows, rows_max=rows_max))
+        case Format.JSON:
+            rows = list(sheet.records())
+            print_document(rows if sheet.document is None else sheet.document)
+        case Format.JSONL:
+            for record in sheet.records():
+                print(json.dumps(record, ensure_ascii=False, default=str))
+        case Format.CSV:
+            sys.stdout.write(as_csv(sheet))
+        case Format.MARKDOWN:
+            print("\n".join(as_markdown(sheet)))
+        case Format.ARROW:
+            _write_arrow(sheet)
+
+
+def print_result(show: Show, result: Result, *, rows_max: int = ROWS_SHOWN_MAX) -> None:
+    """The rows of a query."""
+    print_sheet(show, sheet_of(result, rows_max, format_of(show)), rows_max=rows_max)
+
+
+def sheet_of(result: Result, rows_max: int, format: Format) -> Sheet:
+    """A result as rows; a table only fetches the rows it shows."""
+    types = [str(kind) for kind in result.types]
+    if format is Format.ARROW:
+        return Sheet(result.columns, (), types, arrow=result.to_arrow)
+    document = result.to_json() if format is Format.JSON else None
+    if format is Format.TABLE and 0 < rows_max < len(result):
+        return Sheet(result.columns, _Ends(result, rows_max), types)
+    rows = [] if document else [list(row.values()) for row in result.json_rows()]
+    names = list(result[0]) if len(result) else result.columns
+    return Sheet(names, rows, types if len(names) == len(types) else (), document)
+
+
+class _Ends(Sequence[Any]):
+    """The rows of a large result of which only the first and the last will be looked at."""
+
+    def __init__(self, result: Result, shown: int) -> None:
+        from omnigraph.read.result import to_json
+
+        table = result.to_arrow()
+        self._count, self._half = len(result), (shown + 1) // 2
+        self._head = [[to_json(v) for v in row] for row in _rows(table.slice(0, self._half))]
+        first = self._count - self._half
+        self._tail = [[to_json(v) for v in row] for row in _rows(table.slice(first))]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        if index < self._half:
+            return self._head[index]
+        return self._tail[index - (self._count - self._half)]
+
+
+def _rows(table: Any) -> Iterable[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+# --- formats -----------------------------------------------------------------------------------------------------
+
+
+def as_text(value: Any) -> str:
+    """One value as a cell."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False, default=str)
+        case _:
+            return str(value)
+
+
+def as_csv(sheet: Sheet) -> str:
+    """RFC 4180 with a heading; null is an empty cell, an empty text is quoted."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    for row in sheet.rows:
+        writer.writerow([as_text(value) for value in row])
+    return out.getvalue()
+
+
+def as_markdown(sheet: Sheet) -> Iterator[str]:
+    yield _markdown_row(sheet.columns)
+    yield _markdown_row(["---"] * len(sheet.columns))
+    for row in sheet.rows:
+        yield _markdown_row([as_text(value) for value in row])
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    escaped = (
+        cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "<br>") for cell in cells
+    )
+    return f"| {' | '.join(escaped)} |"
+
+
+def _write_arrow(sheet: Sheet) -> None:
+    import pyarrow as pa
+
+    if sys.stdout.isatty():
+        raise UsageMistake("Arrow is binary: send it to a file or a program")
+    table = sheet.arrow() if sheet.arrow else pa.Table.from_pylist(list(sheet.records()))
+    with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
+        stream.write_table(table)

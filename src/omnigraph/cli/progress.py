@@ -1,0 +1,138 @@
+"""What long work says while it lasts: phase, rows, rate, requests and bytes, on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from omnigraph.cli.commits import human_bytes
+from omnigraph.cli.interrupt import explaining_interrupts
+from omnigraph.cli.options import ProgressMode, Show, Writer
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+    from omnigraph.storage.metrics import Cost
+
+PATIENCE_SECONDS = 0.5  # work that is done by then needs no words
+PERIOD_SECONDS = 0.2
+JSON_PERIOD_SECONDS = 1.0
+CLEAR_LINE = "\r\x1b[K"
+
+
+@contextmanager
+def working(graph: Graph, branch: str, phase: str, writer: Writer, show: Show) -> Iterator[None]:
+    """Tell how the write inside is going; an interrupt says what it left behind."""
+    with explaining_interrupts(graph, branch), telling(phase, writer.progress, quiet=show.quiet):
+        yield
+
+
+@contextmanager
+def telling(phase: str, mode: ProgressMode, *, quiet: bool = False) -> Iterator[None]:
+    """Report on the work inside, in the way that was asked for."""
+    from omnigraph.storage import metrics
+
+    with metrics.operation(phase) as cost:
+        teller = _teller(phase, cost, mode, quiet)
+        if teller is None:
+            yield
+            return
+        teller.start()
+        try:
+            yield
+        finally:
+            teller.stop()
+
+
+def _teller(phase: str, cost: Cost, mode: ProgressMode, quiet: bool) -> Teller | None:
+    if mode is ProgressMode.JSON:
+        return Teller(phase, cost, as_json=True)
+    if quiet or mode is ProgressMode.NONE or not sys.stderr.isatty():
+        return None
+    return Teller(phase, cost, as_json=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far the work is."""
+
+    phase: str
+    seconds: float
+    rows: int
+    requests: int
+    bytes_read: int
+    bytes_written: int
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "phase": self.phase,
+            "seconds": round(self.seconds, 3),
+            "rows": self.rows,
+            "rows_per_second": round(self.rows / self.seconds) if self.seconds else 0,
+            "requests": self.requests,
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+        }
+
+    def __str__(self) -> str:
+        parts = [f"{self.phase}: {self.seconds:.0f} s"]
+        if self.rows:
+            parts.append(f"{self.rows:,} rows ({self.rows / self.seconds:,.0f}/s)")
+        parts.append(f"{self.requests:,} requests")
+        parts.append(f"{human_bytes(self.bytes_written or self.bytes_read)}")
+        return ", ".join(parts)
+
+
+class Teller:
+    """A thread that looks at the costs of an operation and says what it sees."""
+
+    def __init__(self, phase: str, cost: Cost, *, as_json: bool) -> None:
+        self._phase, self._cost, self._as_json = phase, cost, as_json
+        self._done = Event()
+        self._started = time.monotonic()
+        self._thread = Thread(target=self._run, name="omnigraph-progress", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join()
+        if self._as_json:
+            self._say({"done": True})
+
+    def _run(self) -> None:
+        period = JSON_PERIOD_SECONDS if self._as_json else PERIOD_SECONDS
+        if self._done.wait(PATIENCE_SECONDS):
+            return
+        while True:
+            self._say({})
+            if self._done.wait(period):
+                break
+        if not self._as_json:
+            sys.stderr.write(CLEAR_LINE)
+            sys.stderr.flush()
+
+    def _say(self, extra: dict[str, object]) -> None:
+        moment = self._look()
+        if self._as_json:
+            print(json.dumps(moment.to_json() | extra), file=sys.stderr, flush=True)
+        else:
+            sys.stderr.write(f"{CLEAR_LINE}{moment}")
+            sys.stderr.flush()
+
+    def _look(self) -> Moment:
+        cost = self._cost
+        return Moment(
+            phase=getattr(cost, "phase", "") or self._phase,
+            seconds=time.monotonic() - self._started,
+            rows=getattr(cost, "rows", 0),
+            requests=cost.ops,
+            bytes_read=cost.bytes_read,
+            bytes_written=cost.bytes_written,
+        )

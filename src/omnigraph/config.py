@@ -1,0 +1,181 @@
+"""Settings of a person or a machine: the environment first, then `~/.omnigraph/config.yaml`, then the defaults.
+
+Nothing is written on its own; `OMNIGRAPH_HOME` names another folder for the file. A file may hold
+
+    defaults: {store: s3://bucket/graph, branch: main, output: table}
+    operator: {actor: ada}
+    servers: {prod: {url: "https://graphs.example.org"}}
+    aliases: {people: "query --file people.gq all"}
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import Kind, OmnigraphError
+
+FILE_NAME = "config.yaml"
+CONFIG_BYTES_MAX = 1 << 20
+SECTIONS = ("defaults", "operator", "servers", "aliases")
+
+
+class ConfigInvalid(OmnigraphError):
+    """The configuration file cannot be used."""
+
+    code, kind = "config_invalid", Kind.INVALID
+    default_help = "Mend the file; `omnigraph config show --origin` names it and every setting."
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its key in the file, its variable in the environment, and what it does."""
+
+    key: str
+    variable: str
+    about: str
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a setting is, and who said so."""
+
+    setting: Setting
+    value: str | None
+    origin: str
+
+
+SETTINGS = (
+    Setting("defaults.store", "OMNIGRAPH_STORE", "The graph commands use without `--store`."),
+    Setting(
+        "defaults.server", "OMNIGRAPH_SERVER", "The server used without `--server`: URL or name."
+    ),
+    Setting("defaults.graph", "OMNIGRAPH_GRAPH", "The graph on that server, without `--graph`."),
+    Setting("defaults.branch", "OMNIGRAPH_BRANCH", "The branch used without `--branch`.", "main"),
+    Setting("defaults.output", "OMNIGRAPH_FORMAT", "The output used without `--format`.", "table"),
+    Setting("operator.actor", "OMNIGRAPH_ACTOR", "Who writes, as commits record it."),
+)
+VARIABLES = {
+    "OMNIGRAPH_HOME": "The folder of the configuration file and the shell's history; default `~/.omnigraph`.",
+    "OMNIGRAPH_DEBUG": "Any text: a failure inside omnigraph shows its traceback.",
+    "OMNIGRAPH_FSYNC": "`0`: do not wait for a local disk. Only for data that can be made again.",
+    "OMNIGRAPH_EMBED_PROVIDER": "Who turns texts into vectors: `mock`, `openai` or `local`.",
+    "OMNIGRAPH_EMBED_MODEL": "The embedding model.",
+    "OMNIGRAPH_EMBED_URL": "Where the provider answers.",
+    "OMNIGRAPH_EMBED_KEY": "The key for the provider.",
+    "OMNIGRAPH_BLOB_ALLOW": "Comma-separated prefixes of external blobs that loads may refer to.",
+    "AWS_ACCESS_KEY_ID": "The key for an S3 store.",
+    "AWS_SECRET_ACCESS_KEY": "The secret of that key.",
+    "AWS_SESSION_TOKEN": "The token of temporary credentials.",
+    "AWS_REGION": "The region of an S3 store.",
+    "AWS_ENDPOINT_URL": "The address of a server that speaks S3.",
+    "AWS_S3_FORCE_PATH_STYLE": "`1`: the bucket is part of the path; the default with an endpoint.",
+    "AWS_ALLOW_HTTP": "`1`: allow an endpoint without TLS; the default for a plain http endpoint.",
+    "NO_COLOR": "Any text: no colours.",
+    "COLUMNS": "The width of tables, instead of that of the terminal.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The values of all settings, with the servers and aliases of the file."""
+
+    path: Path
+    values: Mapping[str, Value]
+    servers: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+    def __getitem__(self, key: str) -> str | None:
+        return self.values[key].value
+
+
+def home(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of what belongs to a person."""
+    named = environment.get("OMNIGRAPH_HOME")
+    return Path(named) if named else Path.home() / ".omnigraph"
+
+
+def load_config(environment: Mapping[str, str] = os.environ) -> Config:
+    """Read the environment and the file; a missing file is an empty one.
+
+    >>> load_config({"OMNIGRAPH_STORE": "people", "OMNIGRAPH_HOME": "nowhere"})["defaults.store"]
+    'people'
+    """
+    path = home(environment) / FILE_NAME
+    content = _read(path)
+    values = {s.key: _value(s, environment, content, path) for s in SETTINGS}
+    return Config(
+        path=path,
+        values=values,
+        servers={
+            name: _url(path, name, entry) for name, entry in _section(content, "servers").items()
+        },
+        aliases={name: str(line) for name, line in _section(content, "aliases").items()},
+        unknown=tuple(_unknown(content)),
+    )
+
+
+def _value(
+    setting: Setting, environment: Mapping[str, str], content: Mapping[str, Any], path: Path
+) -> Value:
+    if environment.get(setting.variable):
+        return Value(setting, environment[setting.variable], f"environment {setting.variable}")
+    section, _, name = setting.key.partition(".")
+    found = _section(content, section).get(name)
+    if found is not None:
+        return Value(setting, str(found), str(path))
+    return Value(setting, setting.default, "default")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > CONFIG_BYTES_MAX:
+            raise ConfigInvalid(f"{path} is larger than {CONFIG_BYTES_MAX} bytes")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"{path} cannot be read: {error}") from error
+    content = _parse(path, text)
+    for section in SECTIONS:
+        if not isinstance(content.get(section) or {}, dict):
+            raise ConfigInvalid(f"{path}: `{section}` must be a mapping")
+    return content
+
+
+def _parse(path: Path, text: str) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ConfigInvalid(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigInvalid(f"{path} must hold a mapping of sections")
+    return content
+
+
+def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return content.get(name) or {}
+
+
+def _url(path: Path, name: str, entry: Any) -> str:
+    match entry:
+        case str(url) | {"url": str(url)}:
+            return url
+        case _:
+            raise ConfigInvalid(f"{path}: the server `{name}` needs a `url`")
+
+
+def _unknown(content: Mapping[str, Any]) -> list[str]:
+    known = {s.key for s in SETTINGS}
+    named = [name for name in content if name not in SECTIONS]
+    for section in ("defaults", "operator"):
+        keys = (f"{section}.{name}" for name in _section(content, section))
+        named += [key for key in keys if key not in known]
+    return named

@@ -1,0 +1,167 @@
+"""The edges of the command line: exit codes, streams, mistakes, start-up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omnigraph.cli.exits import EXIT_CODES, MEANINGS
+from omnigraph.errors import Kind
+from tests.unit.cli import world
+from tests.unit.cli.world import Done
+
+Cli = Callable[..., Done]
+ALL = "match { $p: Person } return { $p.name as name, $p.age as age } order { $p.name asc }"
+
+
+def test_every_kind_has_an_exit_code_and_every_code_a_meaning() -> None:
+    assert set(EXIT_CODES) == set(Kind)
+    assert set(EXIT_CODES.values()) <= set(MEANINGS)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("query", "-s", "people", "-e", ALL), 0),
+        (("query", "-s", "people", "-e", "match { $p: Persn } return { $p.name }"), 1),
+        (("qery",), 2),
+        (("query", "-s", "people"), 2),
+        (("query", "-e", ALL), 2),
+        (("query", "-s", "nowhere", "-e", ALL), 3),
+        (("query", "-s", "people", "-e", ALL, "--branch", "nope"), 3),
+        (("branch", "create", "draft", "-s", "people"), 4),
+        (("init", "--schema", "people.pg", "people"), 4),
+        (("mutate", "-s", "people", "-e", 'insert Person { name: "X" }', "--if-commit", "x.1"), 4),
+        (("query", "-s", "people", "-e", ALL, "--timeout", "0"), 6),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else str(value),
+)
+def test_exit_codes(words: tuple[str, ...], code: int, cli: Cli) -> None:
+    done = cli(*words)
+    assert done.code == code, done.err
+    assert code == 0 or "error[" in done.err
+    assert code == 0 or not done.out
+
+
+def test_json_is_one_document_on_stdout(cli: Cli) -> None:
+    done = cli("query", "-s", "people", "-e", ALL, "--format", "json")
+    assert done.json["columns"] == ["name", "age"]
+    assert done.json["rows"][0] == {"name": "Ada", "age": 36}
+    assert done.json["row_count"] == 3
+    assert done.json["graph_commit_id"]
+    assert done.err == ""
+
+
+def test_a_failure_with_json_is_one_object_on_stderr(cli: Cli) -> None:
+    done = cli("query", "-s", "people", "-e", "match { $p: Persn } return { $p.name }", "--json")
+    error = json.loads(done.err)
+    assert (error["code"], error["kind"], done.out) == ("T1", "invalid", "")
+    assert error["help"] == "Did you mean `Person`?"
+
+
+def test_a_usage_mistake_with_json_is_one_object_too(cli: Cli) -> None:
+    done = cli("query", "--fromat", "json", "--json")
+    assert json.loads(done.err)["code"] == "usage"
+    assert done.code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("qurey",), "query"),
+        (("brnach", "list"), "branch"),
+        (("query", "--fromat", "json"), "--format"),
+        (("branch", "lst"), "list"),
+        (("explain", "branch_not_fond"), "branch_not_found"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_did_you_mean(words: tuple[str, ...], meant: str, cli: Cli) -> None:
+    assert meant in cli(*words).err
+
+
+def test_an_error_in_a_file_names_the_file(cli: Cli) -> None:
+    Path("bad.gq").write_text("query q() {\n  match { $p: Persn }\n  return { $p.name }\n}\n")
+    assert "--> bad.gq:2:15" in cli("query", "-s", "people", "--file", "bad.gq").err
+
+
+def test_the_store_may_come_from_the_environment(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_STORE", "people")
+    assert cli("branch", "list", "--json").json["branches"][0] == "main"
+
+
+def test_an_alias_of_the_configuration(cli: Cli, folder: Path) -> None:
+    (folder / "home").mkdir()
+    config = "defaults: {store: people}\naliases: {grown: query --file people.gq older --json}\n"
+    (folder / "home" / "config.yaml").write_text(config)
+    done = cli("grown", "--params", '{"age": 30}')
+    assert [row["p.name"] for row in done.json["rows"]] == ["Margaret", "Ada"]
+
+
+def test_config_names_the_origin_of_every_setting(cli: Cli, folder: Path) -> None:
+    (folder / "home").mkdir()
+    (folder / "home" / "config.yaml").write_text("operator: {actor: ada}\nwhatever: 1\n")
+    done = cli("config", "show", "--origin", "--json")
+    assert done.json["operator.actor"] == {
+        "value": "ada",
+        "origin": str(folder / "home" / "config.yaml"),
+    }
+    assert done.json["defaults.branch"] == {"value": "main", "origin": "default"}
+    assert "whatever" in done.err
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "defaults: 3\n", "servers: {x: 1}\n"])
+def test_a_broken_configuration_says_so(text: str, cli: Cli, folder: Path) -> None:
+    (folder / "home").mkdir()
+    (folder / "home" / "config.yaml").write_text(text)
+    done = cli("config", "show")
+    assert (done.code, "error[config_invalid]" in done.err) == (1, True)
+
+
+def test_a_reader_that_has_seen_enough_causes_no_noise(folder: Path) -> None:
+    with subprocess.Popen(
+        [world.PROGRAM, "explain"],
+        cwd=folder,
+        env=world.environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+# --- start-up ----------------------------------------------------------------------------------------------------
+
+
+def _modules_after(folder: Path, *words: str) -> set[str]:
+    code = (
+        "import sys; from omnigraph.cli.main import main; main(sys.argv[1:]); "
+        "print('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env=world.environment(folder),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_version_imports_nothing_heavy(folder: Path) -> None:
+    loaded = _modules_after(folder, "version")
+    assert not loaded & {"typer", "rich", "pyarrow", "numpy", "lance", "yaml", "omnigraph.graph"}
+
+
+def test_a_query_does_not_import_what_it_does_not_need(folder: Path) -> None:
+    loaded = _modules_after(folder, "query", "-q", "-s", "people", "-e", ALL, "--json")
+    assert not loaded & {"pandas", "pyspark", "polars", "networkx", "fastapi", "yaml", "rich"}
+    assert "omnigraph.cli.commands.load" not in loaded

@@ -1,0 +1,105 @@
+"""The little world of the examples: files, and a graph with a branch and some history."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import omnigraph
+
+PROGRAM = str(Path(sys.executable).with_name("omnigraph"))
+SCHEMA = """\
+node Person {
+  name: String @key
+  age: I32?
+}
+
+edge Knows: Person -> Person {
+  since: Date?
+}
+"""
+NEXT_SCHEMA = SCHEMA.replace("  age: I32?\n", "  age: I32?\n  email: String?\n")
+QUERIES = """\
+query older($age: I32) {
+  match {
+    $p: Person
+    $p.age >= $age
+  }
+  return { $p.name, $p.age }
+  order { $p.age desc }
+}
+
+query birthday($name: String, $age: I32) {
+  update Person set { age: $age } where name = $name
+}
+"""
+PEOPLE = [
+    {"type": "Person", "data": {"name": "Ada", "age": 36}},
+    {"type": "Person", "data": {"name": "Linus", "age": 21}},
+    {"type": "Person", "data": {"name": "Margaret", "age": 58}},
+    {"edge": "Knows", "from": "Ada", "to": "Linus", "data": {"since": "2021-03-01"}},
+    {"edge": "Knows", "from": "Linus", "to": "Margaret", "data": {}},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def write_files(folder: Path) -> None:
+    (folder / "people.pg").write_text(SCHEMA)
+    (folder / "next.pg").write_text(NEXT_SCHEMA)
+    (folder / "people.gq").write_text(QUERIES)
+    lines = "".join(json.dumps(record) + "\n" for record in PEOPLE)
+    (folder / "people.jsonl").write_text(lines)
+
+
+def build(folder: Path) -> None:
+    """The files and the graph `people`: two commits on main, one more on draft, two branches to delete."""
+    write_files(folder)
+    graph = omnigraph.init(folder / "people", schema=SCHEMA)
+    graph.load(PEOPLE, message="the first people")
+    for name in ("draft", "stale", "stale-too"):
+        graph.create_branch(name)
+    graph.mutate('query q() { insert Person { name: "Grace", age: 46 } }', branch="draft")
+
+
+def copied(template: Path, folder: Path) -> Path:
+    shutil.copytree(template, folder, dirs_exist_ok=True)
+    return folder
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """As a person's, but with a home of its own and none of the settings of this machine."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OMNIGRAPH_", "NO_COLOR"))}
+    return kept | {"OMNIGRAPH_HOME": str(folder / "home"), "OMNIGRAPH_FSYNC": "0"} | more
+
+
+def run(folder: Path, *words: str, stdin: str = "", **variables: str) -> Done:
+    """Run one command line in a process of its own."""
+    done = subprocess.run(
+        [PROGRAM, *words],
+        cwd=folder,
+        env=environment(folder, **variables),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
