@@ -140,6 +140,14 @@ class FaultyS3:
 
         self._do(limit)
 
+    def ignore_conditions(self) -> None:
+        """Accept conditional writes and ignore the condition."""
+
+        def ignore() -> None:
+            self._bucket.ignores_conditions = True
+
+        self._do(ignore)
+
     # --- faults
 
     def inject(self, fault: Fault) -> None:
