@@ -92,8 +92,7 @@ def seen(uri: str) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {"tags": sorted(graph.tags())}
     for branch in graph.branches():
-        with contextlib.suppress(OmnigraphError):  # a name whose branch never came to be
-            found[branch] = content(graph, branch)
+        found[branch] = content(graph, branch)
     return found
 
 

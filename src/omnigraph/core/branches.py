@@ -325,8 +325,16 @@ def live_refs(repo: Repository) -> list[Ref]:
 
 
 def branch_names(repo: Repository) -> list[BranchName]:
-    """All branches, main first."""
-    return [MAIN, *(ref.name for ref in live_refs(repo) if not ref.state.tag)]
+    """All branches, main first. A name whose branch was never finished, or is sealed, is none."""
+    refs = [ref for ref in live_refs(repo) if not ref.state.tag]
+    tasks = [lambda chain=ref.state.chain: _is_open(repo, chain) for ref in refs]
+    found = metrics.parallel(tasks, repo.limits.read_threads_max)
+    return [MAIN, *(ref.name for ref, is_open in zip(refs, found, strict=True) if is_open)]
+
+
+def _is_open(repo: Repository, chain: str) -> bool:
+    last = repo.chains.newest(chain)
+    return last is not None and not isinstance(repo.chains.read(chain, last), Seal)
 
 
 def tags(repo: Repository) -> dict[str, str]:
