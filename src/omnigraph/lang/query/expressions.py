@@ -103,8 +103,6 @@ class ExpressionParser:
             op = self.compare_op()
             right = self.sum()
             return ast.Binary(op, left, right, between(left.at, right.at))
-        if cursor.token.kind is Tok.SYMBOL and cursor.at("!"):
-            raise cursor.fail("expected an operator")
         return left
 
     def compare_op(self) -> ast.Operator:

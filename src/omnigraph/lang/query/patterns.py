@@ -122,9 +122,9 @@ class PatternChecker:
         if known.kind is BROKEN:
             raise Reported
         if known.kind is not VarKind.NODE:
-            code = "T23" if known.kind is VarKind.EDGE else "Q018"
-            message = f"`${node.name}` is the variable of an {known.kind.value}, not of a node"
-            raise self.context.error(code, message.replace("an path", "a path"), node.at)
+            code, what = ("T23", "an edge") if known.kind is VarKind.EDGE else ("Q018", "a path")
+            message = f"`${node.name}` is the variable of {what}, not of a node"
+            raise self.context.error(code, message, node.at)
         if known.types != var.types:
             message = f"`${node.name}` has the type `{known.label}` already, not `{var.label}`"
             raise self.context.error("T5", message, node.at)

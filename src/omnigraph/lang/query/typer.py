@@ -253,8 +253,7 @@ class Typer:
         """`$a = $b` and `$a != $b` between bound variables: whether they are the same entity."""
         if node.op not in (ast.Operator.EQ, ast.Operator.NE):
             return None
-        sides = [self._entity(node.left), self._entity(node.right)]
-        left, right = sides
+        left, right = self._entity(node.left), self._entity(node.right)
         if left is None or right is None:
             return None
         if left.kind is not right.kind or not set(left.types) & set(right.types):

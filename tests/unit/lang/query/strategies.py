@@ -127,3 +127,28 @@ def broken_texts(draw: st.DrawFn) -> str:
         )
     )
     return text[:start] + piece + text[end:]
+
+
+SOUP = (
+    "query q ( ) { } [ ] match return $a $b $p $low : Port Crew lane calls | < > = != not exists optional in is null "
+    'and or contains starts_with , . code id * - + / % 1 2.5 "x" as order limit skip having union all distinct path '
+    "insert update delete set where now count sum lower search nearest bm25 rrf @description true date {1,2} // /* */"
+)
+WORDS = SOUP.split()
+
+
+@st.composite
+def word_soups(draw: st.DrawFn) -> str:
+    """Words of the language in any order, alone or where a clause, a column or a statement is expected."""
+    soup = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=25)))
+    frame = draw(
+        st.sampled_from(
+            [
+                "%s",
+                "query q($low: I64) { match { $p: Port %s } return { $p.code } }",
+                "query q($low: I64) { match { $p: Port } return { %s } }",
+                "query q($low: I64) { %s }",
+            ]
+        )
+    )
+    return frame % soup

@@ -26,10 +26,12 @@ from omnigraph.lang.rewrite import rewrite
 from omnigraph.lang.source import Source
 
 from .casefile import findings, harbour, rules
-from .strategies import broken_texts, query_texts
+from .strategies import broken_texts, query_texts, word_soups
 
 CHARACTERS = 'query match return{}()[]$:.,<>=!+-*/%|"\\ \n1a_'
-ANY_TEXT = st.one_of(st.text(max_size=200), broken_texts(), st.text(CHARACTERS, max_size=200))
+ANY_TEXT = st.one_of(
+    st.text(max_size=200), broken_texts(), word_soups(), st.text(CHARACTERS, max_size=200)
+)
 
 
 def error_of(text: str) -> OmnigraphError | None:
@@ -62,11 +64,15 @@ def test_the_same_text_gives_the_same_diagnostics(text: str) -> None:
     assert findings(text, harbour()) == findings(text, harbour())
 
 
-@given(query_texts())
-@settings(max_examples=200)
+@given(st.one_of(query_texts(), word_soups()))
+@settings(max_examples=300)
 def test_formatting_keeps_meaning_and_comments(text: str) -> None:
+    try:
+        tree = parse_queries(text)
+    except LanguageError:
+        return
     printed = format_queries(text)
-    tree, again = parse_queries(text), parse_queries(printed)
+    again = parse_queries(printed)
     assert again == tree
     assert [c.text.strip() for c in again.comments] == [c.text.strip() for c in tree.comments]
     assert format_queries(printed) == printed
@@ -96,6 +102,26 @@ def test_every_checked_query_lowers(text: str) -> None:
         assert rewrite(plan) == plan, "rewriting again changes nothing"
         describe_operation(plan, harbour())
         bind_params(plan, {"name": "a", "low": 1})
+
+
+LARGE = {
+    "walks": "$a0: Port " + " ".join(f"$a{i} lane $a{i + 1}" for i in range(190)),
+    "walks back": "$a190: Port " + " ".join(f"$a{i} lane $a{i + 1}" for i in range(190)),
+    "pairs": " ".join(f"$a{i}: Port" for i in range(190)),
+    "blocks": "$a0: Port " + " ".join(f"optional {{ $a0 lane $b{i} }}" for i in range(95)),
+    "nested": "$a0: Port " + "not { $a0 lane $_ " * 28 + "}" * 28,
+    "sum": "$a0: Port $a0.depth > " + "+".join(["1"] * 100),
+    "brackets": "$a0: Port $a0.depth > " + "(" * 28 + "1" + " + 1)" * 28,
+    "conditions": "$a0: Port " + " or ".join(f"$a0.depth > {i}" for i in range(1_000)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_largest_legal_queries_compile(name: str) -> None:
+    text = f"query q() {{ match {{ {LARGE[name]} }} return {{ $a0.code }} order {{ $a0.code }} }}"
+    query = compile_query(text, harbour())
+    assert outline(query).startswith("Project a0.code")
+    assert parse_queries(format_queries(text)) == parse_queries(text)
 
 
 HOSTILE = {
