@@ -13,7 +13,7 @@ import typer
 
 SECTIONS = {
     "Start": ("init", "load", "query", "mutate", "export"),
-    "History and branches": ("branch", "merge", "log", "show", "tag"),
+    "History and branches": ("branch", "merge", "log", "show", "diff", "changes", "tag", "revert"),
     "Languages": ("schema", "lint", "fmt", "explain"),
     "Operation": ("cleanup", "upgrade", "serve", "config", "version"),
 }

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.output import styled
 
 if TYPE_CHECKING:
-    from omnigraph.outcomes import Commit
+    from omnigraph.merge.conflicts import Conflict
+    from omnigraph.merge.diff import Diff, RowDiff
+    from omnigraph.merge.feed import Change
+    from omnigraph.outcomes import Commit, MergeResult
 
 CHAIN_CHARACTERS = 8
+CELL_CHARACTERS_MAX = 60
+STEP_SIGNS = {"add": "+", "extend": "+", "drop": "-", "unsupported": "!"}
+STEP_HIDDEN = {"kind", "code", "table_id", "type_id", "property_id", "type_kind"}
 SIGNS = {"inserted": "+", "updated": "~", "deleted": "-"}
 COLOURS = {"+": "32", "~": "33", "-": "31"}
 
@@ -111,71 +118,69 @@ def facts(document: Mapping[str, Any]) -> str:
 # --- changes -----------------------------------------------------------------------------------------------------
 
 
-def change_lines(changes: list[dict[str, Any]]) -> list[str]:
-    """Changed rows, one per line; of an update only what differs."""
-    return [coloured(_change_line(change)) for change in changes]
-
-
-def _change_line(change: dict[str, Any]) -> str:
-    name = change["type"]["name"] if isinstance(change["type"], dict) else change["type"]
-    before, after = _properties(change.get("before")), _properties(change.get("after"))
-    match change["op"]:
+def change_line(row: RowDiff | Change) -> str:
+    """One changed row; of an update only what differs."""
+    before, after = row.before or {}, row.after or {}
+    match row.operation:
         case "insert":
-            return f"  + {name} {change['id']} {_assignments(after)}".rstrip()
+            line = f"  + {row.type} {row.id}  {_assignments(after)}"
         case "delete":
-            return f"  - {name} {change['id']} {_assignments(before)}".rstrip()
+            line = f"  - {row.type} {row.id}  {_assignments(before)}"
         case _:
-            names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
-            moved = ", ".join(f"{n}: {before.get(n)!r} → {after.get(n)!r}" for n in names)
-            return f"  ~ {name} {change['id']} {moved}"
+            names = [n for n in after if before.get(n) != after[n]]
+            moved = (f"{n}: {_value(before.get(n))} → {_value(after[n])}" for n in names)
+            line = f"  ~ {row.type} {row.id}  {', '.join(moved)}"
+    return coloured(line.rstrip())
 
 
-def _properties(image: dict[str, Any] | None) -> dict[str, Any]:
-    if image is None:
-        return {}
-    found: dict[str, Any] = {**image.get("properties", {}), **(image.get("endpoints") or {})}
-    return found
+def _assignments(properties: Mapping[str, Any]) -> str:
+    given = {k: v for k, v in properties.items() if v is not None and k != "id"}
+    return ", ".join(f"{name}: {_value(value)}" for name, value in given.items())
 
 
-def _assignments(properties: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name}: {value!r}" for name, value in properties.items() if value is not None
-    )
+def _value(value: Any) -> str:
+    from omnigraph.cli.table import cell
+    from omnigraph.read.result import to_json
+
+    text = cell(to_json(value))
+    return text if len(text) <= CELL_CHARACTERS_MAX else text[: CELL_CHARACTERS_MAX - 1] + "…"
 
 
-def diff_text(document: dict[str, Any], rows_max: int) -> str:
-    """Numbers per type, then rows."""
-    changes = document["changes"]
-    if not changes:
+def diff_text(found: Diff, rows_max: int) -> str:
+    """The schema's steps, numbers per type, then rows."""
+    if found.is_empty:
         return "no difference"
-    counts: dict[str, dict[str, int]] = {}
-    words = {"insert": "inserted", "update": "updated", "delete": "deleted"}
-    for change in changes:
-        name = change["type"]["name"] if isinstance(change["type"], dict) else change["type"]
-        per_type = counts.setdefault(name, {})
-        per_type[words[change["op"]]] = per_type.get(words[change["op"]], 0) + 1
-    shown = changes if rows_max <= 0 else changes[:rows_max]
-    lines = [f"{name}: {' '.join(_signed(numbers))}" for name, numbers in counts.items()]
-    lines += change_lines(shown)
-    if len(shown) < len(changes):
-        lines.append(f"  … {len(changes) - len(shown):,} more; --rows 0 shows all")
+    lines = [coloured(step_line(step)) for step in found.schema]
+    lines += [f"{name}  {' '.join(_signed(counts))}" for name, counts in found.counts.items()]
+    total = sum(sum(counts.values()) for counts in found.counts.values())
+    shown = total if rows_max <= 0 else rows_max
+    lines += [change_line(row) for row in islice(found, shown)]
+    if shown < total:
+        lines.append(f"  … {total - shown:,} more; --rows 0 shows all")
     return "\n".join(lines)
 
 
-def merge_text(result: Any, said: str) -> str:
+def step_line(step: Mapping[str, Any]) -> str:
+    """One step of a schema change, with its sign."""
+    kind = str(step["kind"])
+    sign = STEP_SIGNS.get(kind.partition("_")[0], "~")
+    shown = {k: v for k, v in step.items() if k not in STEP_HIDDEN and v not in (None, [], "")}
+    about = " ".join(f"{name}={value}" for name, value in shown.items())
+    code = f" [{step['code']}]" if step.get("code") else ""
+    return f"{sign} {kind.replace('_', ' ')}{code} {about}".rstrip()
+
+
+def merge_text(result: MergeResult, said: str) -> str:
     """The outcome of a merge or of a revert."""
     if result.outcome == "conflict":
-        listed = "\n".join(_conflict(c.to_json()) for c in result.conflicts)
+        listed = "\n".join(_conflict(conflict) for conflict in result.conflicts)
         return f"{len(result.conflicts)} conflicts; nothing was changed\n{listed}"
-    if result.commit is None:
-        return f"{said}: {result.outcome}"
-    changed = counts_line(result.commit.changes)
-    return f"{said}: {result.outcome}, commit {short(result.commit.id)}" + (
-        f" ({changed})" if changed else ""
-    )
+    commit = f", commit {short(result.commit.id)}" if result.commit else ""
+    changed = counts_line(result.counts)
+    return f"{said}: {result.outcome}{commit}" + (f" ({changed})" if changed else "")
 
 
-def _conflict(found: dict[str, Any]) -> str:
-    place = ".".join(str(found[k]) for k in ("type", "field") if found.get(k))
-    sides = ", ".join(f"{side} {found.get(side)!r}" for side in ("base", "ours", "theirs"))
-    return f"  ! {found.get('kind')}: {place} of {found.get('id')}: {sides}"
+def _conflict(found: Conflict) -> str:
+    place = f"{found.type}.{found.field}" if found.field else found.type
+    sides = ", ".join(f"{s} {_value(getattr(found, s))}" for s in ("base", "ours", "theirs"))
+    return f"  ! {found.kind}: {place} of {found.id}: {sides}"

@@ -8,7 +8,7 @@ from typer import Option
 
 from omnigraph.cli import consent
 from omnigraph.cli.app import Group, Verb
-from omnigraph.cli.commits import coloured, short
+from omnigraph.cli.commits import coloured, short, step_line
 from omnigraph.cli.context import actor_of, branch_of, named, open_graph, point_of, read_text
 from omnigraph.cli.exits import FAILURE, OK, UsageMistake
 from omnigraph.cli.options import At, Branch, Message, Show, Where, Writer, Yes
@@ -17,7 +17,6 @@ from omnigraph.cli.progress import working
 
 SchemaFile = Annotated[str, Option("--schema", help="The schema wanted.", metavar="S.pg")]
 Loss = Annotated[bool, Option("--allow-data-loss", help="Allow steps that lose data.")]
-SIGNS = {"add": "+", "extend": "+", "drop": "-", "unsupported": "!"}
 
 
 def show_(
@@ -114,24 +113,11 @@ def _planned(graph: Any, file: str, branch: str, allow_data_loss: bool) -> Any:
 
 def plan_text(plan: Any) -> str:
     """The steps, one per line with its sign, and their number."""
-    lines = [_step(step.to_json()) for step in plan.steps]
+    lines = [step_line(step.to_json()) for step in plan.steps]
     if not lines:
         return "no difference"
     unsupported = "" if plan.supported else "; not supported as a whole"
     return "\n".join([*map(coloured, lines), f"{len(lines)} steps{unsupported}"])
-
-
-def _step(step: dict[str, Any]) -> str:
-    kind = str(step["kind"])
-    sign = SIGNS.get(kind.partition("_")[0], "~")
-    hidden = {"kind", "code", "table_id", "type_id", "property_id", "type_kind"}
-    about = " ".join(
-        f"{name}={value}"
-        for name, value in step.items()
-        if name not in hidden and value not in (None, [], "")
-    )
-    code = f" [{step['code']}]" if step.get("code") else ""
-    return f"{sign} {kind.replace('_', ' ')}{code} {about}".rstrip()
 
 
 COMMAND = Group(
