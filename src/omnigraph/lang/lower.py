@@ -317,7 +317,8 @@ class BlockLowering:
     def optional(self, plan: ir.Op, block: checked.Block) -> ir.Op:
         inner = lower_block(block, None, frozenset(self.bound))
         known = dict.fromkeys(self.bound, Binding(VarKind.NODE))
-        new = tuple(v for v in bindings(inner, known) if v not in self.bound)
+        found = (v for v in bindings(inner, known) if v not in self.bound)
+        new = tuple(v for v in found if not v.startswith(TEMPORARY))
         self.bound |= set(new)
         plan = ir.Optional(plan, inner, new)
         if self.ranked is not None and self.ranked.var in new:

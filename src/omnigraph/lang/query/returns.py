@@ -119,7 +119,16 @@ class ReturnChecker:
         function = ir.AggregateFunction(node.name)
         arg = self.argument(typer, node.args[0])
         kind = self.aggregate_type(function, arg, node)
+        if node.distinct and function is ir.AggregateFunction.COUNT:
+            arg = self.whole_identity(arg)
         return ir.NamedAggregate("", function, arg, node.distinct, kind)
+
+    def whole_identity(self, arg: ir.Expr) -> ir.Expr:
+        """What tells entities of several types apart: the type and the id, since ids are unique within a type only."""
+        if not isinstance(arg, ir.IdOf) or len(self.scope.vars[arg.var].types) == 1:
+            return arg
+        parts = (ir.TypeOf(arg.var, arg.type), ir.Literal(" ", ir.STRING), arg)
+        return ir.Call(ir.Function.CONCAT, parts, arg.type)
 
     def argument(self, typer: Typer, node: ast.Expr) -> ir.Expr:
         """What is aggregated: a value of a row, or an entity by its id."""
