@@ -55,7 +55,9 @@ def _join(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
     found = existing_claim(repo, key)
     if found is None:
         raise StoreOutcomeUnknown(f"the claim of the key {key!r} exists but cannot be read")
-    for name in ("fingerprint", "branch", "chain"):
+    # A write that makes its own branch claims its key before there is a chain.
+    names = ("fingerprint", "branch", "chain") if found.chain else ("fingerprint", "branch")
+    for name in names:
         if getattr(found, name) != getattr(wanted, name):
             raise IdempotencyMismatch(
                 f"the idempotency key {key!r} was used for another request (its {name} differs)",

@@ -53,7 +53,8 @@ def _chunked(
         try:
             done.append(convert(chunk))
         except Misfit as misfit:
-            misfit.row = before + (misfit.row or 0)
+            if misfit.row is not None:
+                misfit.row += before
             raise
         before += len(chunk)
     return pa.chunked_array(done, kind)
@@ -229,8 +230,11 @@ def _vector(values: pa.Array, dimension: int, prop: Property) -> pa.Array:
     items = _whole_numbers(values, dimension)
     if not (at.is_floating(items.type) or at.is_integer(items.type)):
         raise _unfit(values, prop)
-    numbers = _float(items, PropType(Scalar.F32), prop)
-    _refuse(numbers.is_null(), numbers, prop, "holds a null")
+    try:
+        numbers = _float(items, PropType(Scalar.F32), prop)
+        _refuse(numbers.is_null(), numbers, prop, "holds a null")
+    except Misfit as misfit:
+        raise _at(misfit, (misfit.row or 0) // dimension) from None
     mask = values.is_null() if values.null_count else None
     field = arrow_type(prop.type).field(0)
     return pa.FixedSizeListArray.from_arrays(numbers, type=pa.list_(field, dimension), mask=mask)

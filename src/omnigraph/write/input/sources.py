@@ -63,23 +63,23 @@ def source_of(given: Any, options: Options) -> Source:
             lambda catalog, problems: _mapping(parts, catalog, options, problems),
             all(_repeatable(value) for value in parts.values()),
         )
+    if is_table(given):
+        why = "a table does not say which type its rows are of; give {'TypeName': table}"
+        raise OptionInvalid(why)
     if hasattr(given, "read"):
         return Source(lambda c, p: _stream(given, c, options, p), repeatable=False)
     if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray | memoryview):
-        if as_arrow_like(given):
-            raise OptionInvalid(
-                "a table does not say which type its rows are of; give {'TypeName': table}"
-            )
         return Source(lambda c, p: _records(given, c, options, p), isinstance(given, list | tuple))
     raise OptionInvalid(
         f"cannot load {type(given).__name__}; give a path, records, or {{type name: rows}}"
     )
 
 
-def as_arrow_like(given: Any) -> bool:
+def is_table(given: Any) -> bool:
     """Whether something is a table rather than a series of records."""
     package = type(given).__module__.partition(".")[0]
-    return package in ("pandas", "polars", "pyarrow") or hasattr(given, "__arrow_c_stream__")
+    known = package in ("pandas", "polars", "pyarrow") and not isinstance(given, pa.NativeFile)
+    return known or hasattr(given, "__arrow_c_stream__")
 
 
 def _repeatable(value: Any) -> bool:
