@@ -108,14 +108,14 @@ def _reads(tables: Mapping[str, MergedTable], report: Report) -> dict[str, Reads
 def _against_their_rules(sides: Sides, txn: WriteTxn, before: Catalog) -> list[Conflict]:
     """What ours wrote since the base, against rules of types that theirs changed."""
     old = kinds_of(before)
-    changed = [k for k in sides.catalog.entities() if old.get(k.table_id) != k]
-    wanted = [k for k in changed if k.table_id in sides.ours.commit.tables]
-    if not wanted:
+    changed = {k.table_id for k in sides.catalog.entities() if old.get(k.table_id) != k}
+    if not changed & set(sides.ours.commit.tables):
         return []
     other = sides.swapped()
-    merged = {kind.table_id: merge_table(other, kind, UNDECIDED).change for kind in wanted}
+    merged = {t: table.change for t, table in _merge_tables(other, UNDECIDED).items()}
     report = evaluate(Changes(merged), _transaction(other, txn), limit=CONFLICTS_MAX)
-    return [_conflict(sides, violation) for violation in report.violations]
+    found = [(violation, _kind(sides, violation)) for violation in report.violations]
+    return [_conflict(sides, violation) for violation, kind in found if kind.table_id in changed]
 
 
 # --- violations as conflicts -------------------------------------------------------------------------------------
