@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from omnigraph.core.records import Commit, TableEntry
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema import catalog_of, compile_schema
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
+from omnigraph.read import Cache, Result, run_query
 from omnigraph.storage.lance import LanceTables
 from omnigraph.storage.tables import IndexEdit, TableEdit, TableRef
 
@@ -98,3 +100,29 @@ def make_graph(folder: Path, schema: str | Catalog, data: Data) -> Graph:
             ref = tables.stage(ref, TableEdit(append=as_table(kind, data[kind.name]))).ref
         refs[kind.table_id] = ref
     return Graph(catalog, tables, str(folder), refs)
+
+
+def ask(graph: Graph, text: str, params: Mapping[str, Any] | None = None, **options: Any) -> Result:
+    """What a query without its heading answers; parameters are declared by the types of their values."""
+    given = dict(params or {})
+    heading = ", ".join(f"${name}: {_type_of(value)}" for name, value in given.items())
+    query = compile_query(f"query q({heading}) {{ {text} }}", graph.catalog)
+    return run_query(query, given, graph.snapshot, **{"cache": Cache(), **options})
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case None:
+            return "String?"
+        case bool():
+            return "Bool"
+        case int():
+            return "I64"
+        case float():
+            return "F64"
+        case [float(), *rest]:
+            return f"Vector({len(rest) + 1})"
+        case list():
+            return f"[{_type_of(value[0]) if value else 'String'}]"
+        case _:
+            return "String"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
-from omnigraph.lang.evaluate import ArithmeticOverflow
+from omnigraph.lang.evaluate import FUNCTIONS, ArithmeticOverflow
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
 from omnigraph.read.arrays import Ints, Value
@@ -98,6 +98,24 @@ def call(function: ir.Function, args: list[Value], kind: pa.DataType, n: int) ->
     return CALLS[function](_Given(args, kind, n))
 
 
+def _changed_case(function: ir.Function, kernel: Callable[[Any], Any]) -> Callable[[_Given], Value]:
+    """Arrow knows a newer Unicode than others do, so beyond ASCII the reference changes every distinct text."""
+
+    def change(given: _Given) -> Value:
+        (text,) = given.args
+        if pc.all(pc.string_is_ascii(text), min_count=0).as_py():
+            return kernel(text)
+        return _each_distinct(text, FUNCTIONS[function], given.kind)
+
+    return change
+
+
+def _each_distinct(values: pa.Array, change: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
+    encoded = values.dictionary_encode()
+    changed = [change(v) for v in encoded.dictionary.to_pylist()]
+    return pa.array(changed, kind).take(encoded.indices)
+
+
 def _length(given: _Given) -> Value:
     (value,) = given.args
     text = pa.types.is_string(value.type) or pa.types.is_large_string(value.type)
@@ -163,8 +181,8 @@ def _negate(given: _Given) -> Value:
 
 
 CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
-    ir.Function.LOWER: lambda given: pc.utf8_lower(*given.args),
-    ir.Function.UPPER: lambda given: pc.utf8_upper(*given.args),
+    ir.Function.LOWER: _changed_case(ir.Function.LOWER, pc.ascii_lower),
+    ir.Function.UPPER: _changed_case(ir.Function.UPPER, pc.ascii_upper),
     ir.Function.TRIM: lambda given: pc.utf8_trim_whitespace(*given.args),
     ir.Function.LENGTH: _length,
     ir.Function.CONCAT: lambda given: pc.binary_join_element_wise(
@@ -195,9 +213,7 @@ def cast(value: Value, kind: PropType) -> Value:
         return value
     if _always_fits(value.type, target):
         return pc.cast(value, target, safe=False)
-    encoded = value.dictionary_encode()
-    distinct = [cast_value(v, kind) for v in encoded.dictionary.to_pylist()]
-    return pa.array(distinct, target).take(encoded.indices)
+    return _each_distinct(value, lambda v: cast_value(v, kind), target)
 
 
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:

@@ -1,0 +1,61 @@
+"""One memory budget, kept by dropping what was not used for longest."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.read.cache import Cache
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    cache = Cache(100)
+    cache.put("a", "A", 40)
+    cache.put("b", "B", 40)
+    assert cache.get("a") == "A"
+    cache.put("c", "C", 40)
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == ("A", None, "C")
+    assert cache.bytes_used == 80
+
+
+def test_what_is_larger_than_the_budget_is_not_kept_and_does_not_stay_counted() -> None:
+    cache = Cache(100)
+    cache.put("a", "A", 101)
+    assert cache.get("a") is None
+    assert cache.bytes_used == 0
+
+
+def test_replacing_a_value_counts_it_once() -> None:
+    cache = Cache(100)
+    cache.put("a", 1, 60)
+    cache.put("a", 2, 70)
+    assert (cache.get("a"), cache.bytes_used) == (2, 70)
+
+
+def test_a_smaller_budget_takes_effect_at_once() -> None:
+    cache = Cache(100)
+    cache.put("a", 1, 60)
+    cache.resize(50)
+    assert (cache.get("a"), cache.bytes_used) == (None, 0)
+
+
+def test_a_value_is_made_once() -> None:
+    cache, made = Cache(100), []
+
+    def make() -> str:
+        made.append(1)
+        return "A"
+
+    for _ in range(2):
+        assert cache.get_or_build("a", make, len) == "A"
+    assert made == [1]
+
+
+def test_a_failure_to_make_a_value_leaves_nothing_behind() -> None:
+    cache = Cache(100)
+
+    def fail() -> str:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        cache.get_or_build("a", fail, len)
+    assert cache.get_or_build("a", lambda: "A", len) == "A"

@@ -1,0 +1,134 @@
+"""Columns of table versions: positions, look-ups, and what one version reuses of another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from omnigraph.lang.schema import catalog_of, compile_schema
+from omnigraph.read import columns as columns_module
+from omnigraph.read.cache import Cache
+from omnigraph.read.columns import TableColumns, columns_of
+from omnigraph.storage.metrics import operation
+from omnigraph.storage.tables import ColumnEdit, TableEdit
+from tests.support.snapshots import Graph, make_graph
+
+SCHEMA = "node Item { code: String @key  size: I64? }\nedge Next: Item -> Item"
+
+
+def items(*codes: str) -> list[dict[str, object]]:
+    return [{"id": c, "code": c, "size": ord(c[0])} for c in codes]
+
+
+def opened(graph: Graph, cache: Cache) -> TableColumns:
+    return columns_of(graph.snapshot, graph.catalog.nodes["Item"], cache)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return make_graph(tmp_path, SCHEMA, {"Item": items("a", "b", "c", "d")})
+
+
+def test_deleted_rows_keep_their_position_and_are_not_found(graph: Graph) -> None:
+    graph.delete("Item", ["b"])
+    graph.append("Item", items("e"))
+    found = opened(graph, Cache())
+    ids = [found.ids[int(p)].as_py() for p in found.everything]
+    assert sorted(ids) == ["a", "c", "d", "e"]
+    assert found.find("b") == -1
+    assert found.rows == 4
+    for name in ids:
+        assert found.ids[found.find(name)].as_py() == name
+
+
+def test_many_ids_are_found_like_single_ones(graph: Graph) -> None:
+    graph.delete("Item", ["c"])
+    graph.append("Item", items("x", "y"))
+    found = opened(graph, Cache())
+    wanted = ["y", "none", "a", "c", "x", "a"]
+    assert found.find_all(pa.array(wanted)).tolist() == [found.find(w) for w in wanted]
+
+
+def test_an_updated_row_is_found_where_it_is_now(graph: Graph) -> None:
+    cache = Cache()
+    before = opened(graph, cache)
+    assert before.take("size", np.array([before.find("a")], np.int32)).to_pylist() == [97]
+    graph.delete("Item", ["a"])
+    graph.append("Item", [{"id": "a", "code": "a", "size": 5}])
+    after = opened(graph, cache)
+    assert after.take("size", np.array([after.find("a")], np.int32)).to_pylist() == [5]
+    assert before.take("size", np.array([before.find("a")], np.int32)).to_pylist() == [97]
+
+
+def test_no_position_is_null(graph: Graph) -> None:
+    found = opened(graph, Cache())
+    assert found.take("size", np.array([-1, found.find("b")], np.int32)).to_pylist() == [None, 98]
+
+
+def test_addresses_and_positions_are_each_others_inverse(graph: Graph) -> None:
+    graph.delete("Item", ["a"])
+    graph.append("Item", items("e", "f"))
+    found = opened(graph, Cache())
+    assert (
+        found.positions_at(found.addresses(found.everything)).tolist() == found.everything.tolist()
+    )
+
+
+def test_ids_of_a_table_that_is_not_loaded_are_looked_up_in_storage(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns_module, "PROBE_ROWS_MIN", 0)
+    graph.index("Item", "id")
+    found = opened(graph, Cache())
+    place = found.find("c")
+    assert not found.is_loaded("id")
+    assert found.ids[place].as_py() == "c"
+
+
+def test_what_was_read_before_a_deletion_serves_the_version_after_it(graph: Graph) -> None:
+    cache = Cache()
+    opened(graph, cache).column("size")
+    graph.delete("Item", ["b"])
+    later = opened(graph, cache)
+    with operation("test") as cost:
+        later.column("size")
+    assert cost.ops == 0
+
+
+def test_what_was_read_after_a_deletion_does_not_serve_the_version_before_it(graph: Graph) -> None:
+    cache = Cache()
+    before = opened(graph, cache)
+    graph.delete("Item", ["b"])
+    opened(graph, cache).column("size")
+    assert before.column("size").to_pylist() == [97, 98, 99, 100]
+
+
+def test_a_commit_that_appends_reads_only_what_it_added(tmp_path: Path) -> None:
+    many = [{"id": f"i{i}", "code": f"i{i}", "size": i} for i in range(20_000)]
+    graph = make_graph(tmp_path, SCHEMA, {"Item": many})
+    cache = Cache()
+    with operation("all") as whole:
+        opened(graph, cache).column("code")
+    graph.append("Item", items("z"))
+    later = opened(graph, cache)
+    with operation("more") as more:
+        assert "z" in later.column("code").to_pylist()
+    assert more.bytes_read * 10 < whole.bytes_read
+
+
+def test_a_name_that_came_to_mean_another_column_is_read_anew(tmp_path: Path) -> None:
+    """Renaming moves no data: the same files, a different column under the old name."""
+    text = "node Item { code: String @key  a: I64?  b: I64? }"
+    graph = make_graph(tmp_path, text, {"Item": [{"id": "x", "code": "x", "a": 1, "b": 2}]})
+    cache = Cache()
+    assert opened(graph, cache).column("a").to_pylist() == [1]
+    graph.edit("Item", TableEdit(columns=ColumnEdit(rename=(("a", "c"),))))
+    graph.edit("Item", TableEdit(columns=ColumnEdit(rename=(("b", "a"),))))
+    once = 'node Item { code: String @key  c: I64? @rename_from("a")  b: I64? }'
+    twice = 'node Item { code: String @key  c: I64?  a: I64? @rename_from("b") }'
+    first = compile_schema(once, accepted=compile_schema(text), block=4096)
+    graph.catalog = catalog_of(compile_schema(twice, accepted=first, block=8192))
+    assert opened(graph, cache).column("a").to_pylist() == [2]

@@ -1,0 +1,179 @@
+"""Topology: built, carried from version to version, and stored; always the edges of its version."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omnigraph.lang.ir import Direction
+from omnigraph.read import edges as edges_module
+from omnigraph.read import topology as topology_module
+from omnigraph.read.adjacency import Adjacency, Merged
+from omnigraph.read.cache import Cache
+from omnigraph.read.columns import columns_of
+from omnigraph.read.edges import persist_topology
+from omnigraph.read.topology import Tables, Topology, build, extend
+from omnigraph.read.topology_files import load_topology, store_topology, topology_key
+from omnigraph.storage.objects import ObjectStore, locate, open_objects
+from tests.support.snapshots import Graph, ask, make_graph
+
+SCHEMA = "node Item { code: String @key }\nedge Next: Item -> Item { since: I64? }"
+
+
+def items(*numbers: int) -> list[dict[str, object]]:
+    return [{"id": f"i{n}", "code": f"i{n}"} for n in numbers]
+
+
+def links(pairs: list[tuple[int, int]], first: int = 0) -> list[dict[str, object]]:
+    return [
+        {"id": f"n{first + i}", "src": f"i{s}", "dst": f"i{d}"} for i, (s, d) in enumerate(pairs)
+    ]
+
+
+def tables(graph: Graph, cache: Cache) -> Tables:
+    state = graph.snapshot
+    item = columns_of(state, graph.catalog.nodes["Item"], cache)
+    return Tables(columns_of(state, graph.catalog.edges["Next"], cache), item, item)
+
+
+def pairs(topology: Topology, found: Tables, direction: Direction) -> list[tuple[str, str, str]]:
+    """Every edge as (near, far, id), from the view of a direction."""
+    near, far, edge = topology.view(direction).edges()
+    ids = found.src.ids
+    rows = zip(near.tolist(), far.tolist(), edge.tolist(), strict=True)
+    return sorted((ids[n].as_py(), ids[f].as_py(), found.edge.ids[e].as_py()) for n, f, e in rows)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    some = [(0, 1), (1, 2), (2, 0), (2, 2), (0, 1), (3, 4)]
+    return make_graph(tmp_path, SCHEMA, {"Item": items(*range(6)), "Next": links(some)})
+
+
+def test_both_directions_hold_the_same_edges(graph: Graph) -> None:
+    found = tables(graph, Cache())
+    made = build(found)
+    out = pairs(made, found, Direction.OUT)
+    assert [(f, n, e) for n, f, e in out] == sorted(
+        (a, b, c) for a, b, c in pairs(made, found, Direction.IN)
+    ) or sorted((f, n, e) for n, f, e in out) == pairs(made, found, Direction.IN)
+    assert len(out) == 6
+
+
+def test_random_commits_extend_to_what_building_anew_gives(graph: Graph) -> None:
+    rng, cache = random.Random(5), Cache()
+    number, alive = 6, list(range(6))
+    known = build(tables(graph, cache))
+    edge_ids = [f"n{i}" for i in range(6)]
+    for step in range(40):
+        match rng.choice(["node", "edge", "edge", "unlink", "touch"]):
+            case "node":
+                graph.append("Item", items(number))
+                alive.append(number)
+                number += 1
+            case "edge":
+                made = links([(rng.choice(alive), rng.choice(alive))], 100 + step)
+                graph.append("Next", made)
+                edge_ids.append(str(made[0]["id"]))
+            case "unlink" if edge_ids:
+                graph.delete("Next", [edge_ids.pop(rng.randrange(len(edge_ids)))])
+            case _:
+                changed = rng.choice(alive)
+                graph.delete("Item", [f"i{changed}"])
+                graph.append("Item", items(changed))
+        found = tables(graph, cache)
+        extended = extend(known, found)
+        assert extended is not None
+        assert extended.base is known.base
+        for direction in Direction:
+            assert pairs(extended, found, direction) == pairs(build(found), found, direction)
+        known = extended
+
+
+def test_too_many_changes_are_built_anew(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology_module, "CHANGED_MIN", 2)
+    cache = Cache()
+    known = build(tables(graph, cache))
+    graph.append("Next", links([(0, 3), (0, 4), (0, 5)], 50))
+    assert extend(known, tables(graph, cache)) is None
+
+
+def test_simple_neighbours_are_each_there_once(graph: Graph) -> None:
+    found = tables(graph, Cache())
+    out = build(found).view(Direction.OUT)
+    start = np.array([found.src.find("i0")])
+    assert len(out.hop(start).node) == 2
+    assert len(out.simple.hop(start).node) == 1
+    assert not out.is_simple
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_and_memberships_agree_with_the_edges_written_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    near, far = rng.integers(0, 7, 30).astype(np.int32), rng.integers(0, 5, 30).astype(np.int32)
+    edge = np.arange(30, dtype=np.int32)
+    gone, new = edge[:4], edge[25:]
+    base = Adjacency.build(near[:25], far[:25], edge[:25], (7, 5))
+    merged = Merged(
+        base,
+        Adjacency.build(near[gone], far[gone], gone, (7, 5)),
+        Adjacency.build(near[new], far[new], new, (7, 5)),
+    )
+    there = list(zip(near[4:].tolist(), far[4:].tolist(), strict=True))
+    values = rng.integers(0, 10, 5)
+    assert merged.pull(values).tolist() == [
+        sum(values[f] for n, f in there if n == i) for i in range(7)
+    ]
+    assert merged.degrees.tolist() == [sum(n == i for n, _ in there) for i in range(7)]
+    every = [(n, f) for n in range(7) for f in range(5)]
+    ends = np.array(every)
+    assert merged.has(ends[:, 0], ends[:, 1]).tolist() == [pair in there for pair in every]
+    assert sorted(merged.simple.neighbours(np.arange(7)).tolist()) == sorted(
+        f for _, f in set(there)
+    )
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return open_objects(locate(str(tmp_path)))
+
+
+def test_a_stored_topology_comes_back_whole(graph: Graph, store: ObjectStore) -> None:
+    found = tables(graph, Cache())
+    known = build(found)
+    graph.append("Next", links([(4, 5)], 60))
+    later = tables(graph, Cache())
+    extended = extend(known, later)
+    assert extended is not None
+    store_topology(store, "edges/x", extended)
+    loaded = load_topology(store, "edges/x")
+    assert loaded is not None
+    assert loaded.made_of == later.made_of
+    for direction in Direction:
+        assert pairs(loaded, later, direction) == pairs(build(later), later, direction)
+
+
+def test_an_absent_or_damaged_file_is_no_topology(graph: Graph, store: ObjectStore) -> None:
+    assert load_topology(store, "edges/x") is None
+    store_topology(store, "edges/x", build(tables(graph, Cache())))
+    whole = store.get(topology_key("edges/x"))
+    for damaged in (b"", whole[:40], whole[:-8], whole[:-2] + b"\x01\x01", b"x" + whole[1:]):
+        store.put(topology_key("edges/x"), damaged)
+        assert load_topology(store, "edges/x") is None
+
+
+def test_a_new_process_reads_the_file_and_extends_it(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edges_module, "LOOKUP_EDGES_MIN", 1)
+    assert persist_topology(graph.snapshot, "Next", Cache()) > 0
+    graph.append("Next", links([(5, 0)], 70))
+    monkeypatch.setattr(edges_module, "build", None)
+    text = 'match { $a: Item { code: "i5" } $a next $b } return { $b.code as b }'
+    assert ask(graph, text, cache=Cache()).scalar() == "i0"
