@@ -16,7 +16,6 @@ from omnigraph.core.branches import Ref, live_refs
 from omnigraph.core.leases import newest_record, pruned, stored_plans
 from omnigraph.core.publisher import Outcome, create
 from omnigraph.core.records import (
-    ChainObject,
     Commit,
     GcRecord,
     Recent,
@@ -28,7 +27,13 @@ from omnigraph.core.records import (
 )
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import table_ref
-from omnigraph.errors import CommitUnknown, ObjectExists, RetriesExhausted, StoreOutcomeUnknown
+from omnigraph.errors import (
+    CommitUnknown,
+    Corrupt,
+    ObjectExists,
+    RetriesExhausted,
+    StoreOutcomeUnknown,
+)
 from omnigraph.model.names import MAIN
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, numbered
@@ -77,8 +82,9 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
         record = _publish_record(repo, survey, retention, record)
         _move_epochs(repo, survey, record)
     later = live_refs(repo)
-    kept = _kept_commits(repo, record, [*survey.refs, *later], survey)
-    doomed = _doomed(repo, survey, kept)
+    kept, doomed = _mark(
+        repo, survey, record, _kept_commits(repo, record, [*survey.refs, *later], survey)
+    )
     condemned = _prunable(repo, record, kept)
     if not dry_run:
         for commit in condemned:
@@ -127,30 +133,33 @@ def _record(
     dead = {chain for chain in survey.chains if chain not in live}
     dead |= set(before.dead) if before is not None else set()
     held = {place for place in _roots(repo, survey.refs, survey) if not pruned(before, *place)}
+    once = {*before.kept, *before.released} if before is not None else set()
     return GcRecord(
         epoch=before.epoch + 1 if before is not None else 1,
         floors=floors,
         dead=tuple(sorted(dead)),
         kept=tuple(sorted(held)),
+        released=tuple(sorted(place for place in once - held if not _is_buried(repo, *place))),
         plans=tuple(sorted(survey.plans)),
         unfinished=tuple(sorted(ref.state.chain for ref in survey.unfinished)),
     )
 
 
+def _is_buried(repo: Repository, chain: str, number: int) -> bool:
+    return isinstance(repo.chains.read(chain, number), Tombstone)
+
+
 def _floor(repo: Repository, head: Commit, retention: Retention) -> int:
     """The oldest number of a chain that stays because of its age or its place."""
-    left, number = max(retention.keep, 1), head.number
-    thing: ChainObject = head
-    while number > 0:
-        if not isinstance(thing, Commit):
+    kept = 0
+    for number in reversed(range(head.number + 1)):
+        found = head if number == head.number else repo.chains.expect(head.chain, number)
+        if not isinstance(found, Commit):
             return number + 1
-        own = layout.parse_commit_id(thing.content)[:2] == (thing.chain, thing.number)
-        young = retention.younger_than is not None and thing.time >= retention.younger_than
-        left -= own
-        if left <= 0 and not young:
-            return number
-        number -= 1
-        thing = repo.chains.expect(head.chain, number)
+        young = retention.younger_than is not None and found.time >= retention.younger_than
+        if kept >= max(retention.keep, 1) and not young:
+            return number + 1
+        kept += layout.parse_commit_id(found.content)[:2] == (found.chain, found.number)
     return 0
 
 
@@ -282,6 +291,20 @@ def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
     return {(chain, number) for number in range((last if last is not None else -1) + 1)}
 
 
+def _mark(
+    repo: Repository, survey: Survey, record: GcRecord, kept: dict[tuple[str, int], Commit]
+) -> tuple[dict[tuple[str, int], Commit], list[ObjectInfo]]:
+    """What stays, and what goes. A later collection may have taken some of what this one would keep."""
+    try:
+        return kept, _doomed(repo, survey, kept)
+    except Corrupt:
+        newest = newest_record(repo)
+        left = {place: commit for place, commit in kept.items() if not pruned(newest, *place)}
+        if newest is None or newest.epoch == record.epoch or len(left) == len(kept):
+            raise
+        return _mark(repo, survey, newest, left)
+
+
 def _doomed(
     repo: Repository, survey: Survey, kept: dict[tuple[str, int], Commit]
 ) -> list[ObjectInfo]:
@@ -319,15 +342,22 @@ def _is_needed(key: str, needed: dict[str, set[str]], held: set[str]) -> bool:
 def _prunable(
     repo: Repository, record: GcRecord, kept: dict[tuple[str, int], Commit]
 ) -> list[Commit]:
-    """Commits below their floor or of dead chains, newest first, down to what earlier collections left."""
+    """Commits below their floor or of dead chains, and those that nothing holds below a floor any more.
+
+    In each chain the oldest comes first: whatever interrupts the burying, everything below a tombstone is buried.
+    """
     found: list[Commit] = []
+    for place in record.released:
+        thing = repo.chains.read(*place) if pruned(record, *place) and place not in kept else None
+        if isinstance(thing, Commit):
+            found.append(thing)
     for chain, floor in record.floors.items():
         found += _commits_below(repo, chain, floor, kept)
     for chain in record.dead:
         last = repo.chains.newest(chain)
         if last is not None:
             found += _commits_below(repo, chain, last + 1, kept)
-    return found
+    return list({(commit.chain, commit.number): commit for commit in found}.values())
 
 
 def _commits_below(
@@ -343,7 +373,7 @@ def _commits_below(
             break  # everything below was buried before
         if isinstance(thing, Commit):
             found.append(thing)
-    return found
+    return found[::-1]
 
 
 def _bury(repo: Repository, commit: Commit) -> None:

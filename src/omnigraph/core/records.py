@@ -153,6 +153,7 @@ class GcRecord(Struct, frozen=True):
     kept: tuple[tuple[str, int], ...]  # commits below a floor that stay
     plans: tuple[str, ...]  # plans of long operations that were honoured
     unfinished: tuple[str, ...] = ()  # chains of branches whose creation was not finished
+    released: tuple[tuple[str, int], ...] = ()  # commits once kept that are not buried yet
 
 
 class StoredSchema(Struct, frozen=True):

@@ -1,0 +1,451 @@
+"""What a collection keeps, what it takes, and how it stays out of everybody's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import pytest
+
+from omnigraph.core import layout
+from omnigraph.core.branches import live_refs
+from omnigraph.core.gc import Collected, Retention, collect
+from omnigraph.core.leases import newest_record, remove_plan, save_plan
+from omnigraph.core.plan import PublishPlan, Verb
+from omnigraph.core.records import Commit, Seal, StoredPlan, Tombstone
+from omnigraph.core.repository import Repository
+from omnigraph.core.txn import WriteTxn
+from omnigraph.core.world import World
+from omnigraph.errors import BranchNotFound, CommitPruned, OptionInvalid
+from omnigraph.graph import Graph
+from tests.support.dict_objects import DictObjects, Shelf
+from tests.support.faults_by_count import Fault, count_writes, strike
+from tests.support.worlds import (
+    add_knows,
+    add_person,
+    another_process,
+    disturbed,
+    edges,
+    memory_repository,
+    people,
+    submit,
+)
+
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def repo() -> Repository:
+    """Six people, one commit each, an hour apart."""
+    times = iter(range(HOUR, 10_000 * HOUR, HOUR))
+    repo = memory_repository(world=World(now=lambda: next(times), pause=lambda _seconds: None))
+    for name in "abcdef":
+        submit(repo, add_person(name))
+    return repo
+
+
+def kinds(repo: Repository, branch: str = "main") -> str:
+    """The chain of a branch in one word: c for a commit, t for a tombstone, s for a seal; oldest first."""
+    chain = repo.head(branch).commit.chain
+    last = repo.chains.newest(chain)
+    assert last is not None
+    return "".join(letter(repo.chains.read(chain, number)) for number in range(last + 1))
+
+
+def letter(thing: object) -> str:
+    match thing:
+        case Commit():
+            return "c"
+        case Tombstone():
+            return "t"
+        case Seal():
+            return "s"
+        case _:
+            return "?"
+
+
+def files(repo: Repository) -> set[str]:
+    there = repo.objects
+    assert isinstance(there, DictObjects)
+    return {key for key in there.objects if key.split("/")[0] in ("nodes", "edges")}
+
+
+def collect_all(repo: Repository) -> None:
+    collect(repo, Retention(keep=1))
+
+
+def copied(repo: Repository) -> Repository:
+    """The same state, apart."""
+    shelf = Shelf()
+    shelf.update(_objects(repo))
+    shelf.numbers = copy(_objects(repo).numbers)
+    return another_process(repo, DictObjects(shelf))
+
+
+def clean(repo: Repository) -> bool:
+    rest = collect(another_process(repo), Retention(keep=1), dry_run=True)
+    return (rest.commits_pruned, rest.objects_deleted) == (0, 0)
+
+
+# --- retention -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keep", "chain"), [(1, "ttttttcc"), (3, "ttttcccc"), (7, "cccccccc"), (100, "cccccccc")]
+)
+def test_by_count(repo: Repository, keep: int, chain: str) -> None:
+    collect(repo, Retention(keep=keep))
+    assert kinds(another_process(repo)) == chain
+    assert people(another_process(repo)) == list("abcdef")
+
+
+def test_epochs_do_not_count_as_history(repo: Repository) -> None:
+    for _ in range(3):
+        collect(repo, Retention(keep=2))
+    assert [c.kind for c in Graph(another_process(repo)).log(limit=2)] == ["mutation"] * 2
+    Graph(another_process(repo)).snapshot(at="main~1")
+
+
+def test_by_age(repo: Repository) -> None:
+    young = Graph(repo).log()[3].time.timestamp() * 1_000_000
+    collect(repo, Retention(keep=1, younger_than=int(young)))
+    fresh = Graph(another_process(repo))
+    fresh.snapshot(at="main~3")
+    with pytest.raises(CommitPruned):
+        fresh.snapshot(at="main~4")
+
+
+def test_the_public_call_checks_its_argument(repo: Repository) -> None:
+    with pytest.raises(OptionInvalid):
+        Graph(repo).cleanup(keep=0)
+
+
+def test_a_collection_says_what_it_did(repo: Repository) -> None:
+    before = files(repo)
+    done = collect(repo, Retention(keep=1))
+    assert done.commits_pruned == 6
+    assert done.objects_deleted == len(before) - len(files(repo)) > 0
+    assert done.epoch == 1
+
+
+def test_a_dry_run_changes_nothing_and_foretells_the_rest(repo: Repository) -> None:
+    there = repo.objects
+    assert isinstance(there, DictObjects)
+    before = dict(there.objects)
+    foretold = collect(repo, Retention(keep=1), dry_run=True)
+    assert there.objects == before
+    done = collect(repo, Retention(keep=1))
+    assert (foretold.commits_pruned, foretold.objects_deleted) == (
+        done.commits_pruned,
+        done.objects_deleted,
+    )
+
+
+def test_a_second_collection_finds_nothing(repo: Repository) -> None:
+    collect(repo, Retention(keep=1))
+    again = collect(another_process(repo), Retention(keep=1))
+    assert (again.commits_pruned, again.objects_deleted) == (0, 0)
+    assert clean(repo)
+
+
+# --- what holds commits --------------------------------------------------------------------------------------------
+
+
+def test_a_tag_keeps_its_commit_and_nothing_around_it(repo: Repository) -> None:
+    Graph(repo).tag("v1", "main~3")
+    collect(repo, Retention(keep=1))
+    assert kinds(another_process(repo)) == "tttcttcc"
+    assert _at(repo, "v1") == list("abc")
+
+
+def test_a_tag_taken_away_lets_its_commit_go(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.tag("v1", "main~3")
+    collect(repo, Retention(keep=1))
+    graph.delete_tag("v1")
+    collect(repo, Retention(keep=1))
+    assert set(kinds(another_process(repo))[:6]) == {"t"}
+    assert clean(repo)
+
+
+def test_a_commit_that_is_no_longer_kept_is_pruned_and_not_damaged(repo: Repository) -> None:
+    """Its collector may die after the record and before the tombstone; the next one remembers."""
+    graph = Graph(repo)
+    old = graph.tag("v1", "main~3")
+    collect(repo, Retention(keep=1))
+    graph.delete_tag("v1")
+    for at in range(count_writes(copied(repo), collect_all)):
+        there = copied(repo)
+        strike(there, collect_all, Fault.DIE_BEFORE, at)
+        for _ in range(2):
+            collect_all(another_process(there))
+        with pytest.raises(CommitPruned):
+            Graph(another_process(there)).snapshot(at=old)
+
+
+def test_whatever_interrupts_a_collection_the_next_one_finishes_it(repo: Repository) -> None:
+    writes = count_writes(copied(repo), collect_all)
+    for at in range(writes):
+        there = copied(repo)
+        strike(there, collect_all, Fault.DIE_BEFORE, at)
+        collect_all(another_process(there))
+        collect_all(another_process(there))
+        assert kinds(another_process(there)).startswith("tttttt"), f"killed at write {at}"
+        assert people(another_process(there)) == list("abcdef")
+
+
+def test_a_fork_keeps_the_commit_it_started_from(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.create_branch("dev", from_="main~3")
+    for name in ("x", "y"):
+        graph.publish(add_person(name), branch="dev")
+    collect(repo, Retention(keep=1))
+    fresh = another_process(repo)
+    assert people(fresh, "dev") == ["a", "b", "c", "x", "y"]
+    assert kinds(fresh)[3] == "c", "the base of later merges is gone"
+
+
+def test_a_deleted_branch_is_collected(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.create_branch("dev")
+    before = files(repo)
+    graph.publish(add_person("x"), branch="dev")
+    graph.delete_branch("dev")
+    assert files(repo) - before
+    collect(repo, Retention(keep=100))
+    assert not files(repo) - before, "files of a deleted branch are left"
+    assert people(another_process(repo)) == list("abcdef")
+
+
+def test_what_never_became_visible_is_collected(repo: Repository) -> None:
+    before = files(repo)
+    strike(repo, lambda there: submit(there, add_person("z")), Fault.DIE_AFTER, 1)
+    assert files(repo) - before, "nothing was staged: nothing is tested"
+    collect(repo, Retention(keep=100))
+    assert files(repo) <= before
+
+
+# --- unfinished branches -------------------------------------------------------------------------------------------
+
+
+def test_an_unfinished_branch_holds_its_source_once_and_is_then_called_off(
+    repo: Repository,
+) -> None:
+    strike(repo, lambda there: Graph(there).create_branch("dev"), Fault.DIE_AFTER, 0)
+    chain = live_refs(repo)[0].state.chain
+    collect(repo, Retention(keep=1))
+    assert "t" not in kinds(another_process(repo)), "its creator may still read any of these"
+    assert repo.chains.read(chain, 0) is None
+    collect(repo, Retention(keep=1))
+    assert isinstance(repo.chains.read(chain, 0), Seal)
+    collect(repo, Retention(keep=1))
+    assert kinds(another_process(repo)).startswith("tttttt")
+    assert clean(repo)
+
+
+def test_a_creator_that_wakes_up_after_two_collections_fails_cleanly(repo: Repository) -> None:
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(layout.CHAINS) and not done:
+            done.append(True)
+            for _ in range(2):
+                collect(another_process(repo), Retention(keep=1))
+
+    done: list[bool] = []
+    with pytest.raises(Exception, match="called off"):
+        Graph(disturbed(repo, before)).create_branch("dev")
+    with pytest.raises(BranchNotFound):
+        people(another_process(repo), "dev")
+
+
+# --- beside others -------------------------------------------------------------------------------------------------
+
+
+def between(
+    repo: Repository, verb: Verb, meanwhile: Callable[[], object]
+) -> tuple[Verb, list[int]]:
+    """A verb during whose first run something else happens."""
+    epochs: list[int] = []
+
+    def wrapped(txn: WriteTxn) -> PublishPlan:
+        wanted = verb(txn)
+        epochs.append(txn.snapshot.commit.gc_epoch)
+        if len(epochs) == 1:
+            meanwhile()
+        return wanted
+
+    return wrapped, epochs
+
+
+def test_a_writer_across_an_epoch_stages_again(repo: Repository) -> None:
+    verb, epochs = between(
+        repo, add_knows("e1", "a", "b"), lambda: collect(another_process(repo), Retention(keep=1))
+    )
+    submit(repo, verb)
+    assert epochs == [0, 1]
+    assert edges(another_process(repo)) == [("e1", "a", "b")]
+    collect(repo, Retention(keep=1))
+    assert edges(another_process(repo)) == [("e1", "a", "b")]
+    assert clean(repo)
+
+
+def test_two_collections_at_once(repo: Repository) -> None:
+    """At every request of one collection, another runs from beginning to end."""
+    requests: list[str] = []
+    quiet = another_process(repo)
+    base = {**_objects(repo)}
+    collect(disturbed(quiet, lambda verb, key: requests.append(verb)), Retention(keep=2))
+    for at in range(0, len(requests), 7):
+        _objects(repo).clear()
+        _objects(repo).update(base)
+        outcome = _interleaved(repo, at)
+        fresh = another_process(repo)
+        assert people(fresh) == list("abcdef"), f"after two collections, one at request {at}"
+        assert outcome.epoch in (1, 2)
+        collect(fresh, Retention(keep=1))
+        collect(fresh, Retention(keep=1))
+        assert clean(repo)
+
+
+def _interleaved(repo: Repository, at: int) -> Collected:
+    seen: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        seen.append(key)
+        if len(seen) - 1 == at:
+            collect(another_process(repo), Retention(keep=1))
+
+    return collect(disturbed(another_process(repo), before), Retention(keep=2))
+
+
+def test_a_write_at_every_request_of_a_collection(repo: Repository) -> None:
+    requests: list[str] = []
+    base = {**_objects(repo)}
+    collect(disturbed(repo, lambda verb, key: requests.append(verb)), Retention(keep=1))
+    for at in range(len(requests)):
+        _objects(repo).clear()
+        _objects(repo).update(base)
+        seen: list[str] = []
+
+        def before(verb: str, key: str, seen: list[str] = seen, at: int = at) -> None:
+            seen.append(key)
+            if len(seen) - 1 == at:
+                submit(another_process(repo), add_person("z"))
+
+        collect(disturbed(another_process(repo), before), Retention(keep=1))
+        assert people(another_process(repo)) == [*"abcdef", "z"], f"a write at request {at} is lost"
+
+
+# --- plans of long operations --------------------------------------------------------------------------------------
+
+
+def long_operation(repo: Repository, plan: str) -> StoredPlan:
+    table = repo.head("main").commit.tables
+    return StoredPlan(
+        plan=plan,
+        operation_id="operation",
+        kind="load",
+        branch="main",
+        gc_epoch=repo.head("main").commit.gc_epoch,
+        created=0,
+        tables=tuple(entry.path for entry in table.values()),
+    )
+
+
+def test_a_plan_keeps_what_was_staged_under_it(repo: Repository) -> None:
+    save_plan(repo, long_operation(repo, "p1"))
+    before = files(repo)
+    strike(repo, lambda there: submit(there, add_person("z")), Fault.DIE_AFTER, 1)
+    staged = files(repo) - before
+    assert staged
+    for _ in range(3):
+        collect(repo, Retention(keep=1))
+        assert staged <= files(repo), "staged files were taken in spite of the plan"
+    record = newest_record(repo)
+    assert record is not None
+    assert record.plans == ("p1",)
+    remove_plan(repo, "p1")
+    collect(repo, Retention(keep=1))
+    assert not staged & files(repo)
+
+
+def publish_under_a_plan(repo: Repository, plan: str, meanwhile: Callable[[], object]) -> list[int]:
+    """A long operation during which something happens; the epochs in which its verb ran."""
+    from dataclasses import replace
+
+    verb, epochs = between(repo, add_knows("e1", "a", "b"), meanwhile)
+    submit(repo, lambda txn: replace(verb(txn), plan_id=plan))
+    return epochs
+
+
+def test_an_operation_whose_plan_was_honoured_keeps_what_it_staged(repo: Repository) -> None:
+    save_plan(repo, long_operation(repo, "p1"))
+
+    def two_collections() -> None:
+        for _ in range(2):
+            collect(another_process(repo), Retention(keep=10))
+
+    assert publish_under_a_plan(repo, "p1", two_collections) == [0], "it staged again for nothing"
+    assert edges(another_process(repo)) == [("e1", "a", "b")]
+
+
+def test_an_operation_whose_plan_came_too_late_stages_again(repo: Repository) -> None:
+    """That the plan exists proves nothing: a record that does not name it may have taken its files."""
+
+    def collect_then_save() -> None:
+        collect(another_process(repo), Retention(keep=10))
+        save_plan(repo, long_operation(repo, "p1"))
+        collect(another_process(repo), Retention(keep=10))
+
+    assert publish_under_a_plan(repo, "p1", collect_then_save) == [0, 2]
+    assert edges(another_process(repo)) == [("e1", "a", "b")]
+
+
+def test_an_operation_whose_plan_was_removed_meanwhile_stages_again(repo: Repository) -> None:
+    save_plan(repo, long_operation(repo, "p1"))
+
+    def remove_then_collect() -> None:
+        collect(another_process(repo), Retention(keep=10))
+        remove_plan(another_process(repo), "p1")
+        collect(another_process(repo), Retention(keep=10))
+
+    assert publish_under_a_plan(repo, "p1", remove_then_collect) == [0, 2]
+    assert edges(another_process(repo)) == [("e1", "a", "b")]
+
+
+# --- readers -------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_of_pruned_commits_are_never_free_again(repo: Repository) -> None:
+    chain = repo.head("main").commit.chain
+    collect(repo, Retention(keep=1))
+    last = repo.chains.newest(chain)
+    assert last is not None
+    assert all(repo.chains.read(chain, number) is not None for number in range(last + 1))
+
+
+def test_records_add_up(repo: Repository) -> None:
+    """A record contains what earlier ones declared, so that the newest alone answers."""
+    graph = Graph(repo)
+    graph.create_branch("dev")
+    graph.delete_branch("dev")
+    collect(repo, Retention(keep=1))
+    first = newest_record(repo)
+    collect(repo, Retention(keep=100))
+    second = newest_record(repo)
+    assert first is not None
+    assert second is not None
+    assert set(first.dead) <= set(second.dead)
+    assert all(second.floors[chain] >= floor for chain, floor in first.floors.items())
+
+
+def _at(repo: Repository, at: str) -> list[str]:
+    snapshot = Graph(another_process(repo)).snapshot(at=at)
+    return sorted(
+        snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id"])["id"].to_pylist()
+    )
+
+
+def _objects(repo: Repository) -> Shelf:
+    there = repo.objects
+    assert isinstance(there, DictObjects)
+    return there.objects
