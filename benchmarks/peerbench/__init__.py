@@ -1,0 +1,1 @@
+"""A social network for comparing graph stores, and its answers from plain numpy."""
