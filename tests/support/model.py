@@ -30,6 +30,7 @@ class Model:
     nodes: int = 0
     edges: int = 0
     found: set[str] = field(default_factory=set)  # rules the input of the write broke already
+    replaced: set[str] = field(default_factory=set)  # types all rows of which are new
     _numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -53,6 +54,7 @@ class Model:
         stored = {} if mode == "overwrite" else dict(table)
         if mode == "overwrite":
             table.clear()
+            self.replaced.add(type_name)
         seen: set[str] = set()
         for given in rows:
             entity = self._id(kind, given)
@@ -137,6 +139,7 @@ class Model:
             for side, node in (("src", kind.from_type), ("dst", kind.to_type)):
                 if row[side] not in self.tables[node]:
                     stayed = old is not None and old[side] == row[side]
+                    stayed = stayed and kind.name not in self.replaced
                     rules.add("orphan_edge" if stayed else "endpoint")
         return rules
 
