@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.core.branches import Start, create_branch, create_tag, delete_branch
+from omnigraph.core import branches
+from omnigraph.core.branches import Start, create_tag
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import Append, PublishPlan, Reads, Request, Upsert, Verb
 from omnigraph.core.publisher import Published, Ticket, publish
+from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
@@ -44,6 +46,9 @@ class Log:
     operations: list[Told] = field(default_factory=list)
     branches_made: list[tuple[str, str]] = field(default_factory=list)  # name, chain
     branches_ended: list[str] = field(default_factory=list)  # chains
+    seen: dict[str, int] = field(
+        default_factory=dict
+    )  # per chain: the newest commit somebody was told of
 
 
 @dataclass
@@ -78,10 +83,10 @@ class Actor:
             message=told.name,
             idempotency_key=key,
         )
-        self._tell(told, lambda: Writers(self.repo).submit(request))
+        self.tell(told, lambda: Writers(self.repo).submit(request))
         return told
 
-    def _tell(self, told: Told, call: Callable[[], Published]) -> None:
+    def tell(self, told: Told, call: Callable[[], Published]) -> None:
         try:
             done = call()
         except OmnigraphError as error:
@@ -90,6 +95,9 @@ class Actor:
             )
             return
         told.status, told.commit = "ok", done.commit_id
+        if done.commit is not None:
+            place = done.commit.chain
+            self.log.seen[place] = max(self.log.seen.get(place, -1), done.commit.number)
 
 
 # --- workloads -------------------------------------------------------------------------------------------------------
@@ -157,24 +165,42 @@ def retrier(actor: Actor) -> None:
                 break
 
 
+def sleeper(actor: Actor) -> None:
+    """Repeats a request under its key long after it was made."""
+    for _ in range(2):
+        name = actor.fresh()
+        for _ in range(2):
+            actor.submit(append_only(name), key=f"key-{name}", effect=(name,), name=name)
+            for _ in range(actor.random.randrange(120)):
+                actor.repo.world.pause(0)
+
+
+NODES = ("n0", "n1")
+
+
 def gardener(actor: Actor) -> None:
     """Edges to nodes that others remove."""
-    for _ in range(3):
+    for _ in range(5):
         choice = actor.random.random()
-        node = f"n{actor.random.randrange(3)}"
-        if choice < 0.4:
-            actor.submit(add_person(node, email=f"mail{actor.random.randrange(3)}"))
+        node = actor.random.choice(NODES)
+        if choice < 0.35:
+            actor.submit(add_person(node, email=f"mail{actor.random.randrange(2)}"))
         elif choice < 0.7:
-            actor.submit(add_knows(actor.fresh(), node, f"n{actor.random.randrange(3)}"))
+            actor.submit(add_knows(actor.fresh(), node, actor.random.choice(NODES)))
         else:
             actor.submit(drop_person(node))
 
 
 def folder(actor: Actor) -> None:
     """Several writes in one commit: each must see the ones before it."""
-    node = f"n{actor.random.randrange(3)}"
-    verbs = [add_person(node), add_knows(actor.fresh(), node, node), drop_person(node)]
-    actor.random.shuffle(verbs)
+    for node in (*NODES, *NODES):
+        actor.submit(add_person(node))
+        verbs = [add_knows(actor.fresh(), node, node), drop_person(node)]
+        actor.random.shuffle(verbs)
+        _fold(actor, verbs)
+
+
+def _fold(actor: Actor, verbs: list[Verb]) -> None:
     tickets = []
     for verb in verbs:
         told = Told(actor.fresh(), "main")
@@ -185,7 +211,7 @@ def folder(actor: Actor) -> None:
         )
     publish(actor.repo, [ticket for _, ticket in tickets])
     for told, ticket in tickets:
-        actor._tell(told, lambda t=ticket: _answer(t))  # type: ignore[misc]
+        actor.tell(told, partial(_answer, ticket))
 
 
 def _answer(ticket: Ticket) -> Published:
@@ -201,7 +227,7 @@ def brancher(actor: Actor) -> None:
         name = actor.random.choice(("dev", "dev", "old"))
         try:
             start = _start(actor, name)
-            zero = create_branch(actor.repo, name, start)
+            zero = branches.create_branch(actor.repo, name, start)
             actor.log.branches_made.append((name, zero.chain))
         except OmnigraphError:
             zero = None
@@ -222,7 +248,7 @@ def _start(actor: Actor, name: str) -> Start:
 def _delete(actor: Actor, name: str) -> None:
     try:
         chain = actor.repo.head(name).commit.chain
-        delete_branch(actor.repo, name)
+        branches.delete_branch(actor.repo, name)
     except OmnigraphError:
         return
     actor.log.branches_ended.append(chain)
@@ -253,8 +279,10 @@ def auditor(actor: Actor) -> None:
     """Reads whole states: the sum of the accounts never changes, and no edge lacks its nodes."""
     for _ in range(4):
         branch = actor.random.choice(("main", "main", "dev"))
+        told, ended = dict(actor.log.seen), set(actor.log.branches_ended)
         try:
             head = actor.repo.head(branch)
+            _is_fresh(head.commit, told, ended)
             snapshot = actor.repo.snapshot(head.commit)
             rows = (
                 snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id", "age"]).to_pylist()
@@ -267,7 +295,16 @@ def auditor(actor: Actor) -> None:
         assert total == START_BALANCE * len(ACCOUNTS), f"the accounts sum up to {total}"
 
 
-def _pruned(actor: Actor, commit: Any) -> bool:
+def _is_fresh(commit: Commit, told: dict[str, int], ended: set[str]) -> None:
+    """Whoever begins to read after somebody was told of a commit, or of the end of a branch, sees it."""
+    known = told.get(commit.chain, -1)
+    assert commit.number >= known, (
+        f"{commit.content} was shown after commit {known} was acknowledged"
+    )
+    assert commit.chain not in ended, f"{commit.content} was shown after its branch was deleted"
+
+
+def _pruned(actor: Actor, commit: Commit) -> bool:
     from omnigraph.core.history import is_pruned_now
 
     return is_pruned_now(actor.repo, commit)
@@ -277,6 +314,7 @@ WORKLOADS: dict[str, Callable[[Actor], None]] = {
     "banker": banker,
     "appender": appender,
     "retrier": retrier,
+    "sleeper": sleeper,
     "gardener": gardener,
     "folder": folder,
     "brancher": brancher,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from omnigraph.core.create import fill, fresh_stamp
@@ -23,6 +25,7 @@ CASTS = (
     ("appender", "appender", "collector", "auditor"),
     ("retrier", "retrier", "appender"),
     ("retrier", "appender", "collector"),
+    ("sleeper", "appender", "appender", "collector"),
     ("brancher", "brancher", "collector", "auditor"),
     ("brancher", "appender", "collector", "collector"),
     ("tagger", "appender", "collector"),
@@ -38,7 +41,9 @@ def process(scheduler: Scheduler, repo: Repository, actor: str) -> Repository:
     )
 
 
-def run(seed: int, weather: Weather | None = None) -> Scheduler:
+def run(
+    seed: int, weather: Weather | None = None, cast: tuple[str, ...] | None = None
+) -> Scheduler:
     """Run one world and judge it; the scheduler tells what happened."""
     scheduler = Scheduler(seed, weather if weather is not None else Weather())
     store = scheduler.store("init")
@@ -53,12 +58,11 @@ def run(seed: int, weather: Weather | None = None) -> Scheduler:
     fill(repo, SCHEMA)
     submit(repo, open_accounts)
     log = Log()
-    cast = CASTS[seed % len(CASTS)]
-    bodies = {}
-    for number, workload in enumerate(cast):
+    bodies: dict[str, Callable[[], None]] = {}
+    for number, workload in enumerate(cast or CASTS[seed % len(CASTS)]):
         name = f"{workload}{number}"
         actor = Actor(name, process(scheduler, repo, name), Random(seed * 31 + number), log)
-        bodies[name] = lambda a=actor, w=workload: _live(a, w)  # type: ignore[misc]
+        bodies[name] = partial(_live, actor, workload)
     scheduler.run(bodies)
     scheduler.weather = CALM
     judge(process(scheduler, repo, "judge"), log)

@@ -12,7 +12,7 @@ from enum import Enum
 
 from omnigraph.core import layout
 from omnigraph.core.footprints import Touch
-from omnigraph.core.plan import Adopt, PublishPlan, Reads
+from omnigraph.core.plan import Adopt, PublishPlan, Reads, Rewrite
 from omnigraph.core.records import ChainObject, Commit, Seal, TableEntry, Tombstone
 from omnigraph.model.tokens import NO_TOKENS, Footprint, Tokens, union
 
@@ -73,7 +73,7 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     moved: set[str] = set()
     for intent in intents:
         touched = _touched(base, head, intent)
-        if touched and (intent.plan.is_maintenance or _adopts(intent.plan)):
+        if touched and _takes_versions(intent.plan):
             return Decision(Verdict.AGAIN)
         concerns = intent.concerns()
         if any(_concerned(concerns[table], table, base, commits) for table in touched):
@@ -82,8 +82,9 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     return Decision(Verdict.RESTAGE if moved else Verdict.SAME, head, frozenset(moved))
 
 
-def _adopts(plan: PublishPlan) -> bool:
-    return any(isinstance(action, Adopt) for action in plan.actions)
+def _takes_versions(plan: PublishPlan) -> bool:
+    """Whether a plan rests on exact versions: it takes one over, or rewrites fragments. Indices fit a newer one too."""
+    return any(isinstance(action, Adopt | Rewrite) for action in plan.actions)
 
 
 def _touched(base: Commit, head: Commit, intent: Intent) -> set[str]:

@@ -86,7 +86,7 @@ def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | 
         members=(Member("init", repo.world.fresh_id(), actor),),
     )
     plan = PublishPlan(kind="init", actions=register_all(catalog))
-    staged = stage(repo.tables, empty, [plan], repo.limits.staging_threads_max)
+    staged = stage(repo, empty, [plan])
     repo.tables.sync(list(staged.staged.values()))
     commit = msgspec.structs.replace(empty, tables=staged.on({}))
     if create(repo, commit) is Outcome.UNKNOWN:

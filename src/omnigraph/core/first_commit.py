@@ -101,7 +101,7 @@ class _First:
         if (base.chain, base.number) != (self.base.chain, self.base.number):
             self.base, self.plan = base, _plan(repo, self.ticket, base)
         plan = self.plan
-        staged = stage(repo.tables, base, [plan], repo.limits.staging_threads_max)
+        staged = stage(repo, base, [plan])
         if plan.schema is not None:
             store_schema(repo, encode(plan.schema.stored))
         repo.tables.sync(list(staged.staged.values()))

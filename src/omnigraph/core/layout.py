@@ -64,9 +64,9 @@ def plan_key(plan: str) -> str:
     return f"{PLANS}/{plan}.json"
 
 
-def fresh_table_path(kind: str, table_id: str) -> str:
-    """A folder no attempt before has used: what an earlier one left behind is not mixed in."""
-    return f"{TABLE_FOLDERS[kind]}/{table_id}-{fresh_id()}"
+def table_path(kind: str, table_id: str, fresh: str) -> str:
+    """The folder of a table; the fresh part is drawn anew for every attempt to create it."""
+    return f"{TABLE_FOLDERS[kind]}/{table_id}-{fresh}"
 
 
 def commit_id(chain: str, number: int, member: int | None = None) -> str:

@@ -178,7 +178,7 @@ def _run(repo: Repository, waiting: Sequence[Ticket]) -> None:
     if not attempt.accepted:
         return
     base = attempt.head.commit
-    staged = stage(repo.tables, base, attempt.plans, repo.limits.staging_threads_max)
+    staged = stage(repo, base, attempt.plans)
     _store_schemas(repo, attempt.plans)
     head = attempt.head
     for _ in range(repo.limits.publish_attempts_max):
@@ -333,8 +333,7 @@ def _onto(
     head = decision.head
     if head is None or decision.verdict is Verdict.SAME:
         return staged
-    threads = repo.limits.staging_threads_max
-    return restage(repo.tables, staged, head, attempt.plans, moved=decision.tables, threads=threads)
+    return restage(repo, staged, head, attempt.plans, moved=decision.tables)
 
 
 def _decide(

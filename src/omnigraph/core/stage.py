@@ -19,6 +19,7 @@ from omnigraph.core.plan import (
     Tombstone,
 )
 from omnigraph.core.records import Commit, TableEntry
+from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import table_ref
 from omnigraph.core.txn import NO_OVERLAY, Overlay
 from omnigraph.errors import TableNotFound
@@ -39,16 +40,14 @@ class StagedTables:
         return {k: v for k, v in merged.items() if self.entries.get(k, v) is not None}
 
 
-def stage(
-    tables: TableStore, base: Commit, plans: Iterable[PublishPlan], threads: int
-) -> StagedTables:
+def stage(repo: Repository, base: Commit, plans: Iterable[PublishPlan]) -> StagedTables:
     """Stage the folded plans on a base commit."""
     grouped = _by_table(action for plan in plans for action in plan.actions)
     tasks = [
-        lambda table_id=table_id, actions=actions: _stage_table(tables, base, table_id, actions)
+        lambda table_id=table_id, actions=actions: _stage_table(repo, base, table_id, actions)
         for table_id, actions in grouped.items()
     ]
-    done = metrics.parallel(tasks, threads)
+    done = metrics.parallel(tasks, repo.limits.staging_threads_max)
     staged = {
         table_id: written for table_id, (_, written) in zip(grouped, done, strict=True) if written
     }
@@ -57,13 +56,12 @@ def stage(
 
 
 def restage(
-    tables: TableStore,
+    repo: Repository,
     earlier: StagedTables,
     base: Commit,
     plans: Iterable[PublishPlan],
     *,
     moved: frozenset[str],
-    threads: int,
 ) -> StagedTables:
     """The same rows on a newer base: the moved tables are committed again, or staged again where that is not enough."""
     grouped = _by_table(a for plan in plans for a in plan.actions if a.table_id in moved)
@@ -72,13 +70,13 @@ def restage(
         written = earlier.staged.get(table_id)
         entry = base.tables[table_id]
         if written is not None:
-            moved_over = tables.recommit(written, table_ref(entry))
+            moved_over = repo.tables.recommit(written, table_ref(entry))
             if moved_over is not None:
                 return _entry_of(entry, moved_over), moved_over
-        return _stage_table(tables, base, table_id, actions, moved=True)
+        return _stage_table(repo, base, table_id, actions, moved=True)
 
     tasks = [lambda t=table_id, a=actions: again(t, a) for table_id, actions in grouped.items()]
-    done = dict(zip(grouped, metrics.parallel(tasks, threads), strict=True))
+    done = dict(zip(grouped, metrics.parallel(tasks, repo.limits.staging_threads_max), strict=True))
     entries = {**earlier.entries, **{table_id: entry for table_id, (entry, _) in done.items()}}
     staged = {
         **earlier.staged,
@@ -95,7 +93,7 @@ def _by_table(actions: Iterable[TableAction]) -> dict[str, list[TableAction]]:
 
 
 def _stage_table(
-    tables: TableStore, base: Commit, table_id: str, actions: list[TableAction], moved: bool = False
+    repo: Repository, base: Commit, table_id: str, actions: list[TableAction], moved: bool = False
 ) -> tuple[TableEntry | None, Staged | None]:
     entry = base.tables.get(table_id)
     for action in actions:
@@ -105,21 +103,22 @@ def _stage_table(
             case Adopt():
                 return action.entry, None
             case Register():
-                entry = _created(tables, action)
+                entry = _created(repo, action)
             case Alter() if entry is not None:
                 entry = _with(entry, type_name=action.type_name)
     if entry is None:
         raise TableNotFound(f"commit {base.content} has no table {table_id} to write to")
-    edit = _edit(tables, table_ref(entry), actions, moved)
+    edit = _edit(repo.tables, table_ref(entry), actions, moved)
     if edit is None:
         return entry, None
-    written = tables.stage(table_ref(entry), edit)
+    written = repo.tables.stage(table_ref(entry), edit)
     return _entry_of(entry, written), written
 
 
-def _created(tables: TableStore, action: Register) -> TableEntry:
-    path = layout.fresh_table_path(action.kind, action.table_id)
-    ref = tables.create(path, action.schema)
+def _created(repo: Repository, action: Register) -> TableEntry:
+    """A folder no attempt before has used: what an earlier one left behind is not mixed in."""
+    path = layout.table_path(action.kind, action.table_id, repo.world.fresh_id())
+    ref = repo.tables.create(path, action.schema)
     return TableEntry(action.kind, action.type_name, path, str(ref.version), 0)
 
 

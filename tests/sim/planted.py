@@ -1,0 +1,281 @@
+"""Bugs put into the core on purpose, one at a time. A simulation that does not catch them proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+
+from omnigraph.core import (
+    branches,
+    conflicts,
+    footprints,
+    gc,
+    group,
+    idempotency,
+    layout,
+    publisher,
+    repository,
+    stage,
+)
+from omnigraph.core.conflicts import Decision, Intent, Verdict
+from omnigraph.core.publisher import Outcome
+from omnigraph.core.records import Commit, GcRecord, LiveRef, Seal, encode
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import ObjectExists, RetriesExhausted, StoreOutcomeUnknown
+from omnigraph.model.names import branch_name
+from omnigraph.model.tokens import NO_TOKENS
+from omnigraph.storage.objects import numbered
+from tests.support.dict_tables import DictTables
+
+Patch = Callable[[], Any]
+
+
+def swap(owner: Any, name: str, new: Any) -> Patch:
+    return lambda: patch.object(owner, name, new)
+
+
+def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
+    """Replace a function by one that is given the original first."""
+
+    @contextmanager
+    def patched() -> Iterator[None]:
+        original = getattr(owner, name)
+
+        def changed(*args: Any, **options: Any) -> Any:
+            return change(original, *args, **options)
+
+        with patch.object(owner, name, changed):
+            yield
+
+    return patched
+
+
+def _blind_decide(_: Any, base: Commit, intents: Any, missed: Any) -> Decision:
+    """Go on as if the winners had touched nothing."""
+    return Decision(Verdict.SAME, missed[-1] if isinstance(missed[-1], Commit) else None)
+
+
+def _without_tokens(original: Any, *args: Any) -> Any:
+    return {table: replace(touch, shown=NO_TOKENS) for table, touch in original(*args).items()}
+
+
+def _ignore_reads(self: Intent) -> Any:
+    return {
+        table: (self.touches[table].own if table in self.touches else NO_TOKENS, False)
+        for table in self.plan.written | frozenset(self.plan.reads)
+    }
+
+
+def _same_epoch(original: Any, base: Commit, intents: Any, missed: Any) -> Decision:
+    """Do not notice that a collection went by."""
+    last = missed[-1]
+    epoch = last.gc_epoch if isinstance(last, Commit) else base.gc_epoch
+    found: Decision = original(msgspec.structs.replace(base, gc_epoch=epoch), intents, missed)
+    return found
+
+
+def _ignore_seals(original: Any, base: Commit, intents: Any, missed: Any) -> Decision:
+    found: Decision = original(
+        base, intents, [t for t in missed if not isinstance(t, Seal)] or [base]
+    )
+    return found
+
+
+def _fail_on_unknown(repo: Any, thing: Any) -> Outcome:
+    """Call an unanswered create a failure."""
+    key = numbered(layout.chain_folder(thing.chain), thing.number)
+    try:
+        repo.objects.put_new(key, encode(thing))
+    except ObjectExists:
+        return Outcome.TAKEN
+    except StoreOutcomeUnknown as error:
+        raise RetriesExhausted("no answer") from error
+    return Outcome.CREATED
+
+
+def _next_number_on_unknown(original: Any, repo: Any, thing: Any) -> Outcome:
+    """Repeat an unanswered create under the next number."""
+    key = numbered(layout.chain_folder(thing.chain), thing.number)
+    try:
+        repo.objects.put_new(key, encode(thing))
+    except ObjectExists:
+        return Outcome.TAKEN
+    except StoreOutcomeUnknown:
+        if isinstance(thing, Commit):
+            found: Outcome = original(repo, msgspec.structs.replace(thing, number=thing.number + 1))
+            return found
+        return Outcome.TAKEN
+    return Outcome.CREATED
+
+
+def _recommit_blindly(self: DictTables, staged: Any, base: Any) -> Any:
+    """Add our fragments again, although the rows they swallowed are still there."""
+    version = self._version(base)
+    fragments = (*version.fragments, *self._numbered(version, staged.appended))
+    ref = self._put(
+        type(base)(base.path, self.disk.fresh()), type(version)(version.schema, fragments)
+    )
+    return replace(staged, ref=ref, base=base, rows=self._count(fragments))
+
+
+def _stale_addresses(original: Any, tables: Any, base: Any, overlay: Any, moved: bool) -> Any:
+    return original(tables, base, overlay, False)
+
+
+def _delete_without_seal(repo: Any, name: str, *, actor: str | None = None) -> None:
+    branch = branch_name(name)
+    head = repo.known_head(branch)
+    repo.forget(branch)
+    folder = layout.ref_folder(branch)
+    branches.end_name(repo, folder, head.ref_number, LiveRef(head.commit.chain, "x"))
+
+
+def _no_key_claim(original: Any, repo: Any, key: str, wanted: Any) -> Any:
+    return wanted
+
+
+def _forgetful_tomb(original: Any, repo: Any, commit: Commit) -> None:
+    original(repo, msgspec.structs.replace(commit, members=(), recent=()))
+
+
+def _delete_commits(original: Any, repo: Any, commit: Commit) -> None:
+    key = numbered(layout.chain_folder(commit.chain), commit.number)
+    repo.objects.delete([key])
+    repo.chains.forget(commit.chain, commit.number)
+
+
+def _late_listing(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
+    """Take everything there is now, not only what was there before the epoch."""
+    survey.objects = [i for f in gc.DATA_FOLDERS for i in repo.objects.list(f)]
+    return original(repo, survey, kept)
+
+
+def _keep_nothing_below(original: Any, repo: Any, refs: Any, survey: Any) -> Any:
+    return set()
+
+
+def _forget_earlier(original: Any, repo: Any, survey: Any, retention: Any, before: Any) -> GcRecord:
+    made: GcRecord = original(repo, survey, retention, None)
+    return msgspec.structs.replace(made, epoch=before.epoch + 1 if before is not None else 1)
+
+
+def _stale_refs(original: Any, repo: Any, record: Any, refs: Any, survey: Any) -> Any:
+    """Mark only what the first listing of names reaches."""
+    return original(repo, record, survey.refs, survey)
+
+
+def _never_newer(self: Any, known: Any) -> Any:
+    """A warm reader that trusts its cache."""
+    return known
+
+
+def _seal_is_fine(original: Any, self: Any, known: Any) -> Any:
+    """A warm reader that does not notice the end of its chain."""
+    following = self.chains.read(known.commit.chain, known.commit.number + 1)
+    return known if isinstance(following, Seal) else original(self, known)
+
+
+def _fold_on_base(self: Any, plan: Any) -> Any:
+    """Judge every folded write on the base alone."""
+    return self
+
+
+GARDEN = ("gardener", "gardener", "gardener")
+FOLD = ("folder", "folder", "gardener")
+BANK = ("banker", "banker", "auditor")
+ROWS = ("appender", "appender", "collector", "auditor")
+KEYS = ("retrier", "retrier", "appender", "collector")
+SLEEP = ("sleeper", "appender", "appender", "collector")
+BRANCHES = ("brancher", "brancher", "collector", "auditor")
+TAGS = ("tagger", "appender", "collector", "collector")
+
+# name -> (what to break, who has to show it)
+BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
+    "no look for our own operation among the missed": (
+        swap(publisher, "_settle_landed", lambda a, m: False),
+        ROWS,
+    ),
+    "no judgement of what was missed": (around(publisher, "decide", _blind_decide), ROWS),
+    "footprints are empty": (around(publisher, "touches", _without_tokens), GARDEN),
+    "footprints without endpoints": (
+        swap(footprints, "endpoint_tokens", lambda side, ids: NO_TOKENS),
+        GARDEN,
+    ),
+    "reads are not compared": (swap(Intent, "concerns", _ignore_reads), GARDEN),
+    "unique values are not shown": (
+        swap(footprints, "unique_tokens", lambda g, c: NO_TOKENS),
+        GARDEN,
+    ),
+    "a newer epoch is not noticed": (around(publisher, "decide", _same_epoch), ROWS),
+    "a seal is not noticed": (around(publisher, "decide", _ignore_seals), BRANCHES),
+    "an unanswered create is called a failure": (
+        swap(publisher, "create", _fail_on_unknown),
+        ROWS,
+    ),
+    "an unanswered create is repeated at the next number": (
+        around(publisher, "create", _next_number_on_unknown),
+        ROWS,
+    ),
+    "fragments are committed again whatever they swallowed": (
+        swap(DictTables, "recommit", _recommit_blindly),
+        ROWS,
+    ),
+    "rows are deleted at stale addresses": (around(stage, "_addresses", _stale_addresses), GARDEN),
+    "a branch is deleted without a seal": (
+        swap(branches, "delete_branch", _delete_without_seal),
+        BRANCHES,
+    ),
+    "a name is written without a look at the record": (
+        swap(branches, "pruned", lambda r, c, n: False),
+        TAGS,
+    ),
+    "keys are not claimed": (around(group, "claim", _no_key_claim), KEYS),
+    "no search for what was done under a key": (
+        swap(publisher, "landed_before", lambda *a: None),
+        KEYS,
+    ),
+    "tombstones forget their operations": (around(gc, "_bury", _forgetful_tomb), SLEEP),
+    "pruned commits are deleted": (around(gc, "_bury", _delete_commits), ROWS),
+    "a collection lists its prey after the epoch": (around(gc, "_doomed", _late_listing), ROWS),
+    "a collection does not move the epoch": (
+        swap(gc, "_move_epochs", lambda r, s, rec: None),
+        ROWS,
+    ),
+    "a collection forgets tags, forks and merges": (
+        around(gc, "_roots", _keep_nothing_below),
+        TAGS,
+    ),
+    "a collection forgets what earlier ones declared": (
+        around(gc, "_record", _forget_earlier),
+        TAGS,
+    ),
+    "a collection looks at the names only once": (
+        around(gc, "_kept_commits", _stale_refs),
+        TAGS,
+    ),
+    "a warm reader trusts its cache": (
+        swap(repository.Repository, "_newer", _never_newer),
+        BANK,
+    ),
+    "a warm reader misses the end of its chain": (
+        around(repository.Repository, "_newer", _seal_is_fine),
+        BRANCHES,
+    ),
+    "folded writes are judged on the base alone": (
+        swap(WriteTxn, "after", _fold_on_base),
+        FOLD,
+    ),
+    "touched tables are taken from summaries alone": (
+        swap(conflicts, "_same_version", lambda one, other: True),
+        ROWS,
+    ),
+    "a key somebody claimed is claimed again": (
+        swap(idempotency, "_join", lambda r, k, w: w),
+        KEYS,
+    ),
+}
