@@ -56,7 +56,7 @@ def decode_name(path: str) -> str:
     try:
         while i < len(text):
             if text[i] == "_":
-                raw.append(int(text[i + 1 : i + 3], 16))
+                raw += bytes.fromhex(text[i + 1 : i + 3])
                 i += 3
             else:
                 raw.append(ord(text[i]))
