@@ -1,4 +1,4 @@
-"""The verbs of a graph that deal with its versions: compare, merge, take back, follow."""
+"""The verbs of a graph that deal with its versions: compare, merge, take back, follow, and keep them in order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from omnigraph.core import history
 from omnigraph.core.deadline import Deadline
+from omnigraph.core.doctor import Diagnosis, diagnose
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import Request, Verb
 from omnigraph.core.repository import Repository
@@ -19,6 +20,9 @@ from omnigraph.merge.feed import Feed, changes
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, MergeResult
 from omnigraph.storage import metrics
+from omnigraph.upkeep import Upkeep, optimize_branch
+from omnigraph.write.clone import Cloned, clone_branch, clone_graph
+from omnigraph.write.maintain import TableReport
 from omnigraph.write.merge import merge
 from omnigraph.write.undo import cherry_pick, reset, revert
 
@@ -187,3 +191,39 @@ class Versions:
             return changes(
                 self._repo, branch, after, types=types, operations=operations, limit=limit
             )
+
+    # --- keeping it in order -----------------------------------------------------------------------------------------
+
+    def optimize(self, branch: str = "main", *, timeout: float | None = None) -> list[TableReport]:
+        """Rewrite small fragments, complete indices and store topology; a commit per table that needs it.
+
+        Other writers are not in the way: a table they keep changing gets its indices, and its rewrite another time.
+        """
+        with metrics.operation("optimize"):
+            self._repo.check_process()
+            return optimize_branch(self._repo, self._writers, branch, deadline=Deadline(timeout))
+
+    def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
+        """Maintenance in the background, every so many seconds: use it in a `with`, or start and stop it."""
+        self._repo.check_process()
+        return Upkeep(self._repo, self._writers, branches, every)
+
+    def doctor(self, deep: bool = False) -> Diagnosis:
+        """Examine the graph: names, chains, tables, files, the store itself; `deep` reads all of it.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-doctor", schema="node Person { name: String @key }")
+        >>> g.doctor().healthy
+        True
+        """
+        with metrics.operation("doctor"):
+            self._repo.check_process()
+            return diagnose(self._repo, deep=deep)
+
+    def clone(self, dest: object, branch: str | None = None) -> Cloned:
+        """Copy the graph with its history to another place; or one branch, without history, as a graph of its own."""
+        with metrics.operation("clone"):
+            self._repo.check_process()
+            if branch is None:
+                return clone_graph(self._repo, dest)
+            return clone_branch(self._repo, branch, dest)
