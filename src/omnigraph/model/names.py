@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import NewType
 
@@ -11,6 +12,8 @@ BranchName = NewType("BranchName", str)
 NAME_BYTES_MAX = 255
 MAIN = BranchName("main")
 
+_ESCAPE = re.compile(rb"_([0-9a-f]{2})")
+_ENCODED = re.compile(r"(?:[a-z0-9-]|_[0-9a-f]{2})+")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
@@ -51,16 +54,9 @@ def encode_name(name: str) -> str:
 def decode_name(path: str) -> str:
     """The name an encoded path stands for."""
     text = "".join(piece.removeprefix("+") for piece in path.split("/"))
-    raw = bytearray()
-    i = 0
     try:
-        while i < len(text):
-            if text[i] == "_":
-                raw += bytes.fromhex(text[i + 1 : i + 3])
-                i += 3
-            else:
-                raw.append(ord(text[i]))
-                i += 1
-        return raw.decode()
-    except ValueError as bad:
+        if _ENCODED.fullmatch(text) is None:
+            raise NameInvalid(f"{path!r} is not an encoded name")
+        return _ESCAPE.sub(lambda hit: bytes([int(hit[1], 16)]), text.encode()).decode()
+    except UnicodeDecodeError as bad:
         raise NameInvalid(f"{path!r} is not an encoded name") from bad
