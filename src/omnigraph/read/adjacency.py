@@ -95,10 +95,12 @@ class Adjacency:
 
     def resized(self, near: int, far: int) -> Adjacency:
         """The same edges among more nodes."""
-        if near == self.near:
-            return self if far == self.far else Adjacency(self.start, self.node, self.edge, far)
+        if (near, far) == (self.near, self.far):
+            return self
         longer = np.full(near - self.near, self.start[-1], np.int64)
-        return Adjacency(np.concatenate((self.start, longer)), self.node, self.edge, far)
+        found = Adjacency(np.concatenate((self.start, longer)), self.node, self.edge, far)
+        found.__dict__["is_simple"] = self.is_simple  # which took a look at every edge
+        return found
 
     def counts(self, nodes: Whole) -> Ints:
         found: Ints = self.start[nodes + 1] - self.start[nodes]
@@ -191,7 +193,7 @@ class Merged:
 
     def hop(self, nodes: Whole) -> Hop:
         found = self.base.hop(nodes)
-        if self._gone is not None:
+        if self._loses_some(nodes):
             kept = self._still_there(found.edge)
             found = Hop(found.source[kept], found.node[kept], found.edge[kept])
         if self.plus is None:
@@ -204,9 +206,13 @@ class Merged:
         )
 
     def neighbours(self, nodes: Whole) -> Positions:
-        if self.minus is None and self.plus is None:
-            return self.base.neighbours(nodes)
-        return self.hop(nodes).node
+        if self._loses_some(nodes):
+            return self.hop(nodes).node
+        found = self.base.neighbours(nodes)
+        return found if self.plus is None else np.concatenate((found, self.plus.neighbours(nodes)))
+
+    def _loses_some(self, nodes: Whole) -> bool:
+        return self.minus is not None and bool(self.minus.counts(nodes).any())
 
     def _still_there(self, edges: Positions) -> Mask:
         if self._gone is None:
