@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from omnigraph.core.plan import Reads
@@ -80,7 +81,7 @@ def evaluate(
     case = Case(changes, txn, limit + 1, cascaded)  # one more tells that there are more
     violations = sorted(found, key=_place)
     reads: dict[str, Reads] = {}
-    for findings in metrics.parallel([_listing(check, case) for check in CHECKS]):
+    for findings in _findings(case):
         broken = []
         for finding in findings:
             if isinstance(finding, Looked):
@@ -91,8 +92,24 @@ def evaluate(
     return Report(tuple(violations[:limit]), reads, len(violations) > limit)
 
 
-def _listing(check: Check, case: Case) -> Callable[[], list[Finding]]:
-    return lambda: list(check(case))
+def _findings(case: Case) -> list[list[Finding]]:
+    """What each check finds. Those that look at tables do so side by side; the others cost no thread."""
+    running = [check(case) for check in CHECKS]
+    found = [_until_it_looks(findings) for findings in running]
+    looking = [i for i, part in enumerate(found) if part and isinstance(part[-1], Looked)]
+    rest: list[list[Finding]] = metrics.parallel([partial(list, running[i]) for i in looking])
+    for i, part in zip(looking, rest, strict=True):
+        found[i] += part
+    return found
+
+
+def _until_it_looks(findings: Iterator[Finding]) -> list[Finding]:
+    found: list[Finding] = []
+    for finding in findings:
+        found.append(finding)
+        if isinstance(finding, Looked):
+            break
+    return found
 
 
 def require_valid(

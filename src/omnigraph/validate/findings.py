@@ -34,7 +34,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A check looked at a table: the verdict holds only as long as these facts do."""
+    """A check is about to look at a table: its verdict holds only as long as these facts do."""
 
     table_id: str
     reads: Reads

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.plan import Reads
 from omnigraph.core.txn import TableView
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import EntityType
@@ -18,7 +19,15 @@ from omnigraph.model.changes import TypeChanges
 from omnigraph.model.keys import value_texts
 from omnigraph.model.predicates import And, In
 from omnigraph.model.tokens import unique_tokens
-from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, column, joined, shown
+from omnigraph.validate.findings import (
+    VIOLATIONS_MAX,
+    Case,
+    Finding,
+    Looked,
+    column,
+    joined,
+    shown,
+)
 from omnigraph.validate.keys import key_name
 
 PROBE_VALUES_MAX = 1_000  # up to so many, several columns are asked for at once
@@ -36,6 +45,8 @@ def check_unique(case: Case) -> Iterator[Finding]:
                 continue
             yield from shared_values(rows, change.kind, group, case.limit)
             if not change.replaces:
+                values = unique_tokens(group, [rows[name] for name in group])
+                yield Looked(change.kind.table_id, Reads(values))
                 taken = _taken(case.txn.view(change.kind.table_id), change, rows, group)
                 yield from _violations(taken, change.kind, group, case.limit)
 
