@@ -143,7 +143,7 @@ def _regex_match(typer: Typer, node: ast.Call) -> ir.Expr:
     if not is_string(text.type) or not is_string(pattern.type):
         message = f"`regex_match` takes two Strings, not {text.type} and {pattern.type}"
         raise typer.context.error("T7", message, node.at)
-    if not isinstance(pattern, ir.Literal | ir.Param):
+    if is_null(pattern) or not isinstance(pattern, ir.Literal | ir.Param):
         message = "the pattern is a text in quotes or a parameter"
         raise typer.context.error("Q008", message, node.args[1].at)
     if isinstance(pattern, ir.Literal) and isinstance(pattern.value, str):

@@ -9,7 +9,7 @@ from omnigraph.lang.query import ast
 from omnigraph.lang.query.patterns import check_enum
 from omnigraph.lang.query.scope import Context, Reported, Scope
 from omnigraph.lang.query.typer import ENDS, Typer, no_aggregate, no_ranking
-from omnigraph.lang.query.typing_rules import compatible, fitted, is_null, is_string
+from omnigraph.lang.query.typing_rules import compatible, fitted, is_null, is_string, time_help
 from omnigraph.lang.tree import walk
 from omnigraph.model.catalog import EdgeType, NodeType, Property
 from omnigraph.model.types import NUMERIC, PropType
@@ -254,20 +254,13 @@ class StatementChecker:
             return self.fit_vector(prop, value, part)
         if kind.is_blob and is_string(value.type):
             return value
-        members = value.value if kind.is_list and isinstance(value.value, tuple) else None
-        empty = members is not None and not members
+        empty = kind.is_list and value.value == ()
         if not empty and not compatible(kind, value.type):
             message = f"the property `{prop.name}` has the type {kind}, not {value.type}"
-            help = _time_help(kind, value)
-            raise self.context.error("T3", message, at, help)
+            raise self.context.error("T3", message, at, time_help(kind, value))
         check_enum(self.context, prop.name, kind, value, part.value)
-        whole = tuple(fitted(m, kind) for m in members) if members else None
-        result = whole if whole is not None else () if empty else fitted(value.value, kind)
-        lost = result is None or (
-            members
-            and any(r is None and m is not None for r, m in zip(result, members, strict=True))
-        )
-        if lost:
+        result = fitted(value.value, kind)
+        if result is None:
             message = f"the value does not fit the property `{prop.name}` of type {kind}"
             raise self.context.error("T3", message, at)
         return ir.Literal(result, kind)
@@ -285,8 +278,3 @@ class StatementChecker:
 
 def _is_blob(kind: ir.ValueType) -> bool:
     return isinstance(kind, PropType) and kind.is_blob
-
-
-def _time_help(kind: PropType, value: ir.Literal) -> str:
-    word = {"Date": "date", "DateTime": "datetime"}.get(kind.scalar.value)
-    return f'Write {word}("{value.value}").' if word and isinstance(value.value, str) else ""

@@ -19,7 +19,7 @@ from omnigraph.lang.query.scope import (
     node_var,
 )
 from omnigraph.lang.query.typer import Typer, no_aggregate, no_ranking
-from omnigraph.lang.query.typing_rules import compatible, is_null, is_plain
+from omnigraph.lang.query.typing_rules import compatible, is_null, is_plain, time_help
 from omnigraph.lang.tree import variables
 from omnigraph.model.predicates import Op
 from omnigraph.model.types import PropType
@@ -163,15 +163,11 @@ class PatternChecker:
             message = f"the Blob property `{part.name}` cannot be matched"
             raise self.context.error("T3", message, part.at)
         value = self.typer().constant(part.value, "T14", "values in braces are constants")
+        self.check_match(part, prop.type if prop else ir.STRING, value)
         if prop is None:
-            kind, column = ir.STRING, ir.IdOf(var.name)
-            self.check_match(part, kind, value)
-            return ir.Compare(Op.EQ, column, value)
-        self.check_match(part, prop.type, value)
-        column_expr = ir.Column(var.name, prop.name, prop.type)
-        if prop.type.is_list:
-            return ir.Has(column_expr, value)
-        return ir.Compare(Op.EQ, column_expr, value)
+            return ir.Compare(Op.EQ, ir.IdOf(var.name), value)
+        column = ir.Column(var.name, prop.name, prop.type)
+        return ir.Has(column, value) if prop.type.is_list else ir.Compare(Op.EQ, column, value)
 
     def check_match(self, part: ast.Field, kind: PropType, value: ir.Expr) -> None:
         name, at = part.name, part.value.at
@@ -188,7 +184,7 @@ class PatternChecker:
             raise self.context.error(code, message, at)
         if not is_plain(value.type) or not compatible(element, value.type):
             message = f"the property `{name}` has the type {kind}, not {value.type}"
-            raise self.context.error(code, message, at, _time_help(kind, value))
+            raise self.context.error(code, message, at, time_help(kind, value))
         check_enum(self.context, name, kind, value, part.value)
 
     # --- traversals ---
@@ -317,12 +313,3 @@ def check_enum(context: Context, name: str, kind: PropType, value: ir.Expr, node
     if value.value not in kind.enum:
         message = f"`{name}` is one of {', '.join(kind.enum)}, not `{value.value}`"
         raise context.unknown("T3", message, node.at, value.value, kind.enum)
-
-
-def _time_help(kind: PropType, value: ir.Expr) -> str:
-    """How to write a date that was given as a text."""
-    if isinstance(value, ir.Literal) and isinstance(value.value, str) and kind.is_plain:
-        word = {"Date": "date", "DateTime": "datetime"}.get(kind.scalar.value)
-        if word:
-            return f'Write {word}("{value.value}").'
-    return ""

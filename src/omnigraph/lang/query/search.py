@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.scope import VarKind
-from omnigraph.lang.query.typing_rules import is_integer, is_string
+from omnigraph.lang.query.typing_rules import is_integer, is_null, is_string
 from omnigraph.model.catalog import Property
 from omnigraph.model.types import NUMERIC, PropType
 
@@ -79,7 +79,7 @@ def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Proper
 def text_query(typer: Typer, node: ast.Call, code: str) -> ir.Expr:
     """The text that is searched for: a String that is the same for every row."""
     query = typer.constant(node.args[1], code, f"the text of `{node.name}` is a constant")
-    if not is_string(query.type):
+    if not is_string(query.type) or is_null(query):
         message = f"`{node.name}` searches for a String, not {query.type}"
         raise typer.context.error(code, message, node.args[1].at)
     return query
@@ -145,7 +145,7 @@ def _as_vector(query: ir.Expr, wanted: PropType) -> ir.Expr | None:
     """The query of `nearest` as a vector of the wanted length, or as a text to embed."""
     kind = query.type
     if is_string(kind):
-        return query
+        return None if is_null(query) else query
     if not isinstance(kind, PropType):
         return None
     if isinstance(query, ir.Literal) and kind.is_list and kind.scalar in NUMERIC:

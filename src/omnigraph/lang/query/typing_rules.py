@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
+import sys
 from typing import Any
 
 from omnigraph.lang import ir
@@ -12,6 +12,7 @@ from omnigraph.model.types import FLOATS, INTEGER_RANGES, INTEGERS, PropType, Sc
 UNSIGNED = frozenset({Scalar.U32, Scalar.U64})
 TIMES = frozenset({Scalar.DATE, Scalar.DATETIME})
 I64_MAX = 2**63 - 1
+FLOAT_MAX = {Scalar.F32: 3.4028234663852886e38, Scalar.F64: sys.float_info.max}
 
 
 def is_plain(kind: ir.ValueType) -> bool:
@@ -101,14 +102,23 @@ def common_type(kinds: list[PropType]) -> PropType | None:
 
 
 def fitted(value: Any, kind: PropType) -> Any:
-    """A number as a property of this type holds it; `None` when it cannot."""
+    """A constant as a property of this type holds it; `None` when it cannot."""
+    if isinstance(value, tuple):
+        members = tuple(None if m is None else fitted(m, kind) for m in value)
+        lost = any(new is None and old is not None for new, old in zip(members, value, strict=True))
+        return None if lost else members
     if kind.scalar in FLOATS:
-        try:
-            number = float(value)
-        except OverflowError:
-            return None
-        return number if math.isfinite(number) else None
+        number = float(value)
+        return number if abs(number) <= FLOAT_MAX[kind.scalar] else None
     if kind.scalar in INTEGERS:
         low, high = INTEGER_RANGES[kind.scalar]
         return value if isinstance(value, int) and low <= value <= high else None
     return value
+
+
+def time_help(kind: PropType, value: ir.Expr) -> str:
+    """How to write a date that was given as a text."""
+    word = {Scalar.DATE: "date", Scalar.DATETIME: "datetime"}.get(kind.scalar)
+    if word and isinstance(value, ir.Literal) and isinstance(value.value, str):
+        return f'Write {word}("{value.value}").'
+    return ""
