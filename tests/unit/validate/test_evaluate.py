@@ -53,7 +53,11 @@ def test_the_checks_run_in_a_fixed_order() -> None:
 
 
 def test_violations_are_ordered_by_check_then_type_then_id(graph: Bench) -> None:
-    rows = [{"name": "z", "age": 200}, {"name": "b", "email": "a@x"}, {"name": "a", "age": -1}]
+    rows: Rows = [
+        {"name": "z", "age": 200},
+        {"name": "b", "email": "a@x"},
+        {"name": "a", "age": -1},
+    ]
     found = report(graph, Person=rows, Joins=[{"src": "q", "dst": "T"}])
     assert [(v.rule, v.id if v.type_name == "Person" else None) for v in found.violations] == [
         ("range", "a"),
