@@ -13,7 +13,7 @@ In the order of control flow:
 - `expressions`  values of whole columns: `numbers`, `texts`, `lists`, `functions`, `values`, `elementwise`
 - `aggregate`    groups; `relational` output columns; `rank` rankings by `search`
 - `result`       what a person holds
-- `export`       a whole state as files
+- `export`       a whole state as files; `blobs` the bytes of one property
 
 And what they stand on:
 
