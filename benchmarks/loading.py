@@ -40,6 +40,20 @@ edge HasInterest: Person -> Interest
 edge CityIn: City -> State
 edge StateIn: State -> Country
 """
+COLUMNS = {
+    "Person": ("id", "name", "gender", "age", "bio", "emb"),
+    "City": ("id", "city", "state", "country"),
+    "State": ("id", "state", "country"),
+    "Country": ("id", "country"),
+    "Interest": ("id", "interest"),
+}
+ENDS = {
+    "Follows": ("Person", "Person"),
+    "LivesIn": ("Person", "City"),
+    "HasInterest": ("Person", "Interest"),
+    "CityIn": ("City", "State"),
+    "StateIn": ("State", "Country"),
+}
 MERGED, STORED = 100_000, 1_000_000
 
 
@@ -104,12 +118,12 @@ def load_by_kuzu(folder: Path, place: Path, ending: str) -> float:
 def _kuzu_tables() -> list[str]:
     kinds = {"id": "INT64", "age": "INT64", "emb": f"FLOAT[{DIM}]"}
     nodes = []
-    for name, columns in NODES.items():
+    for name, columns in COLUMNS.items():
         typed = ", ".join(f"{column} {kinds.get(column, 'STRING')}" for column in columns)
         nodes.append(f"CREATE NODE TABLE {name}({typed}, PRIMARY KEY(id))")
     edges = [
         f"CREATE REL TABLE {name}(FROM {a} TO {b}{', since INT64' if name == 'Follows' else ''})"
-        for name, (a, b) in EDGES.items()
+        for name, (a, b) in ENDS.items()
     ]
     return nodes + edges
 
