@@ -1,0 +1,224 @@
+"""What a commit costs: by history, by writers, by tables, with and without fsync.
+
+Budgets: a commit at depth 1,000 takes at most 1.2 times as long as at depth 10; creating a branch of 200 tables takes
+at most 1.3 times as long as one of 5. A commit here inserts one edge after checking both of its ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from tests.support import s3server
+from tests.support.worlds import SCHEMA, add_knows, add_person
+
+from omnigraph.graph import Graph, init, open_graph
+
+RUNS = 60
+WRITERS = 8
+COMMITS = 25  # of each writer
+DEPTHS = (10, 1000)
+WIDTHS = (5, 200)
+DEPTH_RATIO_MAX = 1.2
+WIDTH_RATIO_MAX = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store to measure on."""
+
+    name: str
+    root: str
+
+    def uri(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+
+@contextlib.contextmanager
+def places() -> Iterator[list[Place]]:
+    """A local disk, and a real S3 server if there is one to start."""
+    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
+        local = Place("local disk", f"{folder}/local")
+        if s3server.weed_binary() is None:
+            print(f"without S3: {s3server.MISSING}")
+            yield [local]
+            return
+        data = Path(folder, "weed")
+        data.mkdir()
+        with s3server.running(data) as address:
+            os.environ.update(address.environment())
+            yield [local, Place("S3 (SeaweedFS)", address.uri("bench"))]
+
+
+def new_graph(uri: str, tables: int = 3) -> Graph:
+    more = (f"node Extra{i} {{ name: String @key }}" for i in range(tables - 3))
+    graph = init(uri, schema=SCHEMA + "\n".join(more))
+    for name in ("ann", "bob"):
+        graph.publish(add_person(name))
+    return graph
+
+
+def milliseconds(work: Callable[[], object], runs: int = RUNS) -> list[float]:
+    found = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        found.append((time.perf_counter() - start) * 1e3)
+    return found
+
+
+def line(label: str, *cells: str) -> None:
+    print(f"{label:<44}" + "".join(f"{cell:>14}" for cell in cells))
+
+
+def spread(times: list[float]) -> tuple[str, str]:
+    ordered = sorted(times)
+    return f"{statistics.median(ordered):.2f} ms", f"{ordered[int(len(ordered) * 0.95)]:.2f} ms"
+
+
+def verdict(ratio: float, limit: float) -> str:
+    return f"{ratio:.2f} {'ok' if ratio <= limit else f'OVER {limit}'}"
+
+
+# --- depth of history ----------------------------------------------------------------------------------------------
+
+
+def by_depth(place: Place) -> None:
+    """One-edge commits near the beginning of a history and at its thousandth commit, never compacted."""
+    graph, numbers = new_graph(place.uri("depth")), count()
+
+    def commit() -> None:
+        graph.publish(add_knows(f"e{next(numbers)}", "ann", "bob"))
+
+    medians = []
+    for depth in DEPTHS:
+        while graph.snapshot().commit.number < depth:
+            commit()
+        times = milliseconds(commit)
+        medians.append(statistics.median(times))
+        line(f"{place.name}: commit at depth {depth:,}", *spread(times))
+    line("  ratio", verdict(medians[1] / medians[0], DEPTH_RATIO_MAX))
+
+
+# --- writers -------------------------------------------------------------------------------------------------------
+
+
+def write_edges(graph: Graph, writer: str, commits: int) -> None:
+    for number in range(commits):
+        graph.publish(add_knows(f"{writer}-{number}", "ann", "bob"))
+
+
+def in_threads(uri: str, writers: int, *, grouping: bool) -> float:
+    """Commits per second of threads that share one graph."""
+    graph = open_graph(uri, group_commit=grouping)
+    graph.publish(add_knows(f"warm-{time.time_ns()}", "ann", "bob"))
+    start = time.perf_counter()
+    with ThreadPoolExecutor(writers) as pool:
+        tag = time.time_ns()
+        jobs = [pool.submit(write_edges, graph, f"t{tag}-{i}", COMMITS) for i in range(writers)]
+        for job in jobs:
+            job.result()
+    return writers * COMMITS / (time.perf_counter() - start)
+
+
+def process_main(uri: str, writer: str, ready: object, go: object) -> None:
+    """One writing process: opens, warms up, waits for the others, writes."""
+    graph = open_graph(uri)
+    write_edges(graph, f"{writer}-warm", 1)
+    ready.release()  # type: ignore[attr-defined]
+    go.wait()  # type: ignore[attr-defined]
+    write_edges(graph, writer, COMMITS)
+
+
+def in_processes(uri: str, writers: int) -> float:
+    """Commits per second of processes that know nothing of each other."""
+    spawning = multiprocessing.get_context("spawn")
+    ready, go, tag = spawning.Semaphore(0), spawning.Event(), time.time_ns()
+    children = [
+        spawning.Process(target=process_main, args=(uri, f"p{tag}-{i}", ready, go))
+        for i in range(writers)
+    ]
+    for child in children:
+        child.start()
+    for _ in children:
+        ready.acquire()
+    start = time.perf_counter()
+    go.set()
+    for child in children:
+        child.join()
+    return writers * COMMITS / (time.perf_counter() - start)
+
+
+def by_writers(place: Place) -> None:
+    """All on one branch and one table."""
+    uri = place.uri("writers")
+    new_graph(uri)
+    for writers in (1, WRITERS):
+        rates = [
+            in_threads(uri, writers, grouping=True),
+            in_threads(uri, writers, grouping=False),
+            in_processes(uri, writers),
+        ]
+        line(f"{place.name}: {writers} writer(s)", *(f"{rate:,.0f}/s" for rate in rates))
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def by_tables(place: Place) -> None:
+    medians = []
+    for tables in WIDTHS:
+        graph, numbers = new_graph(place.uri(f"wide{tables}"), tables), count()
+
+        def create(graph: Graph = graph, numbers: Iterator[int] = numbers) -> None:
+            graph.create_branch(f"b{next(numbers)}")
+
+        create()
+        times = milliseconds(create)
+        medians.append(statistics.median(times))
+        line(f"{place.name}: create a branch of {tables} tables", *spread(times))
+    line("  ratio", verdict(medians[1] / medians[0], WIDTH_RATIO_MAX))
+
+
+# --- fsync ---------------------------------------------------------------------------------------------------------
+
+
+def by_fsync(place: Place) -> None:
+    for setting, label in (("1", "with fsync"), ("0", "without fsync")):
+        os.environ["OMNIGRAPH_FSYNC"] = setting
+        graph, numbers = new_graph(place.uri(f"fsync{setting}")), count()
+
+        def commit(graph: Graph = graph, numbers: Iterator[int] = numbers) -> None:
+            graph.publish(add_knows(f"e{next(numbers)}", "ann", "bob"))
+
+        milliseconds(commit, 5)
+        line(f"{place.name}: commit {label}", *spread(milliseconds(commit)))
+    del os.environ["OMNIGRAPH_FSYNC"]
+
+
+def run() -> None:
+    """Print the table."""
+    with places() as stores:
+        line("", "median", "95 %")
+        for place in stores:
+            by_depth(place)
+        for place in stores:
+            by_tables(place)
+        by_fsync(stores[0])
+        print()
+        line("commits per second", "grouped", "not grouped", "processes")
+        for place in stores:
+            by_writers(place)
+
+
+if __name__ == "__main__":
+    run()
