@@ -1,7 +1,22 @@
 """The verbs that change a graph. Each is a function that returns a plan; `graph.py` publishes it.
 
-In the order of control flow:
+What several verbs need:
 
-- `resolve`       what somebody gave to `Changes`: ids, whole rows, new and changed ones; `Changes` to table actions
-- `mutate`        the statements of a mutation query
+- `resolve`          what somebody gave to `Changes`: ids, whole rows, new and changed ones; `Changes` to table actions
+- `input`            files, tables and Python values to rows; what is wrong with them
+- `assign`           the values a mutation assigns, in the property's type
+- `matching`         the rows a condition selects, and what finding them rested on
+- `embedding`        vectors for the texts of a mutation, before its transaction; `embed` those of a load
+- `stored_rules`     whether stored rows obey the rules a schema change brings
+- `pending_indices`  which declared indices are built, and how far
+
+The verbs:
+
+- `mutate`           the statements of a mutation query
+- `load`             rows of many types at once
+- `apply_schema`     another schema, and the tables changed with it
+- `merge`            what another branch did
+- `undo`             taking commits back, or over
+- `maintain`         the same rows in better order, and indices
+- `clone`            a copy in another place
 """

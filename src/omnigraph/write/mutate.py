@@ -185,7 +185,7 @@ def _value(expr: ir.Expr | None, bound: Bound) -> Any:
 def _misfit(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
     found = violation(misfit, kind.name)
     entity = ids[misfit.row].as_py() if ids is not None and misfit.row is not None else None
-    return replace(found, id=entity, message=f"{kind.name}.{misfit.message}")
+    return replace(found, id=entity, message=f"{kind.name}: {misfit.message}")
 
 
 # --- update ------------------------------------------------------------------------------------------------------

@@ -595,3 +595,25 @@ def test_without_an_embedder_a_required_vector_is_missed() -> None:
     assert (found["rule"], found["property"]) == ("required", "vector")
     embedded(graph, 'query m() { insert Strict { slug: "a", text: "t" } }')
     assert graph.ids("Strict") == ["a"]
+
+
+# --- blobs -------------------------------------------------------------------------------------------------------
+
+BLOBS = "node Doc { slug: String @key  body: Blob?  n: I32? }"
+
+
+def test_a_blob_is_written_as_base64_and_kept_by_writes_that_do_not_name_it() -> None:
+    graph = bench(BLOBS)
+    graph.mutate(
+        'query m($b: Blob) { insert Doc { slug: "a", body: $b, n: 1 } }', b="base64:aGVsbG8="
+    )
+    graph.mutate('query m() { update Doc set { n: 2 } where slug = "a" }')
+    graph.mutate('query m() { insert Doc { slug: "a", n: 3 } }')
+    assert graph.rows("Doc") == [{"id": "a", "slug": "a", "body": b"hello", "n": 3}]
+
+
+@pytest.mark.parametrize("body", ["base64:***", "/etc/hostname"])
+def test_a_blob_that_is_neither_base64_nor_allowed_is_refused(body: str) -> None:
+    graph = bench(BLOBS)
+    error = graph.refused('query m($b: Blob) { insert Doc { slug: "a", body: $b } }', b=body)
+    assert "body" in error.message
