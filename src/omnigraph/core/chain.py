@@ -65,6 +65,10 @@ class Chains:
 
     def range(self, chain: str, first: int, last: int) -> list[ChainObject]:
         """The objects numbered first to last."""
+        with self._lock:
+            known = [self._known.get((chain, n)) for n in range(first, last + 1)]
+        if None not in known:
+            return list(filter(None, known))
         tasks = [lambda n=n: self.expect(chain, n) for n in range(first, last + 1)]
         return metrics.parallel(tasks, self._limits.read_threads_max)
 
