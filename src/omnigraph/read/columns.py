@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import LimitExceeded
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.read.arrays import NO_ROW, Ints, Mask, Positions
 from omnigraph.read.cache import Cache
@@ -24,6 +25,7 @@ from omnigraph.storage.tables import ADDRESS, FragmentInfo, Table
 
 T = TypeVar("T")
 
+POSITIONS_MAX = 2**31 - 1
 LOAD_ROWS_MAX = 4_000_000  # a larger table's column is loaded only when much of it is wanted
 WANTED_PART = 16  # "much" is more than one row in so many
 PROBES_MAX = 3  # ids of a table not loaded yet are looked up in storage this often
@@ -46,6 +48,16 @@ class TableColumns:
         sizes = [f.physical_rows for f in self.fragments]
         self.starts: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.n = int(self.starts[-1])  # positions, deleted rows included
+        if self.n > POSITIONS_MAX:
+            raise LimitExceeded(
+                f"{kind.name} has {self.n:,} stored rows, more than can be read at once",
+                help="Compact the graph, or read it with the Spark engine.",
+                details={
+                    "limit": "positions_max",
+                    "limit_value": POSITIONS_MAX,
+                    "observed": self.n,
+                },
+            )
         self.rows = self.n - sum(f.deleted_rows for f in self.fragments)
         self._fragment_ids: Ints = np.array([f.fragment_id for f in self.fragments], np.int64)
 

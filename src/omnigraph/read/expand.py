@@ -19,7 +19,7 @@ from omnigraph.read.context import Context
 from omnigraph.read.edges import look_up, prefers_lookup, topology
 from omnigraph.read.expressions import holds
 from omnigraph.read.plan import Step
-from omnigraph.read.rows import Entities, Rows
+from omnigraph.read.rows import Entities, Rows, check_count
 from omnigraph.read.walk import Space, opposite, reach
 
 WRITE_OUT_MAX = 4_096  # so few destinations are written out without further thought
@@ -202,6 +202,7 @@ def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:
         return plain.view(back=True).degrees
     weights = np.zeros(near.n, np.int64)
     np.add.at(weights, source, rows.weights())
+    check_count(weights, plain.view().degrees)
     return plain.view(back=True).pull(weights)
 
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.errors import LimitExceeded
 from omnigraph.read.arrays import NO_POSITIONS, AnyArray, Floats, Ints, Mask, Positions, ranges
+
+COUNT_MAX = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,24 @@ class Rows:
 
     def scaled(self, factor: Ints) -> Rows:
         """Every row so many times."""
-        return replace(self, weight=factor if self.weight is None else self.weight * factor)
+        if self.weight is None:
+            return replace(self, weight=factor)
+        check_count(self.weight, factor)
+        return replace(self, weight=self.weight * factor)
+
+
+def check_count(weight: Ints, factor: Ints) -> None:
+    """Counts are 64-bit integers; one that would not fit is an error, never a wrong number."""
+    most = float(weight.max(initial=0)) * float(factor.max(initial=0))
+    if most * len(weight) < COUNT_MAX:
+        return
+    exact = sum(a * b for a, b in zip(weight.tolist(), factor.tolist(), strict=True))
+    if exact >= COUNT_MAX:
+        raise LimitExceeded(
+            f"the pattern has {exact:,} matches, more than can be counted",
+            help="Filter the pattern, or count distinct things in it.",
+            details={"limit": "matches_max", "limit_value": COUNT_MAX - 1, "observed": exact},
+        )
 
 
 def _taken(column: pa.Array | Deferred, index: AnyArray) -> pa.Array | Deferred:

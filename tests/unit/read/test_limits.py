@@ -65,6 +65,14 @@ def test_counting_the_same_pairs_needs_no_rows(
     assert ask(graph, "match { $a: Item $b: Item } return { count(*) as n }").scalar() == 1600
 
 
+def test_a_count_that_does_not_fit_is_refused(graph: Graph) -> None:
+    text = "match { %s } return { count(*) as n }"
+    most = " ".join(f"$v{i}: Item" for i in range(11))
+    assert ask(graph, text % most).scalar() == 40**11
+    error = refused(graph, text % (most + " $w: Item"))
+    assert error.details["observed"] == 40**12
+
+
 def _with_rows_held(most: int) -> tuple[object, ...]:
     kept = context.Context.__init__.__defaults__ or ()
     return tuple(most if value == context.ROWS_HELD_MAX else value for value in kept)
