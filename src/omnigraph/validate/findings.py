@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +18,7 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes, Origin
 
 VIOLATIONS_MAX = 100
+SHOWN_CHARACTERS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,27 @@ def joined(*parts: pa.Table | None, columns: tuple[str, ...]) -> pa.Table | None
     return pa.concat_tables(filled) if filled else None
 
 
+def plain(value: Any) -> Any:
+    """A value as JSON carries it."""
+    match value:
+        case dt.datetime():
+            return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.") + (
+                f"{value.microsecond // 1000:03d}Z"
+            )
+        case dt.date():
+            return value.isoformat()
+        case float() if not math.isfinite(value):
+            return str(value)
+        case bytes():
+            return f"{len(value)} bytes"
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return value
+
+
 def shown(value: Any) -> str:
     """A value as messages show it: short."""
+    value = plain(value)
     text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else text[: SHOWN_CHARACTERS_MAX - 3] + "..."

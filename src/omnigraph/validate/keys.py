@@ -11,7 +11,15 @@ from omnigraph.errors import Violation
 from omnigraph.model.catalog import EntityType
 from omnigraph.model.changes import Origin
 from omnigraph.model.keys import key_ids
-from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, column, offenders, shown
+from omnigraph.validate.findings import (
+    VIOLATIONS_MAX,
+    Case,
+    Finding,
+    column,
+    offenders,
+    plain,
+    shown,
+)
 
 
 def check_keys(case: Case) -> Iterator[Finding]:
@@ -124,4 +132,4 @@ def key_name(key: tuple[str, ...]) -> str:
 
 
 def _key_value(row: dict[str, object], key: tuple[str, ...]) -> object:
-    return row.get(key[0]) if len(key) == 1 else [row.get(name) for name in key]
+    return plain(row.get(key[0]) if len(key) == 1 else [row.get(name) for name in key])

@@ -26,6 +26,7 @@ from omnigraph.validate.findings import (
     Looked,
     column,
     joined,
+    plain,
     shown,
 )
 from omnigraph.validate.keys import key_name
@@ -134,7 +135,7 @@ def _violations(
             type_name=kind.name,
             id=row["id"],
             property=group[0] if len(group) == 1 else None,
-            value=value,
+            value=plain(value),
             message=f"{kind.name}.{key_name(group)} is @unique, but {shown(value)} would be {held}",
             extra={"other_id": row["holder"], "properties": list(group)},
         )

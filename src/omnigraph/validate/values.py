@@ -18,7 +18,7 @@ from omnigraph.errors import Violation
 from omnigraph.model.catalog import EdgeType, EntityType, Property, Range
 from omnigraph.model.changes import NOWHERE, Origin
 from omnigraph.storage.predicates import integer_range
-from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, offenders, shown
+from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, offenders, plain, shown
 
 
 def check_values(case: Case) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def _broken(rows: pa.Table, kind: EntityType, origin: Origin, limit: int) -> Ite
                 type_name=kind.name,
                 id=row.get("id"),
                 property=name,
-                value=value,
+                value=plain(value),
                 message=f"{_subject(kind.name, name, row.get('id'))} {explain(value)}",
                 file=file,
                 line=line,

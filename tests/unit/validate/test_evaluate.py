@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,6 +19,7 @@ from omnigraph.model.tokens import endpoint_tokens, id_tokens, unique_tokens
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import IndexEdit, Table, TableRef, TableStore
 from omnigraph.validate import CHECKS, Report, ValidationFailed, evaluate, require_valid
+from omnigraph.validate.findings import plain
 from omnigraph.write.resolve import resolve
 from tests.support.writing import Bench, Rows, bench, incoming
 
@@ -118,6 +122,23 @@ def test_a_valid_write_gives_what_its_verdict_rests_on(graph: Bench) -> None:
     pair = unique_tokens(("dst", "src"), [pa.array(["T"]), pa.array(["Ada"])])
     source = endpoint_tokens("src", pa.array(["Ada"]))
     assert set(reads[joins].tokens.tolist()) == {*pair.tolist(), *source.tolist()}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (dt.datetime(2024, 5, 31, 12, 0, 0, 7000, tzinfo=dt.UTC), "2024-05-31T12:00:00.007Z"),
+        (dt.date(2024, 5, 31), "2024-05-31"),
+        (math.nan, "nan"),
+        ([1.5, math.inf], [1.5, "inf"]),
+        (b"abc", "3 bytes"),
+        ("text", "text"),
+        (None, None),
+    ],
+)
+def test_values_in_a_report_are_json(value: Any, expected: Any) -> None:
+    assert plain(value) == expected
+    json.dumps(plain(value), allow_nan=False)
 
 
 # --- cost --------------------------------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ def test_a_group_is_unique_as_a_tuple() -> None:
     graph.put(Slot=[{"name": "three", "day": other, "open": True}])
     graph.put(Slot=[{"name": "four", "day": day, "open": None}])
     found = violation(refused(graph, Slot=[{"name": "five", "day": day, "open": True}]))
+    assert found["value"] == ["2024-01-01", True], "details are JSON"
     assert found["properties"] == ["day", "open"]
     assert found["other_id"] == "one"
 

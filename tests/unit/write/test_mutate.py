@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from omnigraph.core.plan import PublishPlan, Verb
+from omnigraph.core.layout import fresh_id
+from omnigraph.core.plan import PublishPlan, Request, Verb
+from omnigraph.core.publisher import Ticket, publish
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError, PreconditionFailed
 from omnigraph.lang.query import QueryKindMismatch, compile_query
+from omnigraph.model.names import MAIN
 from omnigraph.write.embedding import EmbedSourceComputed
 from omnigraph.write.mutate import MutateOutcome, mutate
 from tests.support.writing import Bench, bench
@@ -512,6 +516,33 @@ def test_an_update_of_another_row_meanwhile_does_not_run_the_verb_again(shared: 
 
     shared.graph.publish(counted)
     assert (len(runs), ages(shared)) == (1, {"Ada": 5, "Bob": 7})
+
+
+def test_writers_folded_into_one_commit_see_each_other_in_order(graph: Bench) -> None:
+    texts = [
+        'insert Person { name: "Eve", age: 1 }',
+        'insert Knows { from: "Eve", to: "Ada" }',
+        "update Person set { age: age + 1 } where age = 1",
+        'insert Knows { from: "Eve", to: "Nobody" }',
+        'insert Person { name: "Eve", city: "Bern" }',
+        'delete Person where name = "Ada"',
+        "update Person set { age: age + 1 } where age = 2",
+    ]
+    tickets = [ticket(graph, "query m() { " + text + " }") for text in texts]
+    publish(graph.graph._repo, tickets)
+    assert [t.error is None for t in tickets] == [True, True, True, False, True, True, True]
+    commits = {t.outcome.commit.number for t in tickets if t.outcome and t.outcome.commit}
+    assert len(commits) == 1
+    assert tickets[5].outcome is not None
+    assert tickets[5].outcome.value == MutateOutcome(affected_nodes=1, affected_edges=3)
+    eve = graph.rows("Person")[2]
+    assert (eve["name"], eve["age"], eve["city"]) == ("Eve", 3, "Bern")
+    assert graph.ids("Knows") == ["k2"]
+
+
+def ticket(graph: Bench, text: str) -> Ticket:
+    request = Request(branch=MAIN, verb=graph.verb(text))
+    return Ticket(request, fresh_id(), instant=time.time_ns() // 1000)
 
 
 def test_a_condition_on_the_commit_is_kept(shared: Bench) -> None:
