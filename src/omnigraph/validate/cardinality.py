@@ -41,7 +41,7 @@ def _touched(case: Case, change: TypeChanges) -> pa.Array:
         parts += [_ends(moved), _ends(change.before.filter(vacated))]
     if change.replaces:
         parts.append(_ends(case.txn.view(change.kind.table_id).scan(["src"])))
-    return pc.unique(pa.concat_arrays(parts))
+    return pc.unique(pa.concat_arrays(parts)).drop_null()
 
 
 def _ends(edges: pa.Table | None) -> pa.Array:

@@ -6,8 +6,9 @@ large is copied without need.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.plan import Append, Delete, Overwrite, TableAction, Upsert
 from omnigraph.core.txn import TableView, WriteTxn
-from omnigraph.errors import TableNotFound, Violation
+from omnigraph.errors import OptionInvalid, TableNotFound, Violation
 from omnigraph.lang.cast import parse_date, parse_datetime
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import NOWHERE, Changes, Incoming, Origin, TypeChanges
@@ -28,6 +29,7 @@ from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.keys import existing_ids, mismatched_ids, missing_keys, repeated_ids
 
 Kind = NodeType | EdgeType
+Fresh = Callable[[int, datetime], pa.Array]  # makes so many new ids
 
 
 class Mode(StrEnum):
@@ -46,13 +48,15 @@ class Resolved:
     violations: tuple[Violation, ...] = ()
 
 
-def resolve(txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode = Mode.MERGE) -> Resolved:
+def resolve(
+    txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode = Mode.MERGE, fresh: Fresh = fresh_ids
+) -> Resolved:
     """Complete the rows of one input. Rows that cannot be used are left out and reported."""
     grouped: dict[str, tuple[Kind, list[Incoming]]] = {}
     for part in incoming:
         kind = kind_of(txn.catalog, part)
         grouped.setdefault(kind.table_id, (kind, []))[1].append(part)
-    done = [_resolve_type(txn, kind, parts, mode) for kind, parts in grouped.values()]
+    done = [_resolve_type(txn, kind, parts, mode, fresh) for kind, parts in grouped.values()]
     return Resolved(
         Changes({change.kind.table_id: change for change, _ in done}),
         tuple(violation for _, found in done for violation in found),
@@ -69,10 +73,10 @@ def kind_of(catalog: Catalog, part: Incoming) -> Kind:
 
 
 def _resolve_type(
-    txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode
+    txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode, fresh: Fresh
 ) -> tuple[TypeChanges, list[Violation]]:
     given = _together(kind, parts)
-    given, violations = _identified(given, txn)
+    given, violations = _identified(given, txn, fresh)
     given, repeated = _once_each(given, mode)
     violations += repeated
     if mode is Mode.OVERWRITE:
@@ -155,7 +159,14 @@ def _chunks(rows: pa.Table, field: pa.Field) -> list[pa.Array]:
     if field.name not in rows.column_names:
         return [pa.nulls(rows.num_rows, field.type)]
     values = rows[field.name]
-    return list((values if values.type == field.type else values.cast(field.type)).chunks)
+    if values.type == field.type:
+        return list(values.chunks)
+    try:
+        return list(values.cast(field.type).chunks)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refused:
+        raise OptionInvalid(
+            f"the column {field.name} holds {values.type}, which does not fit {field.type}: {refused}"
+        ) from refused
 
 
 def _leaves_out(name: str, parts: list[Incoming]) -> bool:
@@ -189,11 +200,11 @@ def _origin(parts: list[Incoming]) -> Origin:
 # --- ids ---------------------------------------------------------------------------------------------------------
 
 
-def _identified(given: Given, txn: WriteTxn) -> tuple[Given, list[Violation]]:
+def _identified(given: Given, txn: WriteTxn, fresh: Fresh) -> tuple[Given, list[Violation]]:
     """Every row with its id: from its key, as it was given, or fresh."""
     kind = given.kind
     if kind.key is None:
-        return _named_or_fresh(given, txn), []
+        return _named_or_fresh(given, txn, fresh), []
     nothing = pa.chunked_array([pa.nulls(len(given), pa.string())])
     ids = key_ids([given.columns.get(name, nothing) for name in kind.key])
     rows = given.table()
@@ -205,14 +216,14 @@ def _identified(given: Given, txn: WriteTxn) -> tuple[Given, list[Violation]]:
     return replace(given, ids=ids).filter(ids.is_valid()), violations
 
 
-def _named_or_fresh(given: Given, txn: WriteTxn) -> Given:
+def _named_or_fresh(given: Given, txn: WriteTxn, fresh: Fresh) -> Given:
     missing = given.ids.null_count
     if not missing:
         return given
-    fresh = fresh_ids(missing, txn.now)
+    made = fresh(missing, txn.now)
     if missing == len(given):
-        return replace(given, ids=fresh, may_exist=False)
-    return replace(given, ids=pc.replace_with_mask(given.ids, given.ids.is_null(), fresh))
+        return replace(given, ids=made, may_exist=False)
+    return replace(given, ids=pc.replace_with_mask(given.ids, given.ids.is_null(), made))
 
 
 def _once_each(given: Given, mode: Mode) -> tuple[Given, list[Violation]]:

@@ -107,3 +107,9 @@ def test_an_overwrite_misses_the_edges_of_sources_that_stay(graph: Bench) -> Non
 def test_another_property_of_an_edge_may_change_at_a_full_source(graph: Bench) -> None:
     graph.mutate('query m() { update Serves set { since: 1 } where from = "K1" }')
     assert graph.rows("Serves")[0]["since"] == 1
+
+
+def test_an_edge_without_source_is_refused_for_that(graph: Bench) -> None:
+    text = 'query m($from: String?) { insert Serves { from: $from, to: "A" } }'
+    [found] = graph.refused(text, **{"from": None}).details["violations"]
+    assert (found["rule"], found["property"]) == ("required", "src")

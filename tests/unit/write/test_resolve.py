@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.core.plan import Append, Delete, Overwrite, Upsert
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.model.changes import Changes, Incoming, Origin, TypeChanges
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import KeyConflict, ValidationFailed, evaluate
@@ -235,6 +235,12 @@ def test_values_are_widened_to_the_columns_type(txn: WriteTxn) -> None:
     [found] = resolve(txn, [Incoming("Person", rows, origin=Origin())]).changes
     assert found.inserts is not None
     assert found.inserts.schema.field("age").type == pa.int32()
+
+
+@pytest.mark.parametrize("ages", [[2**40], ["many"], [2.5]])
+def test_a_column_that_does_not_fit_is_named(txn: WriteTxn, ages: list[Any]) -> None:
+    with pytest.raises(OptionInvalid, match="age"):
+        resolve(txn, [Incoming("Person", pa.table({"name": ["Eve"], "age": ages}))])
 
 
 def test_an_edge_type_may_share_its_name_with_a_node_type(txn: WriteTxn) -> None:
