@@ -113,6 +113,10 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
                 ends.append(rows)
             case Overwrite(_, pa.Table() as table):
                 everything, hidden_rows = True, hidden_rows + int(table.num_rows)
+            case Upsert(_, NewFragments() as written, before):
+                everything = True
+                hidden_rows += written.rows - before.num_rows
+                updated.append(_ids(before))
             case Upsert(_, rows, before):
                 old = _ids(before)
                 new = _ids(rows)
@@ -152,13 +156,13 @@ def _shown(
 
 
 def _ids(rows: pa.Table) -> pa.Array:
-    return (
-        pa.concat_arrays(rows["id"].chunks) if rows["id"].num_chunks else pa.array([], pa.string())
-    )
+    return _joined(rows["id"].chunks)
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:
     filled = [part.cast(pa.string()) for part in parts if len(part)]
+    if len(filled) == 1:
+        return filled[0]
     return pa.concat_arrays(filled) if filled else pa.array([], pa.string())
 
 

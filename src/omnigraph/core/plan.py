@@ -36,10 +36,13 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """Whole rows by id; `before` are the rows they replace: `id` (edges: `src`, `dst`) and their addresses."""
+    """Whole rows by id; `before` are the rows they replace: `id` (edges: `src`, `dst`) and their addresses.
+
+    Rows written beforehand may have new ones among them.
+    """
 
     table_id: str
-    rows: pa.Table
+    rows: pa.Table | NewFragments
     before: pa.Table
 
 

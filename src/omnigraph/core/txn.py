@@ -52,7 +52,9 @@ class Overlay:
                 return Overlay(replaced=True, fragments=fragments)
             case Overwrite(_, rows):
                 return Overlay(replaced=True, rows=rows)
-            case Upsert(_, rows, before):
+            case Upsert(_, NewFragments() as fragments, before):
+                return replace(self, masked=self._mask(before), fragments=fragments)
+            case Upsert(_, pa.Table() as rows, before):
                 left = _without(self.rows, rows["id"])
                 return replace(self, masked=self._mask(before), rows=_stacked(left, rows))
             case Delete(_, before):

@@ -51,7 +51,7 @@ def load(
 
     The source is read once; another attempt on a newer head uses what was read, unless the types changed meanwhile.
     """
-    wanted = _mode(mode)
+    wanted = mode_of(mode)
     reading = _Reading(source_of(source, options or Options()))
     embedder = None if embed is None else Embedder(embed)
 
@@ -62,7 +62,7 @@ def load(
         if embedder is not None:
             changes = embedded(changes, txn, embedder)
         reads = require_valid(changes, txn, found=resolved.violations)
-        outcome = _outcome(incoming, txn.catalog)
+        outcome = outcome_of(incoming, txn.catalog)
         return PublishPlan(
             kind="load",
             actions=actions_of(changes),
@@ -75,7 +75,8 @@ def load(
     return verb
 
 
-def _mode(text: str) -> Mode:
+def mode_of(text: str) -> Mode:
+    """A mode by its name."""
     try:
         return Mode(text)
     except ValueError:
@@ -111,7 +112,8 @@ class _Reading:
         return all(known.get(kind.table_id) == kind for kind in self.kinds)
 
 
-def _outcome(incoming: Sequence[Incoming], catalog: Catalog) -> LoadOutcome:
+def outcome_of(incoming: Sequence[Incoming], catalog: Catalog) -> LoadOutcome:
+    """How many rows of each type an input has."""
     nodes: dict[str, int] = {}
     edges: dict[str, int] = {}
     fresh: dict[str, int] = {}

@@ -82,11 +82,7 @@ def _store(root: str) -> Any:
 
 def open_file(name: str) -> IO[bytes]:
     """A stream of a file's bytes, unpacked when its name says that it is compressed."""
-    try:
-        raw = _open_raw(name)
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as failure:
-        reason = failure.strerror or "there is no such object"
-        raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None
+    raw = open_raw(name)
     compression = COMPRESSIONS.get(Path(name).suffix)
     stream: IO[bytes] = raw
     return stream if compression is None else pa.CompressedInputStream(raw, compression)
@@ -99,6 +95,29 @@ def _open_raw(name: str) -> Any:
 
     root, key = _bucket(name)
     return obstore.open_reader(_store(root), key, buffer_size=8 << 20)
+
+
+def open_raw(name: str) -> Any:
+    """A file as it is stored; it can be read from any position."""
+    try:
+        return _open_raw(name)
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as failure:
+        reason = failure.strerror or "there is no such object"
+        raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None
+
+
+def size_of(name: str) -> int:
+    """How many bytes a file or object has."""
+    if "://" not in name:
+        with open_raw(name) as stream:
+            return os.fstat(stream.fileno()).st_size
+    import obstore
+
+    root, key = _bucket(name)
+    try:
+        return int(obstore.head(_store(root), key)["size"])
+    except FileNotFoundError:
+        raise SourceNotFound(f"{name}: there is no such object", details={"file": name}) from None
 
 
 def read_bytes(address: str) -> bytes:

@@ -144,6 +144,38 @@ def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) ->
     yield from _if_any(read_table(table, kind, options, problems, file))
 
 
+def row_groups(file: str) -> list[tuple[int, int]]:
+    """The rows and the bytes of each row group of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    with open_file(file) as stream:
+        groups = _readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).metadata)
+        found = [groups.row_group(i) for i in range(groups.num_row_groups)]
+    return [(group.num_rows, group.total_byte_size) for group in found]
+
+
+def read_row_groups(
+    file: str,
+    groups: range,
+    first_line: int,
+    kind: Kind,
+    options: Options,
+    problems: Problems,
+) -> Iterator[Part]:
+    """Some row groups of a Parquet file, batch by batch; `first_line` is the number of their first row."""
+    import pyarrow.parquet as pq
+
+    with open_file(file) as stream:
+        opened = _readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)))
+        batches = opened.iter_batches(row_groups=list(groups))
+        while (batch := _readable(file, lambda: next(batches, None))) is not None:
+            table = pa.Table.from_batches([batch])
+            yield from _if_any(
+                _convert(table, kind, options, problems, file, first_line, to_column)
+            )
+            first_line += batch.num_rows
+
+
 def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
     """The rows of an Arrow IPC file or stream."""
     with open_file(file) as stream:
@@ -162,24 +194,41 @@ def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Ite
     """The rows of a CSV file with a header. An empty cell is null, a quoted empty one is an empty text."""
     import pyarrow.csv as pv
 
-    separator = "\t" if suffix_of(file) == ".tsv" else ","
     with open_file(file) as stream:
-        names = _readable(file, lambda: _header(file, separator))
-        texts = pv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=[""],
-        )
-        table = _readable(
-            file,
-            lambda: pv.read_csv(
-                pa.PythonFile(stream),
-                parse_options=pv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                convert_options=texts,
-            ),
-        )
+        how = _csv_options(file)
+        table = _readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
     yield from _if_any(_convert(table, kind, options, problems, file, 2, from_text))
+
+
+def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+    """The same, batch by batch, for files of any size."""
+    import pyarrow.csv as pv
+
+    first_line = 2
+    with open_file(file) as stream:
+        how = _csv_options(file)
+        batches = _readable(file, lambda: pv.open_csv(pa.PythonFile(stream), **how))
+        while (batch := _readable(file, lambda: next(batches, None))) is not None:
+            table = pa.Table.from_batches([batch])
+            yield from _if_any(
+                _convert(table, kind, options, problems, file, first_line, from_text)
+            )
+            first_line += batch.num_rows
+
+
+def _csv_options(file: str) -> dict[str, Any]:
+    import pyarrow.csv as pv
+
+    separator = "\t" if suffix_of(file) == ".tsv" else ","
+    names = _readable(file, lambda: _header(file, separator))
+    texts = pv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[""],
+    )
+    parse = pv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    return {"parse_options": parse, "convert_options": texts}
 
 
 def _header(file: str, separator: str) -> list[str]:
