@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.lang.tree import walk
-from omnigraph.read.arrays import AnyArray, Floats, Ints
+from omnigraph.read.arrays import Floats, Ints, Positions, distinct
+from omnigraph.read.columns import TableColumns
 from omnigraph.read.context import Context
 from omnigraph.read.plan import Step
 from omnigraph.read.relational import order_by
@@ -30,13 +32,13 @@ def rank(step: Step, rows: Rows, ctx: Context) -> Rows:
     """The rows inside the ranking, of the best entities only."""
     op = step.op
     assert isinstance(op, ir.Rank)  # noqa: S101
-    scores = _scores(op.ranking, rows, ctx)
-    inside = ~np.isnan(scores)
-    rows = _with_score(rows, op.name, scores).filter(inside)
-    if op.keep is not None:
+    keep = None if op.keep is None else _whole_number(op.keep, ctx)
+    scores = _scores(op.ranking, rows, ctx, keep)
+    rows = _with_score(rows, op.name, scores).filter(~np.isnan(scores))
+    if keep is not None:
         entities = rows.entities(op.ranking.field.var)
         place = _places(entities, rows.scores[op.name], isinstance(op.ranking, ir.Bm25), ctx)
-        rows = rows.filter(place < _whole_number(op.keep, ctx))
+        rows = rows.filter(place < keep)
     return rows.keep(step.live)
 
 
@@ -56,27 +58,32 @@ def _whole_number(expr: ir.Expr, ctx: Context) -> int:
 # --- scores ------------------------------------------------------------------------------------------------------
 
 
-def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context) -> Floats:
-    """The score of every row's entity; NaN outside the ranking."""
+def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context, keep: int | None = None) -> Floats:
+    """The score of every row's entity; NaN outside the ranking, and where it cannot be among the `keep` best."""
     match ranking:
         case ir.Nearest(field):
-            entities, query = rows.entities(field.var), _query_vector(ranking, ctx)
+            query = _query_vector(ranking, ctx)
             return _by_type(
-                entities, lambda i, at: _distances(ranking, query, entities, i, at, ctx)
+                rows.entities(field.var), ctx, partial(_distances, ranking, query, keep)
             )
         case ir.Bm25(field):
-            entities = rows.entities(field.var)
-            return _by_type(entities, lambda i, at: _bm25(ranking, entities, i, at, ctx))
+            query = evaluate_constant(ranking.query, ctx.bound)
+            return _by_type(rows.entities(field.var), ctx, partial(_bm25, field.property, query))
         case ir.Rrf():
             return _fused_scores(ranking, rows, ctx)
 
 
-def _by_type(entities: Entities, compute: Any) -> Floats:
+def _by_type(
+    entities: Entities, ctx: Context, compute: Callable[[TableColumns, Positions], Floats]
+) -> Floats:
+    """Scores of entities, each type asked for its own; unbound ones have none."""
+    if entities.code is None and int(entities.position.min(initial=0)) >= 0:
+        return compute(ctx.columns(entities.types[0], entities.edge), entities.position)
     found = np.full(len(entities.position), np.nan)
-    for i in range(len(entities.types)):
+    for i, name in enumerate(entities.types):
         where = np.flatnonzero(entities.of_type(i))
         if len(where):
-            found[where] = compute(i, entities.position[where])
+            found[where] = compute(ctx.columns(name, entities.edge), entities.position[where])
     return found
 
 
@@ -93,23 +100,32 @@ def _query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
 
 
 def _distances(
-    ranking: ir.Nearest, query: list[float], entities: Entities, i: int, at: AnyArray, ctx: Context
+    ranking: ir.Nearest, query: list[float], keep: int | None, columns: TableColumns, at: Positions
 ) -> Floats:
-    from omnigraph.read.search import distances
+    """Distances at these positions; with `keep`, of the nearest only, which need not compute all of them."""
+    from omnigraph.read.search import distances, nearest
 
-    columns = ctx.columns(entities.types[i], entities.edge)
-    return distances(columns, ranking.field.property, query, ranking.metric, at)
+    prop, metric = ranking.field.property, ranking.metric
+    if not keep:
+        return distances(columns, prop, query, metric, at)
+    asked = None if at is columns.everything else distinct(at, columns.n)
+    positions, found = nearest(columns, prop, query, metric, count=keep, positions=asked)
+    table = np.full(columns.n, np.nan)
+    table[positions] = found
+    return _picked(table, at)
 
 
-def _bm25(ranking: ir.Bm25, entities: Entities, i: int, at: AnyArray, ctx: Context) -> Floats:
+def _bm25(prop: str, query: str | None, columns: TableColumns, at: Positions) -> Floats:
     from omnigraph.read.search import bm25
 
-    columns = ctx.columns(entities.types[i], entities.edge)
-    query = evaluate_constant(ranking.query, ctx.bound)
     table = np.full(columns.n, np.nan)
     if query is not None:
-        positions, scores = bm25(columns, ranking.field.property, query)
+        positions, scores = bm25(columns, prop, query)
         table[positions] = scores
+    return _picked(table, at)
+
+
+def _picked(table: Floats, at: Positions) -> Floats:
     found: Floats = table[at]
     return found
 
