@@ -18,7 +18,9 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes, Origin
 
 VIOLATIONS_MAX = 100
-SHOWN_CHARACTERS_MAX = 80
+SHOWN_CHARACTERS_MAX = 80  # of a value in a message
+VALUE_CHARACTERS_MAX = 1_000  # of a value in the details
+VALUE_MEMBERS_MAX = 32  # of a list or vector there
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ def joined(*parts: pa.Table | None, columns: tuple[str, ...]) -> pa.Table | None
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON carries it."""
+    """A value as a report carries it: JSON, and the beginning of what is long."""
     match value:
+        case str() if len(value) > VALUE_CHARACTERS_MAX:
+            return value[: VALUE_CHARACTERS_MAX - 3] + "..."
         case dt.datetime():
             return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.") + (
                 f"{value.microsecond // 1000:03d}Z"
@@ -98,7 +102,7 @@ def plain(value: Any) -> Any:
         case bytes():
             return f"{len(value)} bytes"
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [plain(item) for item in value[:VALUE_MEMBERS_MAX]]
         case _:
             return value
 

@@ -132,11 +132,13 @@ def test_a_valid_write_gives_what_its_verdict_rests_on(graph: Bench) -> None:
         (math.nan, "nan"),
         ([1.5, math.inf], [1.5, "inf"]),
         (b"abc", "3 bytes"),
+        ("x" * 5_000, "x" * 997 + "..."),
+        ([1.0] * 1_536, [1.0] * 32),
         ("text", "text"),
         (None, None),
     ],
 )
-def test_values_in_a_report_are_json(value: Any, expected: Any) -> None:
+def test_values_in_a_report_are_json_and_bounded(value: Any, expected: Any) -> None:
     assert plain(value) == expected
     json.dumps(plain(value), allow_nan=False)
 
