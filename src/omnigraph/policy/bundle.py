@@ -1,0 +1,130 @@
+"""Rules as people write them: groups of actors, protected branches, and what each group may do.
+
+    version: 1
+    groups: {admins: [ada], readers: [grace]}
+    protected_branches: [main]
+    rules:
+      - id: readers-read
+        allow: {actors: {group: readers}, actions: [read], branch_scope: any}
+
+There are only rules that allow; what none allows is denied.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from omnigraph.policy.questions import ON_BRANCH, ON_SERVER, ON_TARGET, Action, PolicyInvalid
+
+BUNDLE_BYTES_MAX = 1 << 20
+Scope = Literal["any", "protected", "unprotected"]
+Mode = Literal["append", "merge", "overwrite"]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A field nobody knows is a mistake, not a wish."""
+
+
+class Actors(_Strict, frozen=True):
+    group: str
+
+
+class Allow(_Strict, frozen=True):
+    actors: Actors
+    actions: list[Action]
+    branch_scope: Scope | None = None
+    target_branch_scope: Scope | None = None
+    load_modes: list[Mode] | None = None
+
+
+class Rule(_Strict, frozen=True):
+    id: str
+    allow: Allow
+
+
+class Bundle(_Strict, frozen=True):
+    """A file of rules, checked."""
+
+    version: int
+    groups: dict[str, list[str]]
+    rules: list[Rule]
+    protected_branches: list[str] = []
+
+    @property
+    def actors(self) -> frozenset[str]:
+        return frozenset(name for members in self.groups.values() for name in members)
+
+    @property
+    def is_for_server(self) -> bool:
+        """Whether the rules are about a server as a whole, not about a graph."""
+        return any(action in ON_SERVER for rule in self.rules for action in rule.allow.actions)
+
+
+def parse_bundle(text: str, name: str = "policy") -> Bundle:
+    """A bundle from its YAML; a clear error for anything that is not certain.
+
+    >>> parse_bundle("version: 1\\ngroups: {a: [ada]}\\nrules: []").actors
+    frozenset({'ada'})
+    """
+    bundle = _converted(_yaml(text, name), name)
+    for mistake in _mistakes(bundle):
+        raise PolicyInvalid(f"{name}: {mistake}")
+    return bundle
+
+
+def _yaml(text: str, name: str) -> Any:
+    import yaml
+
+    if len(text) > BUNDLE_BYTES_MAX:
+        raise PolicyInvalid(f"{name} is larger than {BUNDLE_BYTES_MAX} bytes")
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise PolicyInvalid(f"{name} is not YAML: {error}") from error
+    if isinstance(content, dict) and content.get("kind") in ("server", "graph"):
+        content.pop("kind")  # published bundles say what they are for; the rules say so too
+    return content
+
+
+def _converted(content: Any, name: str) -> Bundle:
+    try:
+        return msgspec.convert(content, Bundle)
+    except msgspec.ValidationError as error:
+        raise PolicyInvalid(f"{name}: {error}") from error
+
+
+def _mistakes(bundle: Bundle) -> Any:
+    """What is wrong with a bundle, first things first."""
+    if bundle.version != 1:
+        yield f"version must be 1, not {bundle.version}"
+    for group, members in bundle.groups.items():
+        if not group.strip() or not members or any(not m.strip() for m in members):
+            yield f"the group {group!r} needs a name and members that have one"
+    if any(not branch.strip() for branch in bundle.protected_branches):
+        yield "a protected branch needs a name"
+    seen: set[str] = set()
+    for rule in bundle.rules:
+        if not rule.id.strip() or rule.id in seen:
+            yield f"the rule id {rule.id!r} is blank or given twice"
+        seen.add(rule.id)
+        yield from (f"rule {rule.id!r}: {why}" for why in _rule_mistakes(rule.allow, bundle))
+    if bundle.is_for_server and any(set(r.allow.actions) - ON_SERVER for r in bundle.rules):
+        yield "rules for a server and rules for graphs belong in separate files"
+
+
+def _rule_mistakes(allow: Allow, bundle: Bundle) -> Any:
+    actions = set(allow.actions)
+    if not actions:
+        yield "at least one action is needed"
+    if allow.actors.group not in bundle.groups:
+        yield f"there is no group {allow.actors.group!r}"
+    if allow.branch_scope is not None and allow.target_branch_scope is not None:
+        yield "branch_scope and target_branch_scope exclude each other"
+    if allow.branch_scope is not None and not actions <= ON_BRANCH:
+        yield f"branch_scope fits only {', '.join(sorted(ON_BRANCH))}"
+    if allow.target_branch_scope is not None and not actions <= ON_TARGET:
+        yield f"target_branch_scope fits only {', '.join(sorted(ON_TARGET))}"
+    if allow.load_modes is not None and actions != {Action.CHANGE}:
+        yield "load_modes fits only change"

@@ -1,0 +1,66 @@
+"""Expectations about decisions: a file of cases that a policy must answer as it says.
+
+version: 1
+cases:
+  - {id: readers cannot write, actor: grace, action: change, branch: main, expect: deny}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from omnigraph.policy.cedar import Policy
+from omnigraph.policy.questions import ON_SERVER, Action, Decision, PolicyInvalid, Question
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One expectation."""
+
+    id: str
+    actor: str
+    action: Action
+    expect: Literal["allow", "deny"]
+    graph: str = "graph"
+    branch: str | None = None
+    target_branch: str | None = None
+    mode: str | None = None
+
+    @property
+    def question(self) -> Question:
+        graph = None if self.action in ON_SERVER else self.graph
+        return Question(self.actor, self.action, graph, self.branch, self.target_branch, self.mode)
+
+
+class CaseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: Literal[1]
+    cases: list[Case]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A case that was not decided as expected."""
+
+    case: Case
+    decision: Decision
+
+    def __str__(self) -> str:
+        return f"{self.case.id}: expected {self.case.expect}, but {self.decision.message}"
+
+
+def parse_cases(text: str, name: str = "cases") -> list[Case]:
+    """The cases of a file."""
+    import yaml
+
+    try:
+        return msgspec.convert(yaml.safe_load(text), CaseFile).cases
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise PolicyInvalid(f"{name}: {error}") from error
+
+
+def run_cases(policy: Policy, cases: list[Case]) -> list[Mismatch]:
+    """The cases a policy does not answer as expected."""
+    decided = ((case, policy.decide(case.question)) for case in cases)
+    return [Mismatch(case, d) for case, d in decided if d.allowed is not (case.expect == "allow")]

@@ -1,0 +1,173 @@
+"""Rules as Cedar policies, and the decision.
+
+A bundle becomes one `permit` for each rule and action; files in Cedar itself are taken as they are. Whoever asks gets
+"allowed" only if Cedar says so without a single error: everything else, including a failure of ours, is a denial.
+
+Entities are `Omnigraph::Actor` (member of `Omnigraph::Group`), `Omnigraph::Graph` and `Omnigraph::Server::"root"`. The
+context has `has_branch`, `branch`, `branch_is_protected`, the same three for `target_branch`, `has_mode` and `mode`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.policy.bundle import Allow, Bundle, Rule, parse_bundle
+from omnigraph.policy.questions import Decision, PolicyInvalid, Question
+
+DECISIONS_CACHED_MAX = 4096
+
+
+class CedarMissing(OmnigraphError):
+    """The package that evaluates policies is not installed."""
+
+    code, kind = "cedar_missing", Kind.INVALID
+    default_help = "Install it with `pip install 'omnigraph[server]'`."
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Cedar text, the actors' groups, and the branches that are protected."""
+
+    text: str
+    groups: dict[str, list[str]]
+    protected: frozenset[str] = frozenset()
+    actors: frozenset[str] | None = None  # all there are; none: the rules name them themselves
+
+
+def compile_bundle(bundle: Bundle) -> Rules:
+    """The Cedar policies that say what a bundle says."""
+    text = "\n\n".join(
+        _policy(rule, action) for rule in bundle.rules for action in rule.allow.actions
+    )
+    return Rules(text, bundle.groups, frozenset(bundle.protected_branches), bundle.actors)
+
+
+def _policy(rule: Rule, action: str) -> str:
+    resource = "Omnigraph::Server" if action == "graph_list" else "Omnigraph::Graph"
+    conditions = " && ".join(_conditions(rule.allow)) or "true"
+    return (
+        f"@id({_quoted(rule.id)})\n"
+        f"permit(principal in Omnigraph::Group::{_quoted(rule.allow.actors.group)}, "
+        f'action == Omnigraph::Action::"{action}", resource is {resource})\n'
+        f"when {{ {conditions} }};"
+    )
+
+
+def _conditions(allow: Allow) -> Iterator[str]:
+    for name, scope in (
+        ("branch", allow.branch_scope),
+        ("target_branch", allow.target_branch_scope),
+    ):
+        if scope in ("protected", "unprotected"):
+            mark = "" if scope == "protected" else "!"
+            yield f"context.has_{name} && {mark}context.{name}_is_protected"
+    if allow.load_modes is not None:
+        modes = ", ".join(_quoted(mode) for mode in allow.load_modes)
+        yield f"(!context.has_mode || [{modes}].contains(context.mode))"
+
+
+def _quoted(text: str) -> str:
+    """A Cedar string: nothing in it can end it."""
+    plain = (c if c.isprintable() and c not in '"\\' else f"\\u{{{ord(c):x}}}" for c in text)
+    return '"' + "".join(plain) + '"'
+
+
+class Policy:
+    """Rules ready to be asked. Safe to share between threads."""
+
+    def __init__(self, rules: Rules, name: str = "policy") -> None:
+        cedar = _cedar()
+        self.rules = rules
+        self.name = name
+        self._cedar = cedar
+        try:
+            self._policies = cedar.PolicySet.from_str(rules.text)
+            self._entities = cedar.Entities.from_json_str(json.dumps(_entities(rules)))
+        except ValueError as error:
+            raise PolicyInvalid(f"{name}: {error}") from error
+        self._decided = lru_cache(maxsize=DECISIONS_CACHED_MAX)(self._ask)
+
+    def decide(self, question: Question) -> Decision:
+        """Whether the rules allow it. Anything but a clear yes is a no."""
+        return self._decided(question)
+
+    def _ask(self, question: Question) -> Decision:
+        known = self.rules.actors
+        if known is not None and question.actor not in known:
+            return Decision(False, None, f"policy denied {question}: the actor is in no group")
+        try:
+            found = self._cedar.is_authorized(
+                _request(question, self.rules), self._policies, self._entities
+            )
+        except Exception as error:  # a policy that cannot be evaluated allows nothing
+            return Decision(False, None, f"policy denied {question}: {type(error).__name__}")
+        clear = found.allowed and not found.diagnostics.errors
+        names = sorted(
+            found.diagnostics.id_annotations_by_reason.values() or found.diagnostics.reasons
+        )
+        rule = names[0] if clear and names else None
+        verb = "allowed" if clear else "denied"
+        return Decision(clear, rule, f"policy {verb} {question}")
+
+
+def _cedar() -> Any:
+    try:
+        import cedarpy
+    except ModuleNotFoundError as missing:
+        raise CedarMissing("policies need the package cedarpy") from missing
+    return cedarpy
+
+
+def _entities(rules: Rules) -> list[dict[str, Any]]:
+    actors = sorted({name for members in rules.groups.values() for name in members})
+    groups = [_entity("Group", name) for name in rules.groups]
+    return groups + [
+        _entity("Actor", name, [g for g, members in rules.groups.items() if name in members])
+        for name in actors
+    ]
+
+
+def _entity(kind: str, id: str, groups: list[str] | None = None) -> dict[str, Any]:
+    parents = [{"type": "Omnigraph::Group", "id": group} for group in groups or ()]
+    return {"uid": {"type": f"Omnigraph::{kind}", "id": id}, "attrs": {}, "parents": parents}
+
+
+def _request(question: Question, rules: Rules) -> dict[str, Any]:
+    resource = ("Server", "root") if question.graph is None else ("Graph", question.graph)
+    return {
+        "principal": {"type": "Omnigraph::Actor", "id": question.actor},
+        "action": {"type": "Omnigraph::Action", "id": str(question.action)},
+        "resource": {"type": f"Omnigraph::{resource[0]}", "id": resource[1]},
+        "context": {
+            **_branch_context("branch", question.branch, rules),
+            **_branch_context("target_branch", question.target_branch, rules),
+            "has_mode": question.mode is not None,
+            "mode": question.mode or "",
+        },
+    }
+
+
+def _branch_context(name: str, branch: str | None, rules: Rules) -> dict[str, Any]:
+    return {
+        f"has_{name}": branch is not None,
+        name: branch or "",
+        f"{name}_is_protected": branch in rules.protected,
+    }
+
+
+def read_policy(path: str | Path) -> Policy:
+    """The policy in a file: a YAML bundle, or Cedar when the name ends in `.cedar`."""
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyInvalid(f"{place} cannot be read: {error}") from error
+    if place.suffix == ".cedar":
+        return Policy(Rules(text, {}), place.name)
+    return Policy(compile_bundle(parse_bundle(text, place.name)), place.name)

@@ -1,0 +1,72 @@
+"""What a policy is asked, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.errors import Kind, OmnigraphError
+
+
+class Action(StrEnum):
+    """What somebody may be allowed to do."""
+
+    READ = "read"
+    EXPORT = "export"
+    CHANGE = "change"
+    SCHEMA_APPLY = "schema_apply"
+    BRANCH_CREATE = "branch_create"
+    BRANCH_DELETE = "branch_delete"
+    BRANCH_MERGE = "branch_merge"
+    ADMIN = "admin"
+    INVOKE_QUERY = "invoke_query"
+    GRAPH_LIST = "graph_list"
+
+
+ON_BRANCH = frozenset({Action.READ, Action.EXPORT, Action.CHANGE})
+ON_TARGET = frozenset(
+    {Action.BRANCH_CREATE, Action.BRANCH_DELETE, Action.BRANCH_MERGE, Action.SCHEMA_APPLY}
+)
+ON_SERVER = frozenset({Action.GRAPH_LIST})
+
+
+class PolicyInvalid(OmnigraphError):
+    """A policy cannot be used."""
+
+    code, kind = "policy_invalid", Kind.INVALID
+    default_help = "Mend the file; `omnigraph policy test` reads it without starting a server."
+
+
+class PolicyDenied(OmnigraphError):
+    """A policy does not allow this."""
+
+    code, kind = "policy_denied", Kind.DENIED
+    default_help = (
+        "Ask whoever keeps the policy; `omnigraph policy explain` shows how a decision is made."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May this actor do this? `graph` is none for what concerns a server as a whole."""
+
+    actor: str
+    action: Action
+    graph: str | None = None
+    branch: str | None = None
+    target_branch: str | None = None
+    mode: str | None = None  # of a load: append, merge or overwrite
+
+    def __str__(self) -> str:
+        on = f" on branch '{self.branch}'" if self.branch is not None else ""
+        to = f" targeting branch '{self.target_branch}'" if self.target_branch is not None else ""
+        return f"action '{self.action}'{on}{to} for actor '{self.actor}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer, the rule that gave it, and why in a sentence."""
+
+    allowed: bool
+    rule: str | None
+    message: str
