@@ -11,13 +11,17 @@ from typing import Any, get_type_hints
 
 import typer
 
+from omnigraph.cli.interrupt import Interrupted
+
 SECTIONS = {
-    "Start": ("init", "load", "query", "mutate", "export"),
-    "History and branches": ("branch", "merge", "log", "show", "diff", "changes", "tag", "revert"),
+    "Start": ("init", "load", "query", "mutate", "shell", "export"),
+    "History and branches": (
+        "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "clone",
+    ),
     "Languages": ("schema", "lint", "fmt", "explain"),
-    "Operation": ("cleanup", "upgrade", "serve", "config", "version"),
-}
-NEEDS = {"serve": "omnigraph.server"}  # commands that exist where their module does
+    "Operation": ("optimize", "cleanup", "doctor", "upgrade", "serve", "config", "version"),
+}  # fmt: skip
+NEEDS = {"serve": "omnigraph.server.app"}  # commands that exist where their module does
 
 
 def _exists(command: str) -> bool:
@@ -133,7 +137,10 @@ def spread(run: Callable[..., Any]) -> Callable[..., Any]:
     def called(**given: Any) -> Any:
         for name, kind in sets.items():
             given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
-        return run(**given)
+        try:
+            return run(**given)
+        except KeyboardInterrupt:
+            raise Interrupted("nothing was changed") from None
 
     called.__name__ = run.__name__
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

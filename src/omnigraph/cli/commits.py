@@ -107,14 +107,6 @@ def human_bytes(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def facts(document: Mapping[str, Any]) -> str:
-    """The numbers of a report, in brackets."""
-    numbers = [
-        f"{k.replace('_', ' ')} {v:,}" for k, v in document.items() if isinstance(v, int) and v
-    ]
-    return f" ({', '.join(numbers)})" if numbers else ""
-
-
 # --- changes -----------------------------------------------------------------------------------------------------
 
 

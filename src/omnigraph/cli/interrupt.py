@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 NEWER_COMMITS_MAX = 100
 
 
+class Interrupted(Exception):
+    """Ctrl-C, with what it left behind; an exception of ours, since typer ends the process for its own reasons."""
+
+
 @contextmanager
 def explaining_interrupts(graph: Graph, branch: str) -> Iterator[None]:
     """Around a write: an interrupt looks at the branch before it goes on."""
@@ -21,7 +25,7 @@ def explaining_interrupts(graph: Graph, branch: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_outcome(graph, branch, before)) from None
+        raise Interrupted(_outcome(graph, branch, before)) from None
 
 
 def _head(graph: Graph, branch: str) -> str | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 import omnigraph
 
 if TYPE_CHECKING:
     from omnigraph.errors import OmnigraphError
+
+NEED_ARROW = frozenset({"query", "mutate", "shell", "merge", "diff", "changes", "revert", "export"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["version"], ["--version"]):
         print(f"omnigraph {omnigraph.__version__}")
         return 0
+    if arguments is None and words[:1] and words[0] in NEED_ARROW:
+        _leave_pandas_out(words)
     try:
         return _run(words)
     except BrokenPipeError:
@@ -27,8 +32,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+def _leave_pandas_out(words: list[str]) -> None:
+    """Arrow imports pandas, where it is installed, to recognise its objects; a command line has none to offer.
+
+    It looks once. Only Spark may need pandas.
+    """
+    if "spark" in words:
+        return
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas())
+    pa.lib._pandas_api.have_pandas  # noqa: B018 - reading it makes Arrow look
+    del sys.meta_path[0]
+
+
+class _NoPandas(MetaPathFinder):
+    """As if pandas were not installed."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 def _run(words: list[str]) -> int:
     from omnigraph.cli import exits
+    from omnigraph.cli.interrupt import Interrupted
     from omnigraph.errors import OmnigraphError
 
     try:
@@ -36,8 +64,8 @@ def _run(words: list[str]) -> int:
     except OmnigraphError as error:
         _report(error, words)
         return exits.exit_code(error)
-    except KeyboardInterrupt as interrupt:
-        print(f"\ninterrupted: {interrupt or 'nothing was published'}", file=sys.stderr)
+    except Interrupted as interrupt:
+        print(f"\ninterrupted: {interrupt}", file=sys.stderr)
         return exits.INTERRUPTED
     except Exception as error:
         if isinstance(error, BrokenPipeError) or os.environ.get("OMNIGRAPH_DEBUG"):
@@ -50,6 +78,7 @@ def _invoke(words: list[str]) -> int:
     import typer
 
     from omnigraph.cli.app import build
+    from omnigraph.cli.interrupt import Interrupted
 
     words = _with_alias(words) or ["--help"]
     try:
@@ -57,7 +86,7 @@ def _invoke(words: list[str]) -> int:
     except typer.TyperException as mistake:
         raise _mistake(mistake) from mistake
     except typer.Abort:
-        raise KeyboardInterrupt from None
+        raise Interrupted("nothing was changed") from None
     sys.stdout.flush()
     return answer if isinstance(answer, int) else 0
 

@@ -45,13 +45,16 @@ def draw(
     kept, widths = _fit(
         [*head, *body], len(columns), width if width is not None else width_available()
     )
+    message = f"⋮ {hidden:,} rows not shown"
+    if hidden:
+        widths[-1] += max(0, len(message) + 4 - _total(widths))
     lines = [_rule("┌┬┐", widths)]
     lines += [_line(row, kept, widths, right) for row in head]
     lines.append(_rule("├┼┤", widths))
     half = (len(body) + 1) // 2 if hidden else len(body)
     lines += [_line(row, kept, widths, right) for row in body[:half]]
     if hidden:
-        lines.append(_message(f"⋮ {hidden:,} rows not shown", widths))
+        lines.append(_message(message, widths))
         lines += [_line(row, kept, widths, right) for row in body[half:]]
     lines.append(_rule("└┴┘", widths))
     left_out = len(columns) - sum(i is not None for i in kept)

@@ -142,8 +142,8 @@ def test_a_reader_that_has_seen_enough_causes_no_noise(folder: Path) -> None:
 
 def _modules_after(folder: Path, *words: str) -> set[str]:
     code = (
-        "import sys; from omnigraph.cli.main import main; main(sys.argv[1:]); "
-        "print('\\n'.join(sys.modules), file=sys.stderr)"
+        "import sys; from omnigraph.cli.main import main; main(); "
+        "print('\\n'.join(n for n, m in sys.modules.items() if m), file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words],

@@ -1,0 +1,108 @@
+"""What people see on a terminal: prompts, progress, Ctrl-C, colours, widths."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli import world
+from tests.unit.cli.terminal import Terminal
+
+
+def many_people(folder: Path, count: int) -> str:
+    lines = (f'{{"type":"Person","data":{{"name":"p{i}","age":{i % 90}}}}}\n' for i in range(count))
+    (folder / "many.jsonl").write_text("".join(lines))
+    return "many.jsonl"
+
+
+def a_pipe_of_people(folder: Path) -> Path:
+    """A source that a load has to wait for."""
+    path = folder / "slow.jsonl"
+    os.mkfifo(path)
+    return path
+
+
+def test_a_schema_change_that_loses_data_is_asked_about(folder: Path) -> None:
+    (folder / "less.pg").write_text(world.SCHEMA.replace("  age: I32?\n", ""))
+    words = ["schema", "apply", "-s", "people", "--schema", "less.pg", "--allow-data-loss"]
+    with Terminal(folder, words) as asked:
+        asked.wait_for("Go on? [y/N]")
+        asked.type("n\n")
+        assert asked.finish() != 0
+        assert "nothing was changed" in asked.shown
+    with Terminal(folder, words) as asked:
+        asked.wait_for("Go on? [y/N]")
+        asked.type("y\n")
+        assert asked.finish() == 0
+        assert "applied" in asked.shown
+
+
+def test_without_a_terminal_nobody_is_asked(folder: Path) -> None:
+    (folder / "less.pg").write_text(world.SCHEMA.replace("  age: I32?\n", ""))
+    words = ["schema", "apply", "-s", "people", "--schema", "less.pg", "--allow-data-loss"]
+    done = world.run(folder, *words)
+    assert done.code == 2
+    assert "--yes" in done.err
+    assert world.run(folder, *words, "--yes").code == 0
+
+
+def test_progress_and_an_interrupt_before_anything_is_published(folder: Path) -> None:
+    pipe = a_pipe_of_people(folder)
+    words = ["load", "-s", "people", "--data", str(pipe)]
+    with Terminal(folder, words) as loading:
+        loading.wait_for(" requests")
+        loading.interrupt()
+        assert loading.finish() == 130
+        assert "nothing was published; main is as it was" in loading.shown
+    count = world.run(folder, "log", "-s", "people", "--json")
+    assert len(count.json) == 2
+
+
+def test_progress_as_json(folder: Path) -> None:
+    words = ("load", "-s", "people", "--data", many_people(folder, 1_000), "--progress", "json")
+    done = world.run(folder, *words, "--json")
+    told = [json.loads(line) for line in done.err.splitlines()]
+    assert told[-1]["done"] is True
+    assert {"phase", "seconds", "rows", "requests", "bytes_written"} <= set(told[-1])
+    assert done.json["nodes"] == {"Person": 1_000}
+
+
+@pytest.mark.parametrize(("variables", "colourful"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours(folder: Path, variables: dict[str, str], colourful: bool) -> None:
+    raw: list[bytes] = []
+    read = os.read
+
+    def keeping(descriptor: int, size: int) -> bytes:
+        data = read(descriptor, size)
+        raw.append(data)
+        return data
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Terminal(folder, ["log", "people"], **variables) as log,
+    ):
+        patch.setattr(os, "read", keeping)
+        assert log.finish() == 0
+    assert (b"\x1b[33m" in b"".join(raw)) is colourful
+
+
+def test_no_colours_in_a_pipe(folder: Path) -> None:
+    assert "\x1b" not in world.run(folder, "log", "people").out
+
+
+def test_a_table_fits_the_terminal(folder: Path) -> None:
+    text = "match { $p: Person } return { $p.name as a_rather_long_name, $p.name as another_very_long_name }"
+    done = world.run(folder, "query", "-s", "people", "-e", text, COLUMNS="40")
+    assert all(len(line) <= 40 for line in done.out.splitlines())
+    assert "String" in done.out.splitlines()[2]
+
+
+def test_a_long_table_leaves_out_its_middle(folder: Path) -> None:
+    world.run(folder, "load", "-s", "people", "--data", many_people(folder, 500))
+    text = "match { $p: Person } return { $p.name as n } order { $p.name asc }"
+    done = world.run(folder, "query", "-s", "people", "-e", text)
+    assert "⋮ 463 rows not shown" in done.out
+    assert len(done.out.splitlines()) == 40 + 6
