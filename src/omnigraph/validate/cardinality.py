@@ -80,12 +80,17 @@ def miscounted(
     counted = pa.table({"src": leaving}).group_by("src").aggregate([("src", "count")])
     at = pc.index_in(sources, value_set=column(counted, "src"))
     counts = pc.fill_null(column(counted, "src_count").take(at), 0)
+    yield from outside_bounds(kind, pa.table({"src": sources, "count": counts}), limit)
+
+
+def outside_bounds(kind: EdgeType, counted: pa.Table, limit: int) -> Iterator[Violation]:
+    """The first sources whose number of edges the type does not allow."""
+    counts = counted["count"]
     low, high = kind.cardinality.minimum, kind.cardinality.maximum
     wrong = pc.less(counts, low)
     if high is not None:
         wrong = pc.or_(wrong, pc.greater(counts, high))
-    table = pa.table({"src": sources, "count": counts}).filter(wrong)
-    for row in table.sort_by("src").slice(0, limit).to_pylist():
+    for row in counted.filter(wrong).sort_by("src").slice(0, limit).to_pylist():
         source, count = row["src"], row["count"]
         bound = f"at least {low}" if count < low else f"at most {high}"
         yield Violation(

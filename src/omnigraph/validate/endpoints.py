@@ -106,17 +106,30 @@ def _dangling(
     nowhere = missing.get(name, NO_IDS)
     for rows, origin in _parts(change, side) if len(nowhere) else ():
         mask = pc.is_in(rows[side], value_set=nowhere)
-        for row, file, line in offenders(rows, mask, (side,), origin, limit):
-            yield Violation(
-                rule="endpoint",
-                type_name=kind.name,
-                id=row["id"],
-                property=side,
-                value=row[side],
-                message=f"{side} {shown(row[side])} of {kind.name} is not found in {name}",
-                file=file,
-                line=line,
-            )
+        yield from dangling(rows, mask, kind, side, origin, limit)
+
+
+def dangling(
+    rows: pa.Table,
+    mask: pa.Array | pa.ChunkedArray,
+    kind: NodeType | EdgeType,
+    side: str,
+    origin: Origin,
+    limit: int,
+) -> Iterator[Violation]:
+    """The first edges by id, among those of the mask, whose end at a side is no node."""
+    for row, file, line in offenders(rows, mask, (side,), origin, limit):
+        name = node_type(kind, side)
+        yield Violation(
+            rule="endpoint",
+            type_name=kind.name,
+            id=row["id"],
+            property=side,
+            value=row[side],
+            message=f"{side} {shown(row[side])} of {kind.name} is not found in {name}",
+            file=file,
+            line=line,
+        )
 
 
 # --- nodes that go -----------------------------------------------------------------------------------------------
@@ -157,15 +170,16 @@ def _left_behind(
         for rows in (change.updates, change.deletes):
             if rows is not None and rows.num_rows:
                 found = found.filter(pc.invert(pc.is_in(found["id"], value_set=column(rows, "id"))))
-        yield from _orphans(found, edge, side, node, case.limit)
+        yield from orphaned(found, edge, side, node, case.limit)
         if change.updates is not None and change.updates.num_rows:
             stay = pc.is_in(change.updates[side], value_set=removed)
-            yield from _orphans(change.updates.filter(stay), edge, side, node, case.limit)
+            yield from orphaned(change.updates.filter(stay), edge, side, node, case.limit)
 
 
-def _orphans(
+def orphaned(
     edges: pa.Table, kind: EdgeType, side: str, node: NodeType, limit: int
 ) -> Iterator[Violation]:
+    """The first edges by id that would lose their node."""
     for row in edges.select(["id", side]).sort_by("id").slice(0, limit).to_pylist():
         yield Violation(
             rule="orphan_edge",

@@ -79,7 +79,7 @@ def evaluate(
     very transaction, to delete them too.
     """
     case = Case(changes, txn, limit + 1, cascaded)  # one more tells that there are more
-    violations = sorted(found, key=_place)
+    sections: list[Iterable[Violation]] = [found]
     reads: dict[str, Reads] = {}
     for findings in _findings(case):
         broken = []
@@ -88,8 +88,18 @@ def evaluate(
                 reads[finding.table_id] = reads.get(finding.table_id, Reads()) | finding.reads
             else:
                 broken.append(finding)
-        violations += sorted(broken, key=_place)
-    return Report(tuple(violations[:limit]), reads, len(violations) > limit)
+        sections.append(broken)
+    return report_of(sections, reads, limit)
+
+
+def report_of(
+    sections: Iterable[Iterable[Violation]],
+    reads: Mapping[str, Reads] | None = None,
+    limit: int = VIOLATIONS_MAX,
+) -> Report:
+    """The report on what was found: what was known already, then one section for each check."""
+    violations = [v for section in sections for v in sorted(section, key=_place)]
+    return Report(tuple(violations[:limit]), reads or {}, len(violations) > limit)
 
 
 def _findings(case: Case) -> list[list[Finding]]:

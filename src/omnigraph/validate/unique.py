@@ -49,7 +49,7 @@ def check_unique(case: Case) -> Iterator[Finding]:
                 values = unique_tokens(group, [rows[name] for name in group])
                 yield Looked(change.kind.table_id, Reads(values))
                 taken = _taken(case.txn.view(change.kind.table_id), change, rows, group)
-                yield from _violations(taken, change.kind, group, case.limit)
+                yield from held_twice(taken, change.kind, group, case.limit)
 
 
 def shared_values(
@@ -66,7 +66,7 @@ def shared_values(
         return
     suspects = complete.filter(pa.array(np.isin(hashes, repeated)))
     texts = value_texts([suspects[name] for name in group])
-    yield from _violations(_pairs(suspects.append_column("text", texts)), kind, group, limit)
+    yield from held_twice(_pairs(suspects.append_column("text", texts)), kind, group, limit)
 
 
 def _pairs(rows: pa.Table) -> pa.Table:
@@ -123,9 +123,10 @@ def _with_values(rows: pa.Table | None, group: tuple[str, ...]) -> pa.Table | No
     return complete if complete is not None and complete.num_rows else None
 
 
-def _violations(
+def held_twice(
     rows: pa.Table, kind: EntityType, group: tuple[str, ...], limit: int
 ) -> Iterator[Violation]:
+    """The first rows by id, each with the id of the row that has its values too, as `holder`."""
     for row in rows.sort_by("id").slice(0, limit).to_pylist():
         values = [row[name] for name in group]
         value = values[0] if len(group) == 1 else values

@@ -75,8 +75,7 @@ def kind_of(catalog: Catalog, part: Incoming) -> Kind:
 def _resolve_type(
     txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode, fresh: Fresh
 ) -> tuple[TypeChanges, list[Violation]]:
-    given = _together(kind, parts)
-    given, violations = _identified(given, txn, fresh)
+    given, violations = identify(txn, kind, parts, fresh)
     given, repeated = _once_each(given, mode)
     violations += repeated
     if mode is Mode.OVERWRITE:
@@ -103,6 +102,13 @@ def _resolve_type(
         insert_origin=new.origin,
         update_origin=old.origin,
     ), violations
+
+
+def identify(
+    txn: WriteTxn, kind: Kind, parts: list[Incoming], fresh: Fresh = fresh_ids
+) -> tuple[Given, list[Violation]]:
+    """The rows of one type with their ids; those that cannot have one are left out and reported."""
+    return _identified(_together(kind, parts), txn, fresh)
 
 
 # --- what was given ----------------------------------------------------------------------------------------------
