@@ -28,7 +28,17 @@ class Hop:
 class Adjacency:
     """The neighbours of every node, ascending, and the edges that lead to them."""
 
-    def __init__(self, start: Ints, node: Positions, edge: Positions, far: int) -> None:
+    def __init__(
+        self,
+        start: Ints,
+        node: Positions,
+        edge: Positions,
+        far: int,
+        smaller: Adjacency | None = None,
+    ) -> None:
+        self.smaller = (
+            smaller  # the same edges among fewer nodes: what it knows needs no second look
+        )
         self.start = start  # of each node's run; one longer than there are nodes
         self.node = node
         self.edge = edge
@@ -63,7 +73,7 @@ class Adjacency:
     @cached_property
     def is_simple(self) -> bool:
         """No node has one neighbour twice."""
-        return not self._repeated.any()
+        return not self._repeated.any() if self.smaller is None else self.smaller.is_simple
 
     @property
     def _repeated(self) -> Mask:
@@ -77,10 +87,13 @@ class Adjacency:
         """The near end of every edge."""
         return np.repeat(np.arange(self.near, dtype=np.int32), self.degrees)
 
+    @cached_property
     def simplified(self) -> Adjacency:
         """Without repeated neighbours."""
         if self.is_simple:
             return self
+        if self.smaller is not None:
+            return self.smaller.simplified.resized(self.near, self.far)
         kept = ~self._repeated
         start = np.concatenate(([0], np.cumsum(kept)))[self.start]
         return Adjacency(start, self.node[kept], self.edge[kept], self.far)
@@ -98,9 +111,8 @@ class Adjacency:
         if (near, far) == (self.near, self.far):
             return self
         longer = np.full(near - self.near, self.start[-1], np.int64)
-        found = Adjacency(np.concatenate((self.start, longer)), self.node, self.edge, far)
-        found.__dict__["is_simple"] = self.is_simple  # which took a look at every edge
-        return found
+        start = np.concatenate((self.start, longer))
+        return Adjacency(start, self.node, self.edge, far, self.smaller or self)
 
     def counts(self, nodes: Whole) -> Ints:
         found: Ints = self.start[nodes + 1] - self.start[nodes]
@@ -120,20 +132,32 @@ class Adjacency:
             return self.node[self.start[first] : self.start[first + 1]]
         return self.node[ranges(self.start[nodes], self.counts(nodes))]
 
-    def has(self, near: Whole, far: Whole) -> Mask:
-        """Whether an edge leads from each near node to the far one beside it: all runs are halved at once."""
+    def _first(self, near: Whole, far: Whole) -> Ints:
+        """Where in each near node's run its neighbours are no longer below `far`: all runs are halved at once."""
         low, high = self.start[near], self.start[near + 1]
-        end = high
         for _ in range(int(np.max(high - low, initial=0)).bit_length()):
             middle = (low + high) >> 1
             inside = middle < high
             below = np.zeros(len(low), np.bool_)
             below[inside] = self.node[middle[inside]] < far[inside]
             low, high = np.where(below, middle + 1, low), np.where(inside & ~below, middle, high)
-        found = np.zeros(len(low), np.bool_)
-        inside = low < end
-        found[inside] = self.node[low[inside]] == far[inside]
+        return low
+
+    def has(self, near: Whole, far: Whole) -> Mask:
+        """Whether an edge leads from each near node to the far one beside it."""
+        first, end = self._first(near, far), self.start[near + 1]
+        found = np.zeros(len(first), np.bool_)
+        inside = first < end
+        found[inside] = self.node[first[inside]] == far[inside]
         return found
+
+    def times(self, near: Whole, far: Whole) -> Ints:
+        """How many edges lead from each near node to the far one beside it."""
+        return self._first(near, far + 1) - self._first(near, far)
+
+    def edge_between(self, near: Whole, far: Whole) -> Positions:
+        """One edge from each near node to the far one beside it; there is one."""
+        return self.edge[self._first(near, far)]
 
     def pull(self, values: Ints | Mask) -> Ints:
         """For every near node the sum of the values of its neighbours."""
@@ -171,8 +195,36 @@ class Merged:
 
     @cached_property
     def simple(self) -> Merged:
-        """Without repeated neighbours."""
-        return self if self.is_simple else Merged(self.whole.simplified(), None, None)
+        """Without repeated neighbours: a pair is there as long as one edge of it is."""
+        if self.is_simple:
+            return self
+        base = self.base.simplified
+        near, far = self._changed_pairs()
+        had = base.has(near, far)
+        left = sum(sign * part.times(near, far) for sign, part in self._parts())
+        gone, new = np.flatnonzero(had & (left == 0)), np.flatnonzero(~had & (left > 0))
+        return Merged(
+            base,
+            self._small(near[gone], far[gone], base.edge_between(near[gone], far[gone])),
+            self._small(near[new], far[new], np.full(len(new), -1, np.int32)),
+        )
+
+    def _parts(self) -> list[tuple[int, Adjacency]]:
+        parts = [(1, self.base), (-1, self.minus), (1, self.plus)]
+        return [(sign, part) for sign, part in parts if part is not None]
+
+    def _changed_pairs(self) -> tuple[Whole, Whole]:
+        """Every pair of nodes between which an edge was added or taken away."""
+        changed = [part for _, part in self._parts()[1:]]
+        keys = [p.sources.astype(np.int64) * self.base.far + p.node for p in changed]
+        pairs = np.unique(np.concatenate([np.empty(0, np.int64), *keys]))
+        return pairs // max(self.base.far, 1), pairs % max(self.base.far, 1)
+
+    def _small(self, near: Whole, far: Whole, edge: Positions) -> Adjacency | None:
+        if not len(near):
+            return None
+        sizes = (self.base.near, self.base.far)
+        return Adjacency.build(near.astype(np.int32), far.astype(np.int32), edge, sizes)
 
     @cached_property
     def degrees(self) -> Ints:
@@ -226,12 +278,10 @@ class Merged:
         return int(self.degrees[nodes].sum())
 
     def has(self, near: Whole, far: Whole) -> Mask:
-        if self.minus is not None and not self.base.is_simple:
-            return self.whole.has(near, far)
-        found = self.base.has(near, far)
-        if self.minus is not None:
-            found &= ~self.minus.has(near, far)
-        return found if self.plus is None else found | self.plus.has(near, far)
+        if self.minus is None and self.plus is None:
+            return self.base.has(near, far)
+        found: Mask = sum(sign * part.times(near, far) for sign, part in self._parts()) > 0
+        return found
 
     def pull(self, values: Ints | Mask) -> Ints:
         """For every near node the sum of the values of its neighbours, each edge counted."""

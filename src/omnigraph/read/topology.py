@@ -72,8 +72,17 @@ class Base:
     def into(self) -> Adjacency:
         return self.out.reversed()
 
+    @cached_property
+    def both(self) -> Adjacency:
+        """Of edges within one type: every edge from both its ends."""
+        edges = _both_ways((self.out.sources, self.out.node, self.out.edge))
+        size = max(self.out.near, self.out.far)
+        assert edges is not None  # noqa: S101
+        return Adjacency.build(*edges, (size, size))
+
     @property
     def nbytes(self) -> int:
+        """With the other direction, which most graphs come to need."""
         return 2 * self.out.nbytes
 
     def touching(self, src: Positions, dst: Positions, edges: Positions) -> Edges:
@@ -133,17 +142,9 @@ class Topology:
                 base = self.base.into.resized(far, near)
                 small = [_small(_turned(part), (far, near)) for part in (self.minus, self.plus)]
             case Direction.BOTH:
-                return self._both()
+                base = self.base.both.resized(near, far)
+                small = [_small(_both_ways(part), (near, far)) for part in (self.minus, self.plus)]
         return Merged(base, small[0], small[1])
-
-    def _both(self) -> Merged:
-        """Every edge from both its ends, a self-loop once."""
-        src, dst, edge = self.view(Direction.OUT).edges()
-        apart = src != dst
-        near = np.concatenate((src, dst[apart]))
-        far = np.concatenate((dst, src[apart]))
-        edges = np.concatenate((edge, edge[apart]))
-        return Merged(Adjacency.build(near, far, edges, self.sizes), None, None)
 
     @cached_property
     def loops(self) -> Mask | None:
@@ -162,6 +163,19 @@ class Topology:
 
 def _small(edges: Edges | None, sizes: tuple[int, int]) -> Adjacency | None:
     return None if edges is None else Adjacency.build(*edges, sizes)
+
+
+def _both_ways(edges: Edges | None) -> Edges | None:
+    """Every edge from both its ends, a self-loop once."""
+    if edges is None:
+        return None
+    src, dst, edge = edges
+    apart = src != dst
+    return (
+        np.concatenate((src, dst[apart])),
+        np.concatenate((dst, src[apart])),
+        np.concatenate((edge, edge[apart])),
+    )
 
 
 def _turned(edges: Edges | None) -> Edges | None:
