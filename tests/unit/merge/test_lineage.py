@@ -1,0 +1,133 @@
+"""Merge bases: by the graph of commits, whatever was merged into what, without walking history."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.core.records import Commit
+from omnigraph.graph import Graph
+from omnigraph.merge.lineage import knowledge, merge_base, steps
+from omnigraph.storage import metrics
+from tests.support.people import change, people, rows
+
+
+def add(graph: Graph, name: str, branch: str = "main") -> Commit:
+    change(graph, f'insert City {{ name: "{name}" }}', branch)
+    return head(graph, branch)
+
+
+def head(graph: Graph, branch: str = "main") -> Commit:
+    return graph.snapshot(branch).commit
+
+
+def base(graph: Graph, ours: str, theirs: str) -> str:
+    return merge_base(graph._repo, head(graph, ours), head(graph, theirs)).content
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return people()
+
+
+def test_the_base_of_a_branch_is_where_it_was_forked(graph: Graph) -> None:
+    fork = head(graph)
+    graph.create_branch("a")
+    add(graph, "m1")
+    add(graph, "a1", "a")
+    assert base(graph, "main", "a") == fork.content == base(graph, "a", "main")
+
+
+def test_the_base_of_two_branches_is_the_older_fork(graph: Graph) -> None:
+    fork = head(graph)
+    graph.create_branch("a")
+    add(graph, "m1")
+    graph.create_branch("b")
+    add(graph, "a1", "a")
+    add(graph, "b1", "b")
+    assert base(graph, "a", "b") == fork.content
+
+
+def test_a_branch_of_a_branch_is_found_through_its_parent(graph: Graph) -> None:
+    graph.create_branch("a")
+    fork = add(graph, "a1", "a")
+    graph.create_branch("b", from_="a")
+    add(graph, "b1", "b")
+    add(graph, "a2", "a")
+    assert base(graph, "a", "b") == fork.content
+    assert base(graph, "main", "b") == head(graph).content
+
+
+def test_the_base_after_a_merge_is_what_was_merged(graph: Graph) -> None:
+    graph.create_branch("a")
+    merged = add(graph, "a1", "a")
+    add(graph, "m1")
+    graph.merge("a")
+    add(graph, "a2", "a")
+    assert base(graph, "main", "a") == merged.content
+
+
+def test_what_came_along_with_another_branch_counts_as_merged(graph: Graph) -> None:
+    for name in ("a", "b"):
+        graph.create_branch(name)
+    add(graph, "m1")
+    add(graph, "a1", "a")
+    merged = add(graph, "b1", "b")
+    graph.merge("b", into="a")
+    graph.merge("a")
+    add(graph, "b2", "b")
+    assert base(graph, "main", "b") == merged.content
+    change(graph, 'delete City where name = "b1"')
+    graph.merge("b")
+    assert "b1" not in rows(graph, "City"), "a deleted row came back"
+    assert "b2" in rows(graph, "City")
+
+
+def test_a_fork_taken_from_a_merged_state_knows_what_was_merged(graph: Graph) -> None:
+    graph.create_branch("a")
+    merged = add(graph, "a1", "a")
+    add(graph, "m1")
+    graph.merge("a")
+    graph.create_branch("c")
+    add(graph, "c1", "c")
+    add(graph, "a2", "a")
+    assert base(graph, "c", "a") == merged.content
+
+
+def test_two_merges_across_each_other_have_one_base_all_the_same(graph: Graph) -> None:
+    graph.create_branch("a")
+    graph.create_branch("before")
+    add(graph, "m1")
+    add(graph, "a1", "a")
+    graph.merge("main", into="before")
+    graph.merge("a")
+    graph.merge("before", into="a")
+    add(graph, "m2")
+    add(graph, "a2", "a")
+    assert base(graph, "main", "a") == base(graph, "a", "main")
+    assert graph.merge("a").outcome == "merged"
+    assert {"m1", "m2", "a1", "a2"} <= set(rows(graph, "City"))
+
+
+def test_a_base_is_found_without_walking_history(graph: Graph) -> None:
+    for number in range(40):
+        graph.create_branch(f"b{number}")
+        add(graph, f"x{number}", f"b{number}")
+        graph.merge(f"b{number}")
+    graph.create_branch("last")
+    ours, theirs = head(graph), add(graph, "y", "last")
+    graph._repo.chains._known.clear()
+    with metrics.operation("base") as cost:
+        merge_base(graph._repo, ours, theirs)
+    assert cost.ops <= 4, f"{cost.ops} requests for one merge base"
+    assert len(knowledge(graph._repo, ours)) == 41
+
+
+def test_the_steps_between_two_commits_are_those_of_both_ways(graph: Graph) -> None:
+    graph.create_branch("a")
+    ours = [add(graph, f"m{i}") for i in range(2)]
+    theirs = [add(graph, f"a{i}", "a") for i in range(3)]
+    found = steps(graph._repo, ours[-1], theirs[-1], limit=100)
+    assert found is not None
+    ends = {(step.commit.chain, step.commit.number) for step in found}
+    assert ends >= {(c.chain, c.number) for c in (*ours, *theirs)}
+    assert steps(graph._repo, ours[-1], theirs[-1], limit=2) is None
