@@ -201,7 +201,7 @@ class Merged:
         base = self.base.simplified
         near, far = self._changed_pairs()
         had = base.has(near, far)
-        left = sum(sign * part.times(near, far) for sign, part in self._parts())
+        left = self._times(near, far)
         gone, new = np.flatnonzero(had & (left == 0)), np.flatnonzero(~had & (left > 0))
         return Merged(
             base,
@@ -209,13 +209,18 @@ class Merged:
             self._small(near[new], far[new], np.full(len(new), -1, np.int32)),
         )
 
-    def _parts(self) -> list[tuple[int, Adjacency]]:
-        parts = [(1, self.base), (-1, self.minus), (1, self.plus)]
-        return [(sign, part) for sign, part in parts if part is not None]
+    def _times(self, near: Whole, far: Whole) -> Ints:
+        """How many edges lead from each near node to the far one beside it."""
+        found = self.base.times(near, far)
+        if self.minus is not None:
+            found -= self.minus.times(near, far)
+        if self.plus is not None:
+            found += self.plus.times(near, far)
+        return found
 
     def _changed_pairs(self) -> tuple[Whole, Whole]:
         """Every pair of nodes between which an edge was added or taken away."""
-        changed = [part for _, part in self._parts()[1:]]
+        changed = (part for part in (self.minus, self.plus) if part is not None)
         keys = [p.sources.astype(np.int64) * self.base.far + p.node for p in changed]
         pairs = np.unique(np.concatenate([np.empty(0, np.int64), *keys]))
         return pairs // max(self.base.far, 1), pairs % max(self.base.far, 1)
@@ -280,8 +285,7 @@ class Merged:
     def has(self, near: Whole, far: Whole) -> Mask:
         if self.minus is None and self.plus is None:
             return self.base.has(near, far)
-        found: Mask = sum(sign * part.times(near, far) for sign, part in self._parts()) > 0
-        return found
+        return self._times(near, far) > 0
 
     def pull(self, values: Ints | Mask) -> Ints:
         """For every near node the sum of the values of its neighbours, each edge counted."""

@@ -108,9 +108,9 @@ def prefers_lookup(edge: str, direction: Direction, frontier: int, ctx: Context)
         return False
     tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
     columns = tables.edge
-    if columns.n < LOOKUP_EDGES_MIN or not _is_indexed(columns, WORDS[direction][0]):
+    if columns.n < LOOKUP_EDGES_MIN or _known(tables, ctx.cache) is not None:
         return False
-    if _known(tables, ctx.cache) is not None:
+    if not _is_indexed(columns, WORDS[direction][0]):
         return False
     done = ctx.cache.get(("lookups", columns.identity)) or 0
     ctx.cache.put(("lookups", columns.identity), done + 1, 64)
