@@ -12,7 +12,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -89,24 +89,38 @@ def verdict(ratio: float, limit: float) -> str:
     return f"{ratio:.2f} {'ok' if ratio <= limit else f'OVER {limit}'}"
 
 
+def take_turns(contenders: Mapping[str, Callable[[], object]]) -> list[float]:
+    """Print how long each takes, and return the medians. They take turns, so that all meet the same machine."""
+    times: dict[str, list[float]] = {label: [] for label in contenders}
+    for _ in range(RUNS):
+        for label, work in contenders.items():
+            times[label] += milliseconds(work, 1)
+    for label, found in times.items():
+        line(label, *spread(found))
+    return [statistics.median(found) for found in times.values()]
+
+
 # --- depth of history ----------------------------------------------------------------------------------------------
 
 
-def by_depth(place: Place) -> None:
-    """One-edge commits near the beginning of a history and at its thousandth commit, never compacted."""
-    graph, numbers = new_graph(place.uri("depth")), count()
+def deep_graph(place: Place, depth: int) -> Callable[[], None]:
+    """A commit of one edge to a graph that has `depth` such commits already, never compacted."""
+    graph, numbers = new_graph(place.uri(f"deep{depth}")), count()
 
     def commit() -> None:
         graph.publish(add_knows(f"e{next(numbers)}", "ann", "bob"))
 
-    medians = []
-    for depth in DEPTHS:
-        while graph.snapshot().commit.number < depth:
-            commit()
-        times = milliseconds(commit)
-        medians.append(statistics.median(times))
-        line(f"{place.name}: commit at depth {depth:,}", *spread(times))
-    line("  ratio", verdict(medians[1] / medians[0], DEPTH_RATIO_MAX))
+    while graph.snapshot().commit.number < depth:
+        commit()
+    return commit
+
+
+def by_depth(place: Place) -> None:
+    graphs = {
+        f"{place.name}: commit at depth {depth:,}": deep_graph(place, depth) for depth in DEPTHS
+    }
+    few, many = take_turns(graphs)
+    line("  ratio", verdict(many / few, DEPTH_RATIO_MAX))
 
 
 # --- writers -------------------------------------------------------------------------------------------------------
@@ -174,35 +188,32 @@ def by_writers(place: Place) -> None:
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
+def wide_graph(place: Place, tables: int) -> Callable[[], None]:
+    """The creation of a branch of a graph with this many tables."""
+    graph, numbers = new_graph(place.uri(f"wide{tables}"), tables), count()
+    return lambda: graph.create_branch(f"b{next(numbers)}")
+
+
 def by_tables(place: Place) -> None:
-    medians = []
-    for tables in WIDTHS:
-        graph, numbers = new_graph(place.uri(f"wide{tables}"), tables), count()
-
-        def create(graph: Graph = graph, numbers: Iterator[int] = numbers) -> None:
-            graph.create_branch(f"b{next(numbers)}")
-
-        create()
-        times = milliseconds(create)
-        medians.append(statistics.median(times))
-        line(f"{place.name}: create a branch of {tables} tables", *spread(times))
-    line("  ratio", verdict(medians[1] / medians[0], WIDTH_RATIO_MAX))
+    graphs = {
+        f"{place.name}: create a branch of {tables} tables": wide_graph(place, tables)
+        for tables in WIDTHS
+    }
+    few, many = take_turns(graphs)
+    line("  ratio", verdict(many / few, WIDTH_RATIO_MAX))
 
 
 # --- fsync ---------------------------------------------------------------------------------------------------------
 
 
 def by_fsync(place: Place) -> None:
+    commits: dict[str, Callable[[], object]] = {}
     for setting, label in (("1", "with fsync"), ("0", "without fsync")):
         os.environ["OMNIGRAPH_FSYNC"] = setting
-        graph, numbers = new_graph(place.uri(f"fsync{setting}")), count()
-
-        def commit(graph: Graph = graph, numbers: Iterator[int] = numbers) -> None:
-            graph.publish(add_knows(f"e{next(numbers)}", "ann", "bob"))
-
-        milliseconds(commit, 5)
-        line(f"{place.name}: commit {label}", *spread(milliseconds(commit)))
+        inside = Place(place.name, place.uri(f"fsync{setting}"))
+        commits[f"{place.name}: commit {label}"] = deep_graph(inside, 10)
     del os.environ["OMNIGRAPH_FSYNC"]
+    take_turns(commits)
 
 
 def run() -> None:

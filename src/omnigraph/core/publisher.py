@@ -181,7 +181,7 @@ def _run(repo: Repository, waiting: Sequence[Ticket]) -> None:
     staged = stage(repo, base, attempt.plans)
     _store_schemas(repo, attempt.plans)
     head = attempt.head
-    for _ in range(repo.limits.publish_attempts_max):
+    for lost in range(repo.limits.publish_attempts_max):
         if _drop_overdue(attempt):
             return
         repo.tables.sync(list(staged.staged.values()))
@@ -193,6 +193,8 @@ def _run(repo: Repository, waiting: Sequence[Ticket]) -> None:
         if outcome is Outcome.UNKNOWN:
             _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
             return
+        if lost:  # among many writers, trying again at once is mostly work for nothing
+            _back_off(repo, lost)
         missed = repo.chains.since(base.chain, base.number)
         if _settle_landed(attempt, missed):
             return
