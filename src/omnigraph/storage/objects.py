@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import threading
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import (
@@ -34,6 +35,7 @@ from omnigraph.storage import metrics
 NUMBER_MAX = (1 << 60) - 1
 REQUEST_SECONDS_MAX = 60
 READ_RETRIES_MAX = 5
+STREAM_BYTES = 8 << 20
 TEMPORARY = "_tmp"
 PLACE_ATTEMPTS_MAX = 4
 
@@ -239,6 +241,30 @@ class LocalObjects:
 # --- object stores -----------------------------------------------------------------------------------------------
 
 
+class _ObjectStream(io.RawIOBase):
+    """A reader of obstore with the manners of a Python file."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._reader.read(len(buffer))
+        buffer[: len(found)] = memoryview(found)
+        return len(found)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._reader.tell())
+
+
 class RemoteObjects:
     """Objects in an obstore store: S3, or memory.
 
@@ -261,6 +287,23 @@ class RemoteObjects:
         _count("get")
         with self._translated(key, reading=True):
             return bytes(obstore.get(self._store, key).bytes())
+
+    def stream(self, key: str) -> IO[bytes]:
+        """The object's bytes, read as they are asked for, from any position."""
+        import obstore
+
+        _count("get")
+        with self._translated(key, reading=True):
+            reader = obstore.open_reader(self._store, key, buffer_size=STREAM_BYTES)
+        return cast(IO[bytes], _ObjectStream(reader))
+
+    def size(self, key: str) -> int:
+        """How many bytes the object has."""
+        import obstore
+
+        _count("head")
+        with self._translated(key, reading=True):
+            return int(obstore.head(self._store, key)["size"])
 
     def put_new(self, key: str, data: bytes) -> None:
         import obstore
@@ -410,6 +453,16 @@ def open_objects(place: Location) -> ObjectStore:
     if place.scheme == "memory":
         return _open_memory(place)
     return _open_s3(place)
+
+
+def open_remote(address: str) -> tuple[RemoteObjects, str]:
+    """The bucket an address lies in, and the object's key there: for files that belong to no graph."""
+    scheme, _, rest = address.partition("://")
+    bucket, _, key = rest.partition("/")
+    store = open_objects(locate(f"{scheme}://{bucket}"))
+    if not isinstance(store, RemoteObjects):
+        raise AddressInvalid(f"{address} is no address in an object store")
+    return store, key
 
 
 def _open_memory(place: Location) -> ObjectStore:

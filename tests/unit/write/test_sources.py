@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import itertools
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ import pytest
 import omnigraph
 from omnigraph.errors import OptionInvalid
 from omnigraph.graph import Graph
+from omnigraph.storage.objects import locate, open_objects
 from omnigraph.write.input.columns import split
-from omnigraph.write.input.files import SourceNotFound
+from omnigraph.write.input.files import SourceNotFound, size_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
 from omnigraph.write.input.sources import source_of
+from tests.support.s3server import S3Address
 
 SCHEMA = """
 node Person {
@@ -164,6 +167,23 @@ def test_a_pattern_of_files_in_order_of_name(graph: Graph, tmp_path: Path) -> No
     (tmp_path / "2.jsonl").write_bytes(lines(RECORDS[:3]))
     (tmp_path / "1.jsonl").write_bytes(lines(RECORDS[3:]))  # edges before their nodes
     check(graph, str(tmp_path / "*.jsonl"))
+
+
+def test_objects_in_a_bucket(graph: Graph, s3: S3Address) -> None:
+    folder = f"sources-{uuid.uuid4().hex}"
+    objects = open_objects(locate(s3.uri(folder)))
+    objects.put("in/1.jsonl", lines(RECORDS[3:]))
+    objects.put("in/2.jsonl.gz", gzip.compress(lines(RECORDS[:3])))
+    objects.put("other/3.jsonl", b"not JSON")
+    sink = pa.BufferOutputStream()
+    pq.write_table(person_table(), sink)
+    objects.put("in/p.parquet", sink.getvalue().to_pybytes())
+    check(graph, s3.uri(f"{folder}/in/*.jsonl*"))
+    check(graph, {"Person": s3.uri(f"{folder}/in/p.parquet"), "Knows": KNOWS})
+    assert size_of(s3.uri(f"{folder}/in/1.jsonl")) == len(lines(RECORDS[3:]))
+    for missing in (f"{folder}/none.jsonl", f"{folder}/none/*.jsonl"):
+        with pytest.raises(SourceNotFound):
+            graph.load(s3.uri(missing))
 
 
 def test_a_problem_names_its_file(graph: Graph, tmp_path: Path) -> None:

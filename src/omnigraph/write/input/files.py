@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
-from omnigraph.storage.objects import s3_options
+from omnigraph.errors import Kind, ObjectNotFound, OmnigraphError, OptionInvalid
+from omnigraph.storage.objects import open_remote
 from omnigraph.write.input.lines import PAD, Block
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
@@ -52,57 +52,35 @@ def _path(text: str) -> str:
 def _expand_remote(address: str) -> list[str]:
     import fnmatch
 
-    import obstore
-
-    root, pattern = _bucket(address)
+    store, pattern = open_remote(address)
     literal = pattern[: min(pattern.find(mark) for mark in "*?[" if mark in pattern)]
     folder = literal.rsplit("/", 1)[0] if "/" in literal else ""
-    batches = obstore.list(_store(root), prefix=folder or None)
-    keys = [entry["path"] for batch in batches for entry in batch]
-    found = sorted(f"{root}/{key}" for key in keys if fnmatch.fnmatchcase(key, pattern))
+    keys = [info.key for info in store.list(folder)]
+    found = sorted(f"{store.uri}/{key}" for key in keys if fnmatch.fnmatchcase(key, pattern))
     if not found:
         raise SourceNotFound(f"no object matches {address}", details={"pattern": address})
     return found
-
-
-def _bucket(address: str) -> tuple[str, str]:
-    scheme, _, rest = address.partition("://")
-    bucket, _, key = rest.partition("/")
-    return f"{scheme}://{bucket}", key
-
-
-def _store(root: str) -> Any:
-    import obstore.store
-
-    if not root.startswith("s3://"):
-        return obstore.store.from_url(root)
-    options: Any = s3_options(os.environ)
-    return obstore.store.from_url(root, config=options)
 
 
 def open_file(name: str) -> IO[bytes]:
     """A stream of a file's bytes, unpacked when its name says that it is compressed."""
     raw = open_raw(name)
     compression = COMPRESSIONS.get(Path(name).suffix)
-    stream: IO[bytes] = raw
-    return stream if compression is None else pa.CompressedInputStream(raw, compression)
+    if compression is None:
+        return raw
+    unpacked: IO[bytes] = pa.CompressedInputStream(raw, compression)
+    return unpacked
 
 
-def _open_raw(name: str) -> Any:
-    if "://" not in name:
-        return open(name, "rb", buffering=0)
-    import obstore
-
-    root, key = _bucket(name)
-    return obstore.open_reader(_store(root), key, buffer_size=8 << 20)
-
-
-def open_raw(name: str) -> Any:
+def open_raw(name: str) -> IO[bytes]:
     """A file as it is stored; it can be read from any position."""
     try:
-        return _open_raw(name)
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as failure:
-        reason = failure.strerror or "there is no such object"
+        if "://" not in name:
+            return open(name, "rb", buffering=0)
+        store, key = open_remote(name)
+        return store.stream(key)
+    except (OSError, ObjectNotFound) as failure:
+        reason = getattr(failure, "strerror", None) or "there is no such object"
         raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None
 
 
@@ -111,12 +89,10 @@ def size_of(name: str) -> int:
     if "://" not in name:
         with open_raw(name) as stream:
             return os.fstat(stream.fileno()).st_size
-    import obstore
-
-    root, key = _bucket(name)
+    store, key = open_remote(name)
     try:
-        return int(obstore.head(_store(root), key)["size"])
-    except FileNotFoundError:
+        return store.size(key)
+    except ObjectNotFound:
         raise SourceNotFound(f"{name}: there is no such object", details={"file": name}) from None
 
 

@@ -120,7 +120,7 @@ def _mapping(
     given: Mapping[str, Any], catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[Part]:
     for name, value in given.items():
-        kind, given_any = _kind(name, catalog), False
+        kind, given_any = kind_named(name, catalog), False
         for part in _rows(value, kind, catalog, options, problems):
             given_any = True
             yield part
@@ -133,7 +133,7 @@ def _nothing(kind: Kind) -> Part:
     return Part(kind, {name: pa.array([], pa.string()) for name in ends}, 0)
 
 
-def _kind(name: str, catalog: Catalog) -> Kind:
+def kind_named(name: str, catalog: Catalog) -> Kind:
     """The type a name stands for; `node:` or `edge:` before it decides between two of one name."""
     prefix, _, rest = name.rpartition(":")
     kind: Kind | None = None
