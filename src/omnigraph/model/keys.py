@@ -116,7 +116,11 @@ def fresh_ids(count: int, now: datetime) -> pa.Array:
     """So many new ULIDs: they sort by time, and within one call in their order."""
     high = int.from_bytes(os.urandom(6)) | (int(now.timestamp() * 1000) << 48)
     # 32 bits count the rows from a random start that leaves room for all of them.
-    start = int.from_bytes(os.urandom(4)) >> 1
+    return ulids(high, int.from_bytes(os.urandom(4)) >> 1, count)
+
+
+def ulids(high: int, start: int, count: int) -> pa.Array:
+    """So many ULIDs in order: `high` are their first 96 bits, `start` the last 32 of the first one."""
     low = np.arange(start, start + count, dtype=np.uint64)
     characters = np.empty((count, ULID_CHARACTERS), np.uint8)
     characters[:, :LEADING] = [CROCKFORD[(high >> (5 * i - 2)) & 31] for i in range(LEADING, 0, -1)]
