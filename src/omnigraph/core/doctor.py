@@ -132,13 +132,13 @@ def check_chains(patient: Patient) -> Iterator[Finding]:
     for branch, head in patient.heads.items():
         folder = layout.chain_folder(head.chain)
         numbers = {number_of(info.key) for info in patient.repo.objects.list(folder)}
-        missing = sorted(set(range(head.number + 1)) - numbers)
+        missing = sorted(set(range(max(numbers, default=0) + 1)) - numbers)
         for number in missing[:10]:
             yield Finding(
                 ERROR,
                 "chains",
                 f"commit {head.chain}.{number} of branch {branch!r} is missing",
-                "Restore the object from a backup; commits after it can still be read.",
+                "Restore the object from a backup: until then the branch may seem to end before it.",
             )
 
 
