@@ -8,7 +8,7 @@ its maker sees the record. So no interleaving loses data, and no waiting time is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from omnigraph.core import layout
@@ -173,11 +173,18 @@ def _roots(repo: Repository, refs: Iterable[Ref], survey: Survey) -> set[tuple[s
         elif state.base_number is not None and state.source_chain is not None:
             found.add((state.source_chain, state.base_number))
     for chain, head in survey.heads.items():
-        zero = repo.chains.get(chain, 0)
-        parents = zero.parents if isinstance(zero, Commit | Tombstone) else ()
-        for parent in (*parents, *head.merged.values()):
-            found.add(layout.parse_commit_id(parent)[:2])
+        found |= {layout.parse_commit_id(merged)[:2] for merged in head.merged.values()}
+        found |= set(_forks(repo, chain))
     return found
+
+
+def _forks(repo: Repository, chain: str) -> Iterator[tuple[str, int]]:
+    """Where a chain was forked, where that one was, and so on: a branch in between may be deleted by now."""
+    zero = repo.chains.get(chain, 0)
+    while isinstance(zero, Commit | Tombstone) and zero.parents:
+        chain, number, _ = layout.parse_commit_id(zero.parents[0])
+        yield chain, number
+        zero = repo.chains.get(chain, 0)
 
 
 def _publish_record(

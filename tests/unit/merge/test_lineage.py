@@ -131,3 +131,16 @@ def test_the_steps_between_two_commits_are_those_of_both_ways(graph: Graph) -> N
     ends = {(step.commit.chain, step.commit.number) for step in found}
     assert ends >= {(c.chain, c.number) for c in (*ours, *theirs)}
     assert steps(graph._repo, ours[-1], theirs[-1], limit=2) is None
+
+
+def test_a_fork_through_a_deleted_branch_outlives_a_collection(graph: Graph) -> None:
+    graph.create_branch("between")
+    graph.create_branch("a", from_="between")
+    graph.delete_branch("between")
+    for number in range(3):
+        add(graph, f"m{number}")
+    add(graph, "a1", "a")
+    for _ in range(2):
+        graph.cleanup(keep=1)
+    assert graph.merge("a").outcome == "merged"
+    assert {"m2", "a1"} <= set(rows(graph, "City"))
