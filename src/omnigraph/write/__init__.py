@@ -6,7 +6,7 @@ What several verbs need:
 - `input`            files, tables and Python values to rows; what is wrong with them
 - `assign`           the values a mutation assigns, in the property's type
 - `matching`         the rows a condition selects, and what finding them rested on
-- `embedding`        vectors for the texts of a mutation, before its transaction; `embed` those of a load
+- `embed`            vectors for the texts a write brings
 - `stored_rules`     whether stored rows obey the rules a schema change brings
 - `pending_indices`  which declared indices are built, and how far
 

@@ -1,8 +1,12 @@
-"""Vectors made from texts (`@embed`) for the rows whose text is new or changed."""
+"""Vectors made from texts (`@embed`), for the rows of a write whose text is new or changed.
+
+They are made before anything is staged, and each text once: a write that runs again on a newer head asks for nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,7 +17,8 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.catalog import Property
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_type
-from omnigraph.write.embedding import EmbedTexts
+
+EmbedTexts = Callable[[Sequence[str], int, str | None], Sequence[Sequence[float]]]
 
 
 class EmbeddingFailed(OmnigraphError):
@@ -45,6 +50,17 @@ class Embedder:
             raise
         except Exception as failure:
             raise EmbeddingFailed(f"the embedding provider failed: {failure}") from failure
+
+
+def embedder_for(embed: EmbedTexts | None) -> Embedder | None:
+    """The given provider, else the one the environment names, else none: vectors are then the caller's to give."""
+    if embed is not None:
+        return Embedder(embed)
+    if not os.environ.get("OMNIGRAPH_EMBED_PROVIDER"):
+        return None
+    from omnigraph.read.search.embed import embed_texts
+
+    return Embedder(lambda texts, dim, model: embed_texts(texts, dim, model).tolist())
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:
@@ -89,14 +105,15 @@ def _embed(
 ) -> pa.Table:
     if prop.embed is None:
         return rows
-    has_text = rows[prop.embed.source].is_valid()
-    mask = _one(pc.and_(wanted, has_text))
+    mask = _one(wanted)
     if not pc.any(mask, min_count=0).as_py():
         return rows
     texts = rows[prop.embed.source].filter(mask).to_pylist()
-    made = iter(embedder.vectors(texts, prop.type.vector_dim or 0, prop.embed.model))
+    given = [text for text in texts if text is not None]
+    made = iter(embedder.vectors(given, prop.type.vector_dim or 0, prop.embed.model))
+    fresh = iter([None if text is None else next(made) for text in texts])
     old = rows[prop.name].to_pylist()
-    vectors = [next(made) if new else v for new, v in zip(mask.to_pylist(), old, strict=True)]
+    vectors = [next(fresh) if new else v for new, v in zip(mask.to_pylist(), old, strict=True)]
     column = pa.array(vectors, arrow_type(prop.type))
     return rows.set_column(rows.schema.get_field_index(prop.name), rows.field(prop.name), column)
 

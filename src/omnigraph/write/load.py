@@ -12,8 +12,7 @@ from omnigraph.errors import OptionInvalid, WriteConflict
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Incoming
 from omnigraph.validate import require_valid
-from omnigraph.write.embed import Embedder, embedded
-from omnigraph.write.embedding import EmbedTexts
+from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Problems
@@ -53,7 +52,7 @@ def load(
     """
     wanted = mode_of(mode)
     reading = _Reading(source_of(source, options or Options()))
-    embedder = None if embed is None else Embedder(embed)
+    embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
         incoming = reading.under(txn.catalog)

@@ -29,7 +29,7 @@ from omnigraph.validate import require_valid
 from omnigraph.validate.endpoints import SIDES, node_type
 from omnigraph.validate.findings import column
 from omnigraph.write.assign import column_of, converted
-from omnigraph.write.embedding import EmbedTexts, with_embeddings
+from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.problems import Misfit, violation
 from omnigraph.write.matching import computed, matching
 from omnigraph.write.resolve import Kind, Mode, actions_of, before_columns, resolve
@@ -50,27 +50,21 @@ def mutate(
     query: ir.Query,
     params: Mapping[str, Any] | None = None,
     *,
-    catalog: Catalog | None = None,
     embed: EmbedTexts | None = None,
 ) -> Verb:
-    """The verb that runs a mutation query.
-
-    With `embed`, and the schema the query was compiled for, texts of `@embed` properties become vectors here and now,
-    before any transaction.
-    """
+    """The verb that runs a mutation query. With `embed`, texts of `@embed` properties become vectors."""
     if query.is_read:
         raise QueryKindMismatch(f"the query `{query.name}` is a read, not a mutation")
-    bound = bind_params(query, params)
-    if embed is not None and catalog is not None:
-        query = with_embeddings(query, bound, catalog, embed)
+    bind_params(query, params)  # what is wrong with them is said before anything else happens
+    embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        return _plan(query, bind_params(query, params, txn.now), txn)
+        return _plan(query, bind_params(query, params, txn.now), txn, embedder)
 
     return verb
 
 
-def _plan(query: ir.Query, bound: Bound, txn: WriteTxn) -> PublishPlan:
+def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | None) -> PublishPlan:
     assert isinstance(query.body, ir.Mutation)  # noqa: S101 - checked by `mutate`
     progress = Progress(txn)
     for statement in query.body.statements:
@@ -78,12 +72,13 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn) -> PublishPlan:
     outcome = MutateOutcome(progress.nodes, progress.edges)
     if progress.changes.is_empty and not progress.violations:
         return PublishPlan(kind="mutation", value=outcome, empty=True)
-    reads = require_valid(
-        progress.changes, txn, found=progress.violations, cascaded=progress.cascaded
-    )
+    changes = progress.changes
+    if embedder is not None:
+        changes = embedded(changes, txn, embedder)
+    reads = require_valid(changes, txn, found=progress.violations, cascaded=progress.cascaded)
     return PublishPlan(
         kind="mutation",
-        actions=actions_of(progress.changes),
+        actions=actions_of(changes),
         reads=_united(progress.reads, reads),
         result=outcome.to_json(),
         value=outcome,

@@ -16,7 +16,6 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError, PreconditionFailed
 from omnigraph.lang.query import QueryKindMismatch, compile_query
 from omnigraph.model.names import MAIN
-from omnigraph.write.embedding import EmbedSourceComputed
 from omnigraph.write.mutate import MutateOutcome, mutate
 from tests.support.writing import Bench, bench
 
@@ -579,11 +578,11 @@ def embedded(graph: Bench, text: str, **params: Any) -> list[tuple[list[str], in
         return [[float(len(t))] * dim for t in texts]
 
     query = compile_query(text, graph.catalog)
-    graph.graph.publish(mutate(query, params, catalog=graph.catalog, embed=embed))
+    graph.graph.publish(mutate(query, params, embed=embed))
     return asked
 
 
-def test_texts_are_embedded_together_before_the_transaction() -> None:
+def test_texts_are_embedded_together() -> None:
     graph = bench(EMBEDDED)
     asked = embedded(
         graph,
@@ -612,10 +611,11 @@ def test_a_text_that_changes_makes_its_vector_anew_and_null_clears_it() -> None:
     assert graph.rows("Doc")[0]["vector"] is None
 
 
-def test_a_text_computed_from_rows_cannot_be_embedded_beforehand() -> None:
+def test_a_text_computed_from_the_row_is_embedded_too() -> None:
     graph = bench(EMBEDDED)
-    with pytest.raises(EmbedSourceComputed):
-        embedded(graph, 'query m() { update Doc set { text: slug } where slug = "a" }')
+    embedded(graph, 'query m() { insert Doc { slug: "abc", text: "t" } }')
+    embedded(graph, 'query m() { update Doc set { text: slug } where slug = "abc" }')
+    assert graph.rows("Doc")[0]["vector"] == [3.0, 3.0]
 
 
 def test_without_an_embedder_a_required_vector_is_missed() -> None:
@@ -626,6 +626,14 @@ def test_without_an_embedder_a_required_vector_is_missed() -> None:
     assert (found["rule"], found["property"]) == ("required", "vector")
     embedded(graph, 'query m() { insert Strict { slug: "a", text: "t" } }')
     assert graph.ids("Strict") == ["a"]
+
+
+def test_the_provider_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = bench(EMBEDDED)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    graph.mutate('query m() { insert Doc { slug: "a", text: "t" } }')
+    vector = graph.rows("Doc")[0]["vector"]
+    assert sum(x * x for x in vector) == pytest.approx(1.0)
 
 
 # --- blobs -------------------------------------------------------------------------------------------------------
