@@ -13,8 +13,6 @@ import numpy as np
 
 from omnigraph.read.arrays import Ints, Mask, Positions, Whole, distinct, ranges, stable_order
 
-SPREAD_PART = 8  # a frontier with fewer edges than one in so many nodes is followed edge by edge
-
 
 @dataclass(frozen=True, slots=True)
 class Hop:

@@ -24,7 +24,8 @@ from omnigraph.storage.tables import ADDRESS
 
 LOOKUP_FRONTIER_MAX = 64  # nodes
 LOOKUP_EDGES_MIN = 100_000  # a smaller table is loaded at once
-LOOKUPS_MAX = 8  # then the topology pays
+LOOKUP_EDGES_MAX = 2_000  # that a frontier is expected to have
+LOOKUPS_MAX = 3  # then the topology pays
 WORDS = {Direction.OUT: ("src", "dst"), Direction.IN: ("dst", "src")}
 
 
@@ -109,6 +110,9 @@ def prefers_lookup(edge: str, direction: Direction, frontier: int, ctx: Context)
     tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
     columns = tables.edge
     if columns.n < LOOKUP_EDGES_MIN or _known(tables, ctx.cache) is not None:
+        return False
+    near = tables.src if direction is Direction.OUT else tables.dst
+    if frontier * columns.rows > LOOKUP_EDGES_MAX * near.rows:
         return False
     if not _is_indexed(columns, WORDS[direction][0]):
         return False

@@ -24,7 +24,7 @@ from omnigraph.read.order import reorder
 from omnigraph.read.plan import Step, make_plan
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
-from omnigraph.read.scan import pins
+from omnigraph.read.scan import known_share
 from omnigraph.read.trace import Trace
 
 PLANS_MAX = 512
@@ -100,7 +100,7 @@ def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, Step]:
     step = known.step
     if step is None or sizes != known.sizes:
         ordered = reorder(
-            query.body.plan, lambda *kind: ctx.columns(*kind).rows, partial(pins, ctx)
+            query.body.plan, lambda *kind: ctx.columns(*kind).rows, partial(known_share, ctx)
         )
         step = make_plan(replace(query.body, plan=ordered))
         known.sizes, known.step = sizes, step

@@ -23,6 +23,7 @@ from omnigraph.read.rows import Entities, Rows, check_count
 from omnigraph.read.walk import Space, opposite, reach
 
 WRITE_OUT_MAX = 4_096  # so few destinations are written out without further thought
+SPREAD_PART = 8  # fewer edges than one in so many are followed one by one
 REVERSED_PART = 4  # following edges from the other end must save at least this factor
 
 
@@ -200,9 +201,15 @@ def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:
     near = plain.ctx.columns(plain.edge.near)
     if source is near.everything and rows.weight is None:
         return plain.view(back=True).degrees
+    view = plain.view()
+    if view.total(source) * SPREAD_PART < len(view.base):
+        hop = view.hop(source)
+        counts = np.zeros(view.base.far, np.int64)
+        np.add.at(counts, hop.node, rows.weights()[hop.source])
+        return counts
     weights = np.zeros(near.n, np.int64)
     np.add.at(weights, source, rows.weights())
-    check_count(weights, plain.view().degrees)
+    check_count(weights, view.degrees)
     return plain.view(back=True).pull(weights)
 
 

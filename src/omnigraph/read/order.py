@@ -16,6 +16,9 @@ from omnigraph.lang.tree import conjunction, conjuncts, rebuild, variables
 from omnigraph.model.predicates import Op
 
 Sizes = Callable[[str, bool], int]  # rows of a node type, or of an edge type
+Shares = Callable[
+    [ir.Expr, str, str], float | None
+]  # of a type's nodes a condition on a variable keeps, if known
 
 VARIABLES_MAX = 9
 GAIN_MIN = 2.0  # as written is kept unless another order promises this much
@@ -29,14 +32,14 @@ FLIPPED = {
 }
 
 
-def reorder(op: ir.Op, sizes: Sizes, pins: Callable[[ir.Expr, str, str], bool]) -> ir.Op:
-    """The same plan with its patterns in the best order; `pins` says whether a predicate names a node by its id."""
+def reorder(op: ir.Op, sizes: Sizes, shares: Shares) -> ir.Op:
+    """The same plan with its patterns in the best order."""
     chain = _take_apart(op)
     if chain is None:
         return rebuild(
-            op, lambda child: reorder(child, sizes, pins) if _is_operator(child) else child
+            op, lambda child: reorder(child, sizes, shares) if _is_operator(child) else child
         )
-    return _Orders(chain, sizes, pins).best() or op
+    return _Orders(chain, sizes, shares).best() or op
 
 
 def _is_operator(node: object) -> bool:
@@ -87,16 +90,13 @@ class _State:
 class _Orders:
     """The search for the best order of one chain."""
 
-    def __init__(
-        self, chain: _Chain, sizes: Sizes, pins: Callable[[ir.Expr, str, str], bool]
-    ) -> None:
+    def __init__(self, chain: _Chain, sizes: Sizes, shares: Shares) -> None:
         self.chain = chain
-        self.sizes = sizes
         self.own = {v: [c for c in chain.conditions if variables(c) == {v}] for v in chain.types}
         self.count = {
             v: max(1.0, sum(sizes(t, False) for t in types)) for v, types in chain.types.items()
         }
-        self.share = {v: self._share_of(v, pins) for v in chain.types}
+        self.share = {v: self._share_of(v, shares) for v in chain.types}
         self.edges = [max(1.0, sum(sizes(s.edge, True) for s in k.steps)) for k in chain.links]
 
     def best(self) -> ir.Op | None:
@@ -109,11 +109,12 @@ class _Orders:
 
     # --- expectations ------------------------------------------------------------------------------------------
 
-    def _share_of(self, var: str, pins: Callable[[ir.Expr, str, str], bool]) -> float:
+    def _share_of(self, var: str, shares: Shares) -> float:
         share = 1.0
         for condition in self.own[var]:
-            named = all(pins(condition, var, name) for name in self.chain.types[var])
-            share *= 1 / self.count[var] if named else expected_share(condition)
+            known = [shares(condition, var, name) for name in self.chain.types[var]]
+            told = [k for k in known if k is not None]
+            share *= max(told) if len(told) == len(known) else expected_share(condition)
         return max(share, 1 / self.count[var])
 
     def _fan_out(self, k: int, source: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.lang import ir
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
@@ -24,6 +25,8 @@ from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
 from omnigraph.read.rows import Entities, Rows, concat_entities
 from omnigraph.storage.tables import ADDRESS
+
+STATISTICS_ROWS_MAX = 200_000  # of a larger table the values are not counted
 
 
 def node_scan(op: ir.NodeScan, ctx: Context) -> Rows:
@@ -64,17 +67,32 @@ def _candidates(
     return columns.everything, op.predicate
 
 
-def pins(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> bool:
-    """Whether a condition names the nodes of a variable by their ids."""
+def known_share(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> float | None:
+    """The share of a type's nodes for which an equality is true: one by id, else by the values there are."""
     columns = ctx.columns(type_name)
     match condition:
         case ir.Compare(Op.EQ, left, right):
-            pairs = ((left, right), (right, left))
-            return any(_is_identity(a, var, columns) and is_constant(b) for a, b in pairs)
-        case ir.In(item, members):
-            return _is_identity(item, var, columns) and is_constant(members)
+            for asked, value in ((left, right), (right, left)):
+                if is_constant(value) and _is_identity(asked, var, columns):
+                    return 1 / max(columns.rows, 1)
+                if is_constant(value) and isinstance(asked, ir.Column):
+                    return _share_of_value(asked, columns)
+        case ir.In(item, members) if is_constant(members) and _is_identity(item, var, columns):
+            return 1 / max(columns.rows, 1)
         case _:
-            return False
+            pass
+    return None
+
+
+def _share_of_value(asked: ir.Column, columns: TableColumns) -> float | None:
+    if not asked.type.is_plain or columns.n > STATISTICS_ROWS_MAX:
+        return None
+    different: int = columns.derived(
+        f"different/{asked.property}",
+        lambda: pc.count_distinct(columns.column(asked.property)).as_py(),
+        lambda _: 64,
+    )
+    return 1 / max(different, 1)
 
 
 def pinned(op: ir.NodeScan, ctx: Context) -> Rows | None:

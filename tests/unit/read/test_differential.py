@@ -83,6 +83,7 @@ def test_nothing_is_loaded_and_everything_is_looked_up(
 ) -> None:
     monkeypatch.setattr(edges, "LOOKUP_EDGES_MIN", 1)
     monkeypatch.setattr(edges, "LOOKUPS_MAX", 10**9)
+    monkeypatch.setattr(edges, "LOOKUP_EDGES_MAX", 10**9)
     monkeypatch.setattr(columns, "PROBE_ROWS_MIN", 0)
     monkeypatch.setattr(columns, "PROBES_MAX", 10**9)
     monkeypatch.setattr(columns, "LOAD_ROWS_MAX", 0)
