@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -67,37 +67,42 @@ def new_graph(uri: str, tables: int = 3) -> Graph:
     return graph
 
 
-def milliseconds(work: Callable[[], object], runs: int = RUNS) -> list[float]:
-    found = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        found.append((time.perf_counter() - start) * 1e3)
-    return found
-
-
 def line(label: str, *cells: str) -> None:
     print(f"{label:<44}" + "".join(f"{cell:>14}" for cell in cells))
-
-
-def spread(times: list[float]) -> tuple[str, str]:
-    ordered = sorted(times)
-    return f"{statistics.median(ordered):.2f} ms", f"{ordered[int(len(ordered) * 0.95)]:.2f} ms"
 
 
 def verdict(ratio: float, limit: float) -> str:
     return f"{ratio:.2f} {'ok' if ratio <= limit else f'OVER {limit}'}"
 
 
+@dataclass(slots=True)
+class Times:
+    """Milliseconds of every run: on the clock, and of processor time, which busy neighbours do not lengthen."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def measure(self, work: Callable[[], object]) -> None:
+        start, busy = time.perf_counter(), time.process_time()
+        work()
+        self.wall.append((time.perf_counter() - start) * 1e3)
+        self.cpu.append((time.process_time() - busy) * 1e3)
+
+    def cells(self) -> tuple[str, str, str]:
+        late = sorted(self.wall)[int(len(self.wall) * 0.95)]
+        median, cpu = statistics.median(self.wall), statistics.median(self.cpu)
+        return f"{median:.2f} ms", f"{late:.2f} ms", f"{cpu:.2f} ms"
+
+
 def take_turns(contenders: Mapping[str, Callable[[], object]]) -> list[float]:
     """Print how long each takes, and return the medians. They take turns, so that all meet the same machine."""
-    times: dict[str, list[float]] = {label: [] for label in contenders}
+    times = {label: Times() for label in contenders}
     for _ in range(RUNS):
         for label, work in contenders.items():
-            times[label] += milliseconds(work, 1)
+            times[label].measure(work)
     for label, found in times.items():
-        line(label, *spread(found))
-    return [statistics.median(found) for found in times.values()]
+        line(label, *found.cells())
+    return [statistics.median(found.wall) for found in times.values()]
 
 
 # --- depth of history ----------------------------------------------------------------------------------------------
@@ -219,7 +224,7 @@ def by_fsync(place: Place) -> None:
 def run() -> None:
     """Print the table."""
     with places() as stores:
-        line("", "median", "95 %")
+        line("", "median", "95 %", "CPU")
         for place in stores:
             by_depth(place)
         for place in stores:
