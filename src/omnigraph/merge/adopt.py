@@ -7,13 +7,17 @@ from collections.abc import Iterator
 import msgspec
 
 from omnigraph.core.plan import Adopt, Alter, TableAction, Tombstone
-from omnigraph.core.records import Commit, TableChange, TableEntry
+from omnigraph.core.records import Commit, TableEntry
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.changed import Between, summary_of
 from omnigraph.merge.lens import Kind, column_edit, kinds_of
 from omnigraph.merge.settle import Settled
 from omnigraph.merge.three_way import Sides
+
+OWN_STEPS_MAX = (
+    64  # commits of ours that are read to see whether a new version of a table has new rows
+)
 
 
 def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
@@ -26,12 +30,8 @@ def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
     for table_id, entry in theirs.tables.items():
         mine = ours.tables.get(table_id)
         if mine is None or not (_same(entry, base.tables.get(table_id)) or _same(entry, mine)):
-            yield Adopt(table_id, entry, _summary(between, table_id))
+            yield Adopt(table_id, entry, between.summary(table_id))
     yield from (Tombstone(table_id) for table_id in ours.tables if table_id not in theirs.tables)
-
-
-def _summary(between: Between, table_id: str) -> TableChange:
-    return between.summary(table_id) if between.is_touched(table_id) else TableChange()
 
 
 def _same(one: TableEntry, other: TableEntry | None) -> bool:
@@ -49,7 +49,7 @@ def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) 
     """
     if sides.part is not None:
         return {}
-    mine = Between(sides.repo, sides.base, sides.ours)
+    mine = Between(sides.repo, sides.base, sides.ours, OWN_STEPS_MAX)
     own, theirs = kinds_of(before.catalog), kinds_of(source.catalog)
     found: dict[str, Adopt] = {}
     for kind in sides.catalog.entities():
@@ -93,10 +93,8 @@ def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[T
     kinds = kinds_of(wanted.catalog)
     for table_id, entry in wanted.commit.tables.items():
         if not _same(entry, head.commit.tables.get(table_id)):
-            change = TableChange()
-            if between.is_touched(table_id):
-                kind = kinds[table_id]
-                change = summary_of(between.delta(table_id, kind), kind, repo.limits)
+            kind = kinds[table_id]
+            change = summary_of(between.delta(table_id, kind), kind, repo.limits)
             yield Adopt(table_id, entry, change)
     for table_id in head.commit.tables:
         if table_id not in wanted.commit.tables:

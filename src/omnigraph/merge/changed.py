@@ -55,6 +55,7 @@ class Between:
     repo: Repository
     one: Snapshot
     other: Snapshot
+    limit: int = STEPS_MAX  # commits to read at most
     _steps: list[Step] | None = None
     _known: bool = field(default=False)
 
@@ -74,12 +75,16 @@ class Between:
                 return by_ids(a, b, ids)
         return by_fragments(a, b)
 
-    def is_touched(self, table_id: str) -> bool:
-        """Whether the rows of a table may differ; maintenance does not count."""
+    def differs(self, table_id: str) -> bool:
+        """Whether a table has another version, which may hold the same rows."""
         mine, yours = (s.commit.tables.get(table_id) for s in (self.one, self.other))
         if mine is None or yours is None:
             return mine is not yours
-        if (mine.path, mine.version) == (yours.path, yours.version):
+        return (mine.path, mine.version) != (yours.path, yours.version)
+
+    def is_touched(self, table_id: str) -> bool:
+        """Whether somebody wrote to a table; maintenance does not count, and what cannot be told does."""
+        if not self.differs(table_id):
             return False
         way = self.steps()
         return way is None or any(_writes(step, table_id) for step in way)
@@ -87,7 +92,7 @@ class Between:
     def steps(self) -> list[Step] | None:
         """The commits between; None where they cannot tell."""
         if not self._known:
-            self._steps = steps(self.repo, self.one.commit, self.other.commit, STEPS_MAX)
+            self._steps = steps(self.repo, self.one.commit, self.other.commit, self.limit)
             self._known = True
         return self._steps
 
@@ -106,14 +111,16 @@ class Between:
         return pc.unique(pa.concat_arrays(found))
 
     def summary(self, table_id: str) -> TableChange:
-        """One summary of everything done to a table on the way from the first commit, an ancestor, to the other."""
-        way = self.steps()
-        if way is None:
-            return UNKNOWN
-        written = [step.commit for step in way if _writes(step, table_id)]
-        parts = [m.changes[table_id] for c in written for m in c.members if table_id in m.changes]
-        known = all(any(table_id in m.changes for m in commit.members) for commit in written)
-        return combined(parts) if known else UNKNOWN
+        """One summary of everything done to a table on the way from the first commit, an ancestor, to the other.
+
+        Where the commits between do not tell, the rows are compared.
+        """
+        written = [s.commit for s in self.steps() or () if _writes(s, table_id)]
+        parts = [[m.changes[table_id] for m in c.members if table_id in m.changes] for c in written]
+        if self.steps() is not None and all(parts):
+            return combined([change for part in parts for change in part])
+        kind = kinds_of(self.other.catalog)[table_id]
+        return summary_of(self.delta(table_id, kind), kind, self.repo.limits)
 
 
 def _table(snapshot: Snapshot, table_id: str, seen: Kind) -> Table | None:
@@ -169,9 +176,6 @@ def listed_ids(change: TableChange) -> tuple[str, ...]:
 # --- summaries ---------------------------------------------------------------------------------------------------
 
 
-UNKNOWN = TableChange(all=True, touched=Footprint(everything=True).to_text())
-
-
 def summary_of(delta: Delta, kind: Kind, limits: Limits) -> TableChange:
     """What a commit that brings these changes says about them."""
     few = delta.before.num_rows + delta.after.num_rows <= FOOTPRINT_ROWS_MAX
@@ -200,8 +204,8 @@ def _ends(delta: Delta, kind: Kind) -> Iterable[Tokens]:
 
 def combined(changes: Sequence[TableChange]) -> TableChange:
     """Several changes, in order, as one."""
-    if len(changes) == 1:
-        return changes[0]
+    if len(changes) < 2:
+        return changes[0] if changes else TableChange()
     prints = [Footprint.from_text(change.touched) for change in changes]
     exact = [p.exact for p in prints if p.exact is not None]
     if len(exact) < len(prints) or not all(is_listed(change) for change in changes):
@@ -238,5 +242,5 @@ def _added_up(changes: Sequence[TableChange]) -> TableChange:
         updated=sum(change.updated for change in changes),
         deleted=sum(change.deleted for change in changes),
         all=any(change.all for change in changes),
-        touched=UNKNOWN.touched,
+        touched=Footprint(everything=True).to_text(),
     )

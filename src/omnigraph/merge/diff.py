@@ -214,7 +214,7 @@ def diff(
     wanted = _operations(operations)
     between = Between(repo, seen_as(a, b.catalog), b)
     kinds = _chosen([*_kinds(a, b)], types)
-    touched = [kind for kind in kinds if between.is_touched(kind.table_id)]
+    touched = [kind for kind in kinds if between.differs(kind.table_id)]
     deltas = metrics.parallel([partial(_delta, between, a, kind) for kind in touched])
     found = tuple(TypeDiff(k, d, wanted) for k, d in zip(touched, deltas, strict=True))
     return Diff(

@@ -87,7 +87,7 @@ def _transaction(sides: Sides, txn: WriteTxn) -> WriteTxn:
 
 
 def _merge_tables(sides: Sides, decided: Decisions) -> dict[str, MergedTable]:
-    touched = [k for k in sides.catalog.entities() if sides.done.is_touched(k.table_id)]
+    touched = [k for k in sides.catalog.entities() if sides.done.differs(k.table_id)]
     merged = metrics.parallel([partial(merge_table, sides, kind, decided) for kind in touched])
     return {kind.table_id: table for kind, table in zip(touched, merged, strict=True)}
 
