@@ -30,6 +30,6 @@ def test_threads_get_the_answers_one_thread_gets(tmp_path: Path) -> None:
     for bytes_max in (1 << 20, 4096):  # the smaller one drops everything it is given at once
         shared = Cache(bytes_max)
         with ThreadPoolExecutor(THREADS) as pool:
-            together = list(pool.map(lambda _: answers(shared), range(THREADS)))
+            together = list(pool.map(answers, [shared] * THREADS))
         assert all(found == alone for found in together)
         assert shared.bytes_used <= bytes_max
