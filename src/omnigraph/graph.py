@@ -30,13 +30,14 @@ from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
+from omnigraph.pipeline.engine import loading
 from omnigraph.read import Result, run_query
 from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
 from omnigraph.versions import Versions
 from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
 from omnigraph.write.input.options import Options
-from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.load import LoadOutcome
 from omnigraph.write.mutate import mutate
 
 
@@ -234,12 +235,21 @@ class Graph(Versions):
         >>> g.load({"Person": [{"name": "Ada"}, {"name": "Grace"}]}).nodes
         {'Person': 2}
         """
-        if engine not in ("auto", "local"):
-            raise OptionInvalid(f"engine must be 'auto' or 'local', got {engine!r}")
         created = create_from is not None and not self._exists(branch)
-        with metrics.operation("load"):
+        with (
+            metrics.operation("load"),
+            loading(
+                self._repo,
+                source,
+                mode,
+                None if created else branch,
+                engine=engine,
+                options=options,
+                load_id=idempotency_key,
+            ) as (verb, used),
+        ):
             done = self.publish(
-                load(source, mode, options=options),
+                verb,
                 branch=branch,
                 create_from=create_from if created else None,
                 actor=actor,
@@ -256,7 +266,7 @@ class Graph(Versions):
             branch_created=created and not done.replayed,
             nodes=outcome.nodes,
             edges=outcome.edges,
-            engine="local",
+            engine=used,
             replayed=done.replayed,
             new_each_time=outcome.new_each_time,
         )
@@ -403,7 +413,7 @@ def _named(source: Any) -> Any:
     return (
         [os.fspath(s) for s in source if isinstance(s, str | os.PathLike)]
         if isinstance(source, list)
-        else None
+        else getattr(source, "digest", None)
     )
 
 

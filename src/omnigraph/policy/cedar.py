@@ -38,6 +38,7 @@ class Rules:
     groups: dict[str, list[str]]
     protected: frozenset[str] = frozenset()
     actors: frozenset[str] | None = None  # all there are; none: the rules name them themselves
+    for_server: bool | None = None  # about a server, or about graphs; none: nobody can tell
 
 
 def compile_bundle(bundle: Bundle) -> Rules:
@@ -45,7 +46,13 @@ def compile_bundle(bundle: Bundle) -> Rules:
     text = "\n\n".join(
         _policy(rule, action) for rule in bundle.rules for action in rule.allow.actions
     )
-    return Rules(text, bundle.groups, frozenset(bundle.protected_branches), bundle.actors)
+    return Rules(
+        text,
+        bundle.groups,
+        frozenset(bundle.protected_branches),
+        bundle.actors,
+        bundle.is_for_server if bundle.rules else None,
+    )
 
 
 def _policy(rule: Rule, action: str) -> str:

@@ -81,6 +81,12 @@ def stream(snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[b
         )
 
 
+def batches(snapshot: Snapshot, kind: Kind) -> Iterator[pa.RecordBatch]:
+    """The rows of one type under the names loads use; always at least one batch."""
+    rows = snapshot.table_of(kind).batches(_columns(kind), batch_rows=BATCH_ROWS)
+    return _plain(kind, rows)
+
+
 def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[Kind]:
     """The types to write, nodes before edges."""
     known = list(snapshot.catalog.entities())

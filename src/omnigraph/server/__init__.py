@@ -1,0 +1,24 @@
+"""Graphs over HTTP: a request comes in, is recognised, allowed and bounded, becomes one call of a `Graph`, and is
+answered.
+
+In the order of control flow:
+
+- `settings`    what is served and with which limits, from flags or a file
+- `boot`        settings to graphs, policies, stored queries and tokens; then uvicorn
+- `app`         one request from its first byte to its last: the only module that sees ASGI
+- `table`       what a route is, and how a path is matched; `routes` is the table of all of them
+- `identity`    bearer tokens: who is asking
+- `access`      may they: the one place below every route that decides
+- `limits`      how much at once: requests and loads of an actor, of the process
+- `bodies`      request bodies: unpacked within bounds, decoded to structs, or spooled to disk
+- `calls`       what a handler is given, and what it gives back
+- `routes/`     the handlers by noun; each is one call of a graph
+- `wire`        the shapes of requests and answers
+- `answers`     answers to bytes: JSON, NDJSON, Arrow, Parquet, ranges
+- `errors`      failures to statuses and bodies: the one place that knows both
+- `tokens`      positions in a change feed, as opaque texts
+- `references`  addresses a load may be read from
+- `stored`      queries kept in `.gq` files
+- `telemetry`   counts, durations, the access log
+- `openapi`     the description of all this, made from the table of routes
+"""

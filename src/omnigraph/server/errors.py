@@ -1,0 +1,218 @@
+"""Failures to statuses and bodies: the one place that knows both.
+
+A status follows from the kind of an error; a few codes that published clients tell apart have their own. The body
+keeps the fields those clients read (`error`, `code` and one structured field) and adds ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from omnigraph.errors import CODES, Kind, OmnigraphError
+from omnigraph.server.limits import ServerBusy, TooManyRequests
+
+STATUSES = {
+    Kind.INVALID: 400,
+    Kind.DENIED: 403,
+    Kind.NOT_FOUND: 404,
+    Kind.CONFLICT: 409,
+    Kind.LIMIT: 413,
+    Kind.INTERNAL: 500,
+    Kind.CORRUPT: 500,
+    Kind.UNKNOWN_OUTCOME: 500,
+    Kind.UNAVAILABLE: 503,
+}
+STATUSES_OF_CODES = {
+    "unauthenticated": 401,
+    "method_not_allowed": 405,
+    "not_acceptable": 406,
+    "change_feed_gap": 410,
+    "precondition_failed": 412,
+    "blob_changed": 412,
+    "media_unsupported": 415,
+    "range_unsatisfiable": 416,
+    "too_many_requests": 429,
+    "store_denied": 500,  # the server's credentials, not the caller's
+    "query_not_found": 400,  # a name inside the text that was sent
+    "type_not_found": 400,
+    "object_not_found": 500,
+    "source_not_found": 400,
+}
+WORDS = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "bad_request",
+    409: "conflict",
+    413: "bad_request",
+    415: "bad_request",
+    416: "bad_request",
+    429: "too_many_requests",
+    500: "internal",
+}
+DISCREET = frozenset({Kind.INTERNAL, Kind.CORRUPT, Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME})
+SUMMARY_CONFLICTS_MAX = 3
+
+
+class Headed(OmnigraphError):
+    """A failure that says something in the headers of its answer."""
+
+    def __init__(
+        self, message: str, headers: Mapping[str, str], details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, details=details)
+        self.headers = dict(headers)
+
+
+class NotAllowedHere(Headed):
+    """The path exists, but not with this method."""
+
+    code, kind = "method_not_allowed", Kind.INVALID
+    default_help = "The header Allow lists the methods; `/docs` shows all routes."
+
+
+class RouteNotFound(OmnigraphError):
+    """There is no such path."""
+
+    code, kind = "route_not_found", Kind.NOT_FOUND
+    default_help = "`/docs` shows all routes; those of a graph start with /graphs/{id}."
+
+
+class RequestInvalid(OmnigraphError):
+    """The request cannot be understood."""
+
+    code, kind = "request_invalid", Kind.INVALID
+    default_help = "`/docs` shows the fields of every route."
+
+
+class MediaUnsupported(OmnigraphError):
+    """The body is of a kind this route does not take."""
+
+    code, kind = "media_unsupported", Kind.INVALID
+    default_help = "The message names what is accepted."
+
+
+class NotAcceptable(OmnigraphError):
+    """The answer cannot be given in the form that was asked for."""
+
+    code, kind = "not_acceptable", Kind.INVALID
+    default_help = "The message names what can be had."
+
+
+class MergeConflicts(OmnigraphError):
+    """A merge has conflicts; nothing was published."""
+
+    code, kind = "merge_conflicts", Kind.CONFLICT
+    default_help = "Decide them with `strategy` or `resolutions`, or change one of the branches."
+
+
+def status_of(error: OmnigraphError) -> int:
+    """The HTTP status of a failure."""
+    return STATUSES_OF_CODES.get(str(error.code), STATUSES[error.kind])
+
+
+def headers_of(error: OmnigraphError) -> dict[str, str]:
+    """What a failure says in the headers of its answer."""
+    if isinstance(error, Headed):
+        return error.headers
+    if isinstance(error, TooManyRequests | ServerBusy):
+        return {"Retry-After": str(error.retry_after)}
+    return {"WWW-Authenticate": "Bearer"} if str(error.code) == "unauthenticated" else {}
+
+
+def body_of(error: OmnigraphError) -> dict[str, Any]:
+    """The JSON of a failure. What might tell of paths and stores is left to the log."""
+    status = status_of(error)
+    discreet = error.kind in DISCREET or str(error.code) in ("store_denied", "object_not_found")
+    known = CODES.get(str(error.code))
+    message = (known.title if known else "internal error") if discreet else _message(error)
+    body: dict[str, Any] = {"error": message}
+    word = None if _is_wordless(error, status) else WORDS.get(status)
+    if word is not None:
+        body["code"] = word
+    body |= {} if discreet else _structured(error)
+    return body | {
+        "error_code": str(error.code),
+        "kind": str(error.kind),
+        "help": error.help,
+        "span": error.span.to_json() if error.span else None,
+        "details": {} if discreet else error.details,
+        "retryable": error.retryable,
+    }
+
+
+def _is_wordless(error: OmnigraphError, status: int) -> bool:
+    return status not in WORDS or str(error.code) == "precondition_failed"
+
+
+def _message(error: OmnigraphError) -> str:
+    details = error.details
+    match str(error.code):
+        case "precondition_failed" if "branch" in details:
+            expected, actual = details.get("expected"), details.get("actual")
+            return (
+                f"precondition failed on branch '{details['branch']}': "
+                f"expected head '{expected}' but current is {actual}"
+            )
+        case "key_conflict" if details.get("violations"):
+            first = details["violations"][0]
+            kind = details.get("entity_kind", "node")
+            return f"{kind} type '{first['type']}' already has id '{first['id']}'"
+        case _:
+            return error.message
+
+
+def _structured(error: OmnigraphError) -> Mapping[str, Any]:
+    """The one field published clients read for this failure."""
+    details = error.details
+    match str(error.code):
+        case "precondition_failed":
+            return {"precondition_failure": _present(details, "expected", "actual")}
+        case "merge_conflicts":
+            return {"merge_conflicts": details.get("merge_conflicts", [])}
+        case "key_conflict" if details.get("violations"):
+            first = details["violations"][0]
+            return {
+                "key_conflict": {
+                    "entity_kind": details.get("entity_kind", "node"),
+                    "type_name": first["type"],
+                    "entity_id": first["id"],
+                }
+            }
+        case "conflict" | "branch_deleted" | "retries_exhausted":
+            return {"read_set_conflict": {"member": str(details.get("branch", "branch"))}}
+        case "change_feed_gap":
+            return {"change_feed_gap": _present(details, "cursor", "first_unreadable_commit_id")}
+        case "change_diff_refused":
+            return {
+                "change_diff_refusal": _present(details, "reason", "graph_commit_id", "type_name")
+            }
+        case "range_unsatisfiable":
+            return {"blob_range": _present(details, "start", "end", "length")}
+        case _ if error.kind is Kind.LIMIT and "limit" in details:
+            return {"resource_limit": _limit(details)}
+        case _:
+            return {}
+
+
+def _present(details: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: details[name] for name in names if details.get(name) is not None}
+
+
+def _limit(details: Mapping[str, Any]) -> dict[str, Any]:
+    limit = details.get("limit_value", details.get("seconds"))
+    return {
+        "resource": details["limit"],
+        "limit": limit,
+        "actual": details.get("observed", limit),
+    }
+
+
+def merge_summary(conflicts: list[dict[str, Any]]) -> str:
+    """A few conflicts in a sentence."""
+    shown = "; ".join(str(c["message"]) for c in conflicts[:SUMMARY_CONFLICTS_MAX])
+    more = len(conflicts) - SUMMARY_CONFLICTS_MAX
+    return f"merge conflicts: {shown}" + (f"; and {more} more" if more > 0 else "")

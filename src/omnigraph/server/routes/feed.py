@@ -1,0 +1,287 @@
+"""The change feed: what commits changed, page by page, from any position on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from omnigraph.errors import (
+    CommitNotFound,
+    CommitPruned,
+    Kind,
+    LimitExceeded,
+    OmnigraphError,
+    OptionInvalid,
+)
+from omnigraph.merge.feed import Change, Feed
+from omnigraph.model.catalog import Catalog
+from omnigraph.outcomes import Commit
+from omnigraph.policy.questions import Action
+from omnigraph.read.export import stream
+from omnigraph.read.result import to_json
+from omnigraph.server import tokens
+from omnigraph.server.access import Need
+from omnigraph.server.calls import NDJSON, Answer, Call
+from omnigraph.server.limits import exceeded
+from omnigraph.server.tokens import CursorRejected, Position
+from omnigraph.server.wire import BaselineRequest, FeedQuery, PageQuery, micros
+
+PAGE_CHANGES = 1000
+PAGE_CHANGES_MAX = 8192
+PAGE_BYTES = 4 << 20
+POLL_COMMITS_MAX = 128
+
+
+class ChangeFeedGap(OmnigraphError):
+    """History the feed would have to read was removed by cleanup."""
+
+    code, kind = "change_feed_gap", Kind.NOT_FOUND
+    default_help = "Start again from `POST /changes/baseline`."
+
+
+class ChangeDiffRefused(OmnigraphError):
+    """The changes of this commit cannot be told."""
+
+    code, kind = "change_diff_refused", Kind.CONFLICT
+    default_help = "The first commit of a graph has nothing it could be compared with."
+
+
+@dataclass(slots=True)
+class Page:
+    """Changes that fit on a page; `room` says whether another does."""
+
+    limit: int
+    changes: int = 0
+    bytes: int = 0
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def room(self) -> bool:
+        return self.changes < self.limit and self.bytes < PAGE_BYTES
+
+    def add(self, cause: dict[str, Any], changes: Iterator[dict[str, Any]]) -> int:
+        """Begin a block and fill it while there is room; how many were taken."""
+        taken: list[dict[str, Any]] = []
+        self.blocks.append({"cause": cause, "changes": taken})
+        for change in changes:
+            taken.append(change)
+            self.changes += 1
+            self.bytes += len(msgspec.json.encode(change))
+            if not self.room:
+                break
+        return len(taken)
+
+
+def _limit(given: int | None) -> int:
+    limit = PAGE_CHANGES if given is None else given
+    if limit < 1:
+        raise OptionInvalid(f"limit must be at least 1, got {limit}")
+    if limit > PAGE_CHANGES_MAX:
+        name = "commit_changes_page_changes"
+        raise LimitExceeded(
+            f"resource limit exceeded for {name}: actual {limit}, limit {PAGE_CHANGES_MAX}",
+            details=exceeded(name, PAGE_CHANGES_MAX, limit),
+        )
+    return limit
+
+
+# --- polling a branch ----------------------------------------------------------------------------------------------
+
+
+def poll(call: Call) -> Answer:
+    """The changes of a branch after a position."""
+    asked: FeedQuery = call.query
+    limit, branch = _limit(asked.limit), asked.branch or "main"
+    filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op)
+    start = _start(call, asked, branch, filters)
+    feed = _feed(call, asked, branch, start)
+    page = Page(limit)
+    rest, last, count = None, start.after, 0
+    with_gap = _commits(feed, asked.cursor)
+    for count, (id, changes) in enumerate(with_gap, 1):
+        offset = start.offset if count == 1 else 0
+        wanted = changes[offset:]
+        taken = page.add(_cause(call.graph.commit(id)), _shown(call, branch, wanted))
+        if taken < len(wanted):
+            rest = msgspec.structs.replace(start, kind="page", after=last, offset=offset + taken)
+            break
+        last = id
+        if not page.room:
+            rest = msgspec.structs.replace(start, kind="page", after=last, offset=0)
+            break
+    return _poll_answer(page, start, last, rest, feed, count)
+
+
+def _poll_answer(
+    page: Page, start: Position, last: str, rest: Position | None, feed: Feed, count: int
+) -> Answer:
+    if rest is not None and (rest.offset or last != feed.head.content):
+        return Answer({"blocks": page.blocks, "next_page_token": tokens.encode(rest)})
+    caught_up = count < POLL_COMMITS_MAX or last == feed.head.content
+    cursor = msgspec.structs.replace(start, kind="cursor", after=last, offset=0)
+    return Answer({"blocks": page.blocks, "cursor": tokens.encode(cursor), "caught_up": caught_up})
+
+
+def _start(call: Call, asked: FeedQuery, branch: str, filters: str) -> Position:
+    """Where to begin: a cursor, a page, or what `start` says."""
+    if sum(p is not None for p in (asked.cursor, asked.start, asked.page_token)) > 1:
+        raise OptionInvalid("cursor, start and page_token exclude each other")
+    if asked.cursor is not None:
+        return tokens.decode(asked.cursor, "cursor", call.graph_id, branch, filters)
+    if asked.page_token is not None:
+        return tokens.decode(asked.page_token, "page", call.graph_id, branch, filters)
+    return Position("cursor", call.graph_id, branch, filters, _point(call, asked.start, branch))
+
+
+def _point(call: Call, start: str | None, branch: str) -> str:
+    match start:
+        case None | "now":
+            return call.graph.snapshot(branch).commit_id
+        case "beginning":
+            return ""
+        case str() if start.startswith("after:"):
+            return call.graph.commit(start.removeprefix("after:")).id
+        case _:
+            raise OptionInvalid("start is now, beginning or after:<commit id>")
+
+
+def _feed(call: Call, asked: PageQuery, branch: str, start: Position) -> Feed:
+    types = _types(call.graph.snapshot(branch).catalog, asked.kind, asked.type)
+    try:
+        return call.graph.changes(
+            start.after or None, branch, types=types, operations=asked.op, limit=POLL_COMMITS_MAX
+        )
+    except CommitNotFound as lost:
+        raise CursorRejected(f"change cursor rejected: {lost.message}") from lost
+    except CommitPruned as pruned:
+        raise _gap(pruned, start.after) from pruned
+
+
+def _types(
+    catalog: Catalog, kinds: Sequence[str] | None, types: Sequence[str] | None
+) -> list[str] | None:
+    """The types two filters leave; all of them without filters."""
+    if kinds is None:
+        return None if types is None else list(types)
+    of_kind = [kind.name for kind in catalog.entities() if kind.kind in kinds]
+    return [name for name in of_kind if types is None or name in types]
+
+
+def _commits(feed: Feed, cursor: str | None) -> Iterator[tuple[str, list[Change]]]:
+    try:
+        for id, changes in feed.commits():
+            yield id, sorted(changes, key=_order)
+    except CommitNotFound as lost:
+        raise CursorRejected(f"change cursor rejected: {lost.message}") from lost
+    except CommitPruned as pruned:
+        raise _gap(pruned, cursor) from pruned
+
+
+def _order(change: Change) -> tuple[bool, str, str]:
+    return change.kind != "node", change.type, change.id
+
+
+def _gap(pruned: CommitPruned, cursor: str | None) -> ChangeFeedGap:
+    commit = str(pruned.details.get("commit", ""))
+    return ChangeFeedGap(
+        "the history after this position was removed by cleanup",
+        details={"cursor": cursor, "first_unreadable_commit_id": commit},
+    )
+
+
+def _cause(commit: Commit) -> dict[str, Any]:
+    parents = dict(
+        zip(("parent_commit_id", "merged_parent_commit_id"), commit.parents, strict=False)
+    )
+    actor = {} if commit.actor is None else {"actor_id": commit.actor}
+    return {
+        "graph_commit_id": commit.id,
+        **parents,
+        "authored_branch": commit.branch,
+        **actor,
+        "authored_at": micros(commit.time),
+    }
+
+
+def _shown(call: Call, branch: str, changes: Iterable[Change]) -> Iterator[dict[str, Any]]:
+    catalog = call.graph.snapshot(branch).catalog
+    for change in changes:
+        kind = catalog.entity(change.type)
+        images = {"before": change.before, "after": change.after}
+        yield {
+            "kind": change.kind,
+            "type": {"id": kind.table_id if kind else change.type, "name": change.type},
+            "id": change.id,
+            "op": change.operation,
+            **{side: _image(row) for side, row in images.items() if row is not None},
+        }
+
+
+def _image(row: Any) -> dict[str, Any]:
+    ends = {"from": row["src"], "to": row["dst"]} if "src" in row and "dst" in row else None
+    hidden = ("id", "src", "dst") if ends else ("id",)
+    properties = {name: to_json(value) for name, value in row.items() if name not in hidden}
+    return {"properties": properties} | ({"endpoints": ends} if ends else {})
+
+
+# --- one commit ----------------------------------------------------------------------------------------------------
+
+
+def commit_needs(call: Call) -> Iterator[Need]:
+    """Reading the branch the commit landed on; whoever may not is told that there is none."""
+    id = call.path["commit_id"]
+    missing = CommitNotFound(f"no commit, tag, branch or time matches {id!r}", details={"at": id})
+    yield Need(Action.READ, call.graph.commit(id).branch, instead=missing)
+
+
+def commit_changes(call: Call) -> Answer:
+    """What one commit changed."""
+    asked: PageQuery = call.query
+    limit, commit = _limit(asked.limit), call.graph.commit(call.path["commit_id"])
+    if not commit.parents:
+        raise ChangeDiffRefused(
+            "the first commit has no parent to compare with",
+            details={"reason": "parentless_commit", "graph_commit_id": commit.id},
+        )
+    filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op, commit=[commit.id])
+    start = Position("page", call.graph_id, commit.branch, filters, commit.parents[0])
+    if asked.page_token is not None:
+        start = tokens.decode(asked.page_token, "page", call.graph_id, commit.branch, filters)
+    feed = _feed(call, asked, commit.branch, start)
+    changes = next((found for id, found in _commits(feed, None) if id == commit.id), [])
+    page = Page(limit)
+    wanted = changes[start.offset :]
+    taken = page.add(_cause(commit), _shown(call, commit.branch, wanted))
+    content = dict(page.blocks[0])
+    if taken < len(wanted):
+        rest = msgspec.structs.replace(start, offset=start.offset + taken)
+        content["next_page_token"] = tokens.encode(rest)
+    return Answer(content, commit=commit.id)
+
+
+# --- a place to start ------------------------------------------------------------------------------------------------
+
+
+def export_on(call: Call) -> Iterable[Need]:
+    asked = call.body if call.body is not None else call.query
+    return (Need(Action.EXPORT, asked.branch or "main"),)
+
+
+def baseline(call: Call) -> Answer:
+    """Everything there is now, then the cursor from which the feed goes on."""
+    asked: BaselineRequest = call.body
+    branch = asked.branch or "main"
+    snapshot = call.graph.snapshot(branch)
+    filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op)
+    resume = Position("cursor", call.graph_id, branch, filters, snapshot.commit_id)
+    types = _types(snapshot.catalog, asked.kind, asked.type)
+    last = {"snapshot_commit_id": snapshot.commit_id, "resume_cursor": tokens.encode(resume)}
+
+    def blocks() -> Iterator[bytes]:
+        yield from stream(snapshot, types)
+        yield msgspec.json.encode({"baseline": last}) + b"\n"
+
+    return Answer(media=NDJSON, blocks=blocks(), commit=snapshot.commit_id)

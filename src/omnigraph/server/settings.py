@@ -1,0 +1,154 @@
+"""What a server serves, and within which bounds: from flags, or from a file such as
+
+graphs:
+  people: {uri: s3://bucket/people, queries: [queries], policy: people.policy.yaml}
+policy: server.policy.yaml
+tokens_file: tokens.json
+load_from: [s3://bucket/incoming/]
+limits: {query_seconds_max: 20}
+
+Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnigraph.errors import Kind, OmnigraphError
+
+GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
+RESERVED = frozenset({"policies", "healthz", "openapi", "graphs"})
+MIB = 1 << 20
+
+
+class ServerInvalid(OmnigraphError):
+    """The server cannot start like this."""
+
+    code, kind = "server_invalid", Kind.INVALID
+    default_help = "`omnigraph serve --help` shows the flags; the guide on the server shows a file."
+
+
+class GraphIdInvalid(OmnigraphError):
+    """This cannot be the id of a served graph."""
+
+    code, kind = "graph_id_invalid", Kind.INVALID
+    default_help = "An id has 1 to 64 letters, digits or hyphens."
+
+
+class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything has a limit; these are the server's."""
+
+    workers: int = 16  # threads that run reads and writes
+    in_flight_max: int = 512  # requests of everybody
+    actor_in_flight_max: int = 64
+    actor_bytes_max: int = 4 << 30  # of request bodies in flight
+    loads_max: int = 4  # at once; they run beside the workers
+    uploads_max: int = 32  # loads whose bodies are being received
+    exports_max: int = 4
+    body_bytes_max: int = MIB
+    json_load_bytes_max: int = 64 * MIB
+    load_bytes_max: int = 4 << 30  # of one load, unpacked
+    unpack_ratio_max: int = 200  # unpacked bytes per packed byte, beyond the first 16 MiB
+    query_seconds_max: float = 60.0
+    write_seconds_max: float = 120.0
+    load_seconds_max: float = 3600.0
+    query_rows_max: int = 1_000_000
+    diff_rows_max: int = 10_000
+    commits_max: int = 10_000
+    stall_seconds_max: float = 30.0  # without a byte from or to a client
+    shutdown_seconds_max: float = 30.0
+
+
+class GraphSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One graph: where it is, which queries are stored for it, and who may do what."""
+
+    uri: str
+    queries: list[str] = []
+    policy: str | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server."""
+
+    graphs: dict[str, GraphSettings]
+    policy: str | None = None  # for what concerns the server as a whole
+    tokens_file: str | None = None
+    unauthenticated: bool = False
+    require_all_graphs: bool = False
+    load_from: list[str] = []  # addresses loads by reference may be read from
+    limits: Bounds = Bounds()
+
+
+def graph_id(text: str) -> str:
+    """A checked id of a served graph.
+
+    >>> graph_id("people-2")
+    'people-2'
+    """
+    if GRAPH_ID.fullmatch(text) is None or text in RESERVED:
+        raise GraphIdInvalid(f"{text!r} cannot be the id of a graph")
+    return text
+
+
+def read_settings(path: str | Path) -> Settings:
+    """The settings in a file."""
+    import yaml
+
+    place = Path(path)
+    try:
+        content = yaml.safe_load(place.read_text(encoding="utf-8"))
+        found = msgspec.convert(content, Settings)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ServerInvalid(f"{place} cannot be read: {error}") from error
+    except msgspec.ValidationError as error:
+        raise ServerInvalid(f"{place}: {error}") from error
+    return _placed(found, place.parent)
+
+
+def _placed(settings: Settings, folder: Path) -> Settings:
+    """The same settings, with paths that start from where the file is."""
+
+    def at(name: str | None) -> str | None:
+        return None if name is None else name if "://" in name else str(folder / name)
+
+    graphs = {
+        graph_id(id): GraphSettings(
+            uri=str(at(g.uri)), queries=[str(at(q)) for q in g.queries], policy=at(g.policy)
+        )
+        for id, g in settings.graphs.items()
+    }
+    return msgspec.structs.replace(
+        settings,
+        graphs=graphs,
+        policy=at(settings.policy),
+        tokens_file=at(settings.tokens_file),
+    )
+
+
+def from_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """The settings, completed by the variables a container is given."""
+    changed: dict[str, Any] = {}
+    if _truthy(environment.get("OMNIGRAPH_UNAUTHENTICATED")):
+        changed["unauthenticated"] = True
+    if _truthy(environment.get("OMNIGRAPH_REQUIRE_ALL_GRAPHS")):
+        changed["require_all_graphs"] = True
+    limits = {
+        field: int(environment[name])
+        for name, field in (
+            ("OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", "actor_in_flight_max"),
+            ("OMNIGRAPH_PER_ACTOR_BYTES_MAX", "actor_bytes_max"),
+        )
+        if environment.get(name, "").isdecimal()
+    }
+    if limits:
+        changed["limits"] = msgspec.structs.replace(settings.limits, **limits)
+    return msgspec.structs.replace(settings, **changed) if changed else settings
+
+
+def _truthy(value: str | None) -> bool:
+    return bool(value) and value not in ("0", "false")
