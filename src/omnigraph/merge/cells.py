@@ -68,6 +68,8 @@ def equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:
 
 def positions(ids: pa.Array | pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Where each id is among others; null where it is not."""
+    if not len(among):
+        return pa.nulls(len(ids), pa.int32())
     return pc.index_in(one_array(ids), value_set=one_array(among))
 
 

@@ -6,6 +6,7 @@ after a compaction for instance, the summaries in the commits between name the i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -44,6 +45,7 @@ from omnigraph.model.tokens import (
 from omnigraph.storage.tables import Table
 
 COMPARED_ROWS_MAX = 20_000  # up to so many rows, fragments are compared without asking further
+LOOKUP_COST = 4  # what looking a row up costs, in rows read one after the other
 STEPS_MAX = 2_048  # commits whose summaries are read
 FOOTPRINT_ROWS_MAX = 100_000  # a summary of more rows says that it may concern anything
 
@@ -69,11 +71,25 @@ class Between:
             )
         if a.ref == b.ref:
             return Delta(no_rows(a.schema), no_rows(b.schema))
-        if a.ref.path != b.ref.path or Comparison.of(a, b).rows > COMPARED_ROWS_MAX:
+        rows = Comparison.of(a, b).rows
+        if rows > COMPARED_ROWS_MAX and self._touched_rows(table_id) < rows // LOOKUP_COST:
             ids = self.touched_ids(table_id)
             if ids is not None:
                 return by_ids(a, b, ids)
         return by_fragments(a, b)
+
+    def _touched_rows(self, table_id: str) -> float:
+        """How many rows the commits between speak of; infinitely many where they do not tell."""
+        way = self.steps()
+        changes = [
+            member.changes[table_id]
+            for step in way or ()
+            for member in step.commit.members
+            if table_id in member.changes
+        ]
+        if way is None or any(change.all for change in changes):
+            return math.inf
+        return sum(change.inserted + change.updated + change.deleted for change in changes)
 
     def differs(self, table_id: str) -> bool:
         """Whether a table has another version, which may hold the same rows."""

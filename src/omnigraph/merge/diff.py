@@ -170,6 +170,11 @@ class Diff:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import diff_html
+
+        return diff_html(self)
+
 
 def _lines(found: Diff) -> Iterator[str]:
     yield f"{found.from_commit}..{found.to_commit}"

@@ -53,9 +53,9 @@ class Delta:
 
     @property
     def ids(self) -> pa.Array:
-        """Every changed id once."""
-        both = [one_array(self.before["id"]), one_array(self.after["id"])]
-        return pc.unique(pa.concat_arrays([part.cast(pa.string()) for part in both]))
+        """Every changed id once: those before, then the new ones."""
+        both = (self.before, self.inserted)
+        return pa.concat_arrays([one_array(part["id"]).cast(pa.string()) for part in both])
 
     def reversed(self) -> Delta:
         return Delta(self.after, self.before)

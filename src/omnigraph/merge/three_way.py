@@ -95,7 +95,7 @@ def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
     delta = sides.delta(kind)
     if delta.is_empty:
         return MergedTable(delta, TypeChanges(kind))
-    stored = lookup(sides.ours, kind, delta.ids)
+    stored = _stored(sides, kind, delta)
     aligned = Aligned.of(delta, stored, kind)
     clean, both = aligned.split()
     taken = aligned.take(clean)
@@ -106,6 +106,13 @@ def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
         rows.merge(base, ours, theirs)
     change = _joined(taken, rows, stored)
     return MergedTable(delta, change, tuple(rows.conflicts), rows.as_theirs)
+
+
+def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
+    """The rows theirs changed, as ours has them; as they were, where ours still has the base's version."""
+    versions = [state.commit.tables.get(kind.table_id) for state in (sides.base, sides.ours)]
+    same = versions[0] is not None and versions[0] == versions[1]
+    return delta.before if same else lookup(sides.ours, kind, delta.ids)
 
 
 def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:
