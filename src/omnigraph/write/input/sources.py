@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.storage import metrics
 from omnigraph.write.input.exact import did_you_mean
 from omnigraph.write.input.files import PADDING, blocks, blocks_of, expand
 from omnigraph.write.input.lines import PAD, Block
@@ -42,6 +44,7 @@ FILE_READERS: dict[str, Callable[[str, Kind, Options, Problems], Iterator[Part]]
     ".feather": read_arrow,
     ".ipc": read_arrow,
 }
+TYPES_AT_ONCE = 4
 LINES = (".ndjson", ".jsonl", ".json", "")
 
 
@@ -119,13 +122,19 @@ def _records(
 def _mapping(
     given: Mapping[str, Any], catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[Part]:
-    for name, value in given.items():
-        kind, given_any = kind_named(name, catalog), False
-        for part in _rows(value, kind, catalog, options, problems):
-            given_any = True
-            yield part
-        if not given_any:  # a type that is named is present, even without rows
-            yield _nothing(kind)
+    """Types are read side by side; what they say is put together in the order they were given."""
+    kinds = [(kind_named(name, catalog), value) for name, value in given.items()]
+
+    def read(kind: Kind, value: Any) -> tuple[list[Part], Problems]:
+        own = Problems()
+        return list(_rows(value, kind, catalog, options, own)), own
+
+    tasks = [partial(read, kind, value) for kind, value in kinds]
+    done = metrics.parallel(tasks, TYPES_AT_ONCE)
+    for (kind, _), (parts, own) in zip(kinds, done, strict=True):
+        problems.extend(own.found)
+        # A type that is named is present, even without rows.
+        yield from parts or [_nothing(kind)]
 
 
 def _nothing(kind: Kind) -> Part:
