@@ -69,6 +69,11 @@ class Commit:
             "changes": {name: dict(counts) for name, counts in self.changes.items()},
         }
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import commit_html
+
+        return commit_html(self.to_json())
+
 
 def _counts(change: TableChange) -> dict[str, int]:
     return {"inserted": change.inserted, "updated": change.updated, "deleted": change.deleted}
@@ -157,3 +162,8 @@ class SchemaResult:
             "applied": self.applied,
             "commit": _json(self.commit),
         }
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import plan_html
+
+        return plan_html((step.to_json() for step in self.steps), self.supported)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
+from pkgutil import walk_packages
 from typing import Annotated
 
 from typer import Argument
 
+import omnigraph
 from omnigraph.cli.app import Verb
 from omnigraph.cli.exits import EXIT_CODES
 from omnigraph.cli.options import Show
 from omnigraph.cli.output import Sheet, answer, print_sheet
 from omnigraph.errors import CODES, Code, Kind, OmnigraphError
 
-CATALOGUES = (
-    "omnigraph.lang.schema",
-    "omnigraph.lang.query",
-    "omnigraph.graph",
-    "omnigraph.cli.context",
-    "omnigraph.cli.app",
-)
+LIGHT = ("omnigraph.lang.schema", "omnigraph.lang.query", "omnigraph.cli.context")
 
 
 class CodeUnknown(OmnigraphError):
@@ -34,21 +31,36 @@ def explain(
     code: Annotated[str | None, Argument(help="As in error[T3].", metavar="[CODE]")] = None,
 ) -> None:
     """Explain an error code; without one, list them all."""
-    catalogue = all_codes()
     if code is None:
-        rows = [[c.code, str(c.kind), c.title] for c in catalogue.values()]
+        rows = [[c.code, str(c.kind), c.title] for c in all_codes().values()]
         print_sheet(show, Sheet(["code", "kind", "title"], rows), rows_max=0)
         return
-    found = catalogue.get(code) or catalogue.get(code.upper()) or catalogue.get(code.lower())
-    if found is None:
-        raise _unknown(code, list(catalogue))
+    found = _found(code)
     answer(show, text_of(found), document_of(found))
 
 
-def all_codes() -> dict[str, Code]:
-    """Every code there is; codes are entered into the catalogue by the modules that raise them."""
-    for module in CATALOGUES:
+def _found(code: str) -> Code:
+    """A code in any case; the languages are looked at first, since that is quick."""
+    for catalogue in (light_codes, all_codes):
+        known = catalogue()
+        found = known.get(code) or known.get(code.upper()) or known.get(code.lower())
+        if found is not None:
+            return found
+    raise _unknown(code, list(CODES))
+
+
+def light_codes() -> dict[str, Code]:
+    for module in LIGHT:
         import_module(module)
+    return CODES
+
+
+def all_codes() -> dict[str, Code]:
+    """Every code there is: modules enter theirs when they are imported. Extras that are not installed add none."""
+    for module in walk_packages(omnigraph.__path__, "omnigraph.", onerror=lambda _: None):
+        if not module.name.endswith("__main__"):
+            with suppress(ImportError):
+                import_module(module.name)
     return dict(sorted(CODES.items(), key=lambda item: (item[0].islower(), item[0])))
 
 

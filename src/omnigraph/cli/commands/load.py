@@ -10,6 +10,7 @@ from omnigraph.cli import consent
 from omnigraph.cli.app import Verb
 from omnigraph.cli.commits import published
 from omnigraph.cli.context import actor_of, address, branch_of, open_graph
+from omnigraph.cli.exits import UsageMistake
 from omnigraph.cli.options import Branch, Message, Show, Where, Writer, Yes
 from omnigraph.cli.output import answer, note, warn
 from omnigraph.cli.progress import working
@@ -104,6 +105,8 @@ def source_of(data: list[str]) -> Any:
     tables = [item for item in data if "=" in item and "/" not in item.partition("=")[0]]
     if not tables:
         return data[0] if len(data) == 1 else data
+    if len(tables) < len(data):
+        raise UsageMistake("load files of records and tables of types one after the other")
     return {name: path for name, _, path in (item.partition("=") for item in tables)}
 
 

@@ -79,6 +79,11 @@ class MigrationPlan:
     def to_json(self) -> dict[str, Any]:
         return {"supported": self.supported, "steps": [s.to_json() for s in self.steps]}
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import plan_html
+
+        return plan_html((step.to_json() for step in self.steps), self.supported)
+
     def raise_unsupported(self) -> None:
         """Raise when the plan cannot be applied, naming every step that stands in the way."""
         refused = [s for s in self.steps if isinstance(s, UnsupportedChange)]

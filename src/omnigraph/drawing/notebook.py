@@ -1,0 +1,80 @@
+"""What notebooks show of a graph, a commit, a diff and a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import islice
+from typing import Any
+
+from omnigraph.drawing.schema import schema_svg
+from omnigraph.model.catalog import Catalog
+
+ROWS_SHOWN_MAX = 50
+MARKS = {"insert": ("+", "#dcfce7"), "update": ("~", "#fef9c3"), "delete": ("-", "#fee2e2")}
+
+
+def graph_html(
+    uri: str, branches: Sequence[str], catalog: Catalog, counts: Mapping[str, int]
+) -> str:
+    """The schema drawn, with how many there are of each type."""
+    listed = ", ".join(escape(name) for name in branches[:10])
+    return f"<p><b>{escape(uri)}</b> · branches: {listed}</p>{schema_svg(catalog, counts)}"
+
+
+def commit_html(commit: Mapping[str, Any]) -> str:
+    """A commit as a small table."""
+    facts = {k: v for k, v in commit.items() if k != "changes" and v not in (None, [])}
+    rows = [[name, ", ".join(v) if isinstance(v, list) else v] for name, v in facts.items()]
+    return table_html((), rows) + counts_html(commit["changes"])
+
+
+def counts_html(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """What changed, by type."""
+    rows = [
+        [name, *(c.get(k, 0) for k in ("inserted", "updated", "deleted"))]
+        for name, c in counts.items()
+    ]
+    return table_html(("type", "+", "~", "-"), rows) if rows else ""
+
+
+def diff_html(found: Any) -> str:
+    """Counts by type, then the changed rows; signs as well as colours tell what happened."""
+    parts = [f"<p><code>{escape(found.from_commit)}..{escape(found.to_commit)}</code></p>"]
+    parts.append(counts_html(found.counts) or "<p>no difference</p>")
+    body = "".join(_changed(row) for row in islice(found, ROWS_SHOWN_MAX))
+    return "".join(parts) + (f"<table>{body}</table>" if body else "")
+
+
+def _changed(row: Any) -> str:
+    sign, colour = MARKS[row.operation]
+    cells = [sign, row.type, row.id, ", ".join(_cells(row))]
+    return f'<tr style="background:{colour}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
+
+
+def _cells(row: Any) -> Iterator[str]:
+    before, after = row.before or {}, row.after or {}
+    for name in after or before:
+        if row.operation == "update":
+            yield f"{name}: {before.get(name)!r} → {after[name]!r}"
+        elif name != "id":
+            yield f"{name}: {(after or before)[name]!r}"
+
+
+def plan_html(steps: Iterable[Mapping[str, Any]], supported: bool) -> str:
+    """The steps of a schema change."""
+    rows = [[step["kind"], step.get("code") or "", _about(step)] for step in steps]
+    said = "" if supported else "<p><b>not supported as a whole</b></p>"
+    return said + (table_html(("step", "code", "what"), rows) if rows else "<p>no difference</p>")
+
+
+def _about(step: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in step.items() if v and k not in ("kind", "code"))
+
+
+def table_html(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
+    return (
+        f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+    )

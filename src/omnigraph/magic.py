@@ -1,0 +1,69 @@
+"""The notebook magic: `%load_ext omnigraph.magic`, then cells that start with `%%gq`.
+
+    %%gq g --branch draft --out people
+    match { $p: Person } return { $p.name }
+
+runs the cell on the graph `g` of the notebook and keeps the result as `people`. A mutation is published. Parameters are
+taken from the variables of the notebook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import Any
+
+from omnigraph.errors import Kind, OmnigraphError
+
+
+class MagicMisused(OmnigraphError):
+    """The first line of a %%gq cell was not understood."""
+
+    code, kind = "magic_misused", Kind.INVALID
+    default_help = "Write `%%gq GRAPH [--branch B] [--at POINT] [--name QUERY] [--out VARIABLE]`."
+
+
+class _Words(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise MagicMisused(message)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """What `%load_ext omnigraph.magic` calls."""
+
+    def gq(line: str, cell: str) -> Any:
+        """Run the cell as a query or a mutation on a graph."""
+        return run_cell(line, cell, ipython.user_ns)
+
+    ipython.register_magic_function(gq, "cell", "gq")
+
+
+def run_cell(line: str, cell: str, names: dict[str, Any]) -> Any:
+    """Run the text of a cell with the variables of the notebook."""
+    from omnigraph.cli.context import whole_query
+    from omnigraph.lang.query import ast, choose, parse_queries
+
+    given = _parse(line)
+    graph: Any = names.get(given.graph)
+    if not hasattr(graph, "query"):
+        raise MagicMisused(f"{given.graph!r} is not a graph")
+    text = whole_query(cell)
+    chosen = choose(parse_queries(text), given.name)
+    params = {p.name: names[p.name] for p in chosen.params if p.name in names} or None
+    if isinstance(chosen.body, ast.Mutation):
+        found = graph.mutate(text, params, name=given.name, branch=given.branch)
+    else:
+        found = graph.query(text, params, name=given.name, branch=given.branch, at=given.at)
+    if given.out:
+        names[given.out] = found
+    return found
+
+
+def _parse(line: str) -> argparse.Namespace:
+    words = _Words(prog="%%gq", add_help=False)
+    words.add_argument("graph", nargs="?", default="g")
+    words.add_argument("--branch", default="main")
+    words.add_argument("--at")
+    words.add_argument("--name")
+    words.add_argument("--out", "-o")
+    return words.parse_args(shlex.split(line))

@@ -1,0 +1,113 @@
+"""Pictures: what is in them, not how they look."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import omnigraph
+from omnigraph.drawing import entities_html, entities_svg, history_text, schema_mermaid, schema_svg
+from omnigraph.lang.schema import catalog_of, compile_schema
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  tags: [String]? }
+node Team { name: String @key }
+edge Knows: Person -> Person
+edge PlaysIn: Person -> Team @card(0..1)
+edge Leads: Person -> Team
+"""
+CATALOG = catalog_of(compile_schema(SCHEMA))
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A commit as far as it is drawn."""
+
+    id: str
+    parents: tuple[str, ...]
+    time: datetime
+    kind: str = "load"
+    actor: str | None = None
+    message: str | None = None
+
+
+def commits(*lines: tuple[str, tuple[str, ...]]) -> list[Drawn]:
+    """Newest first."""
+    count = len(lines)
+    return [
+        Drawn(id, parents, START + timedelta(seconds=count - i))
+        for i, (id, parents) in enumerate(lines)
+    ]
+
+
+def texts(svg: str) -> list[str]:
+    root = ET.fromstring(svg)  # noqa: S314
+    return [element.text or "" for element in root.iter() if element.tag.endswith("text")]
+
+
+def test_a_mermaid_diagram_names_every_type() -> None:
+    drawn = schema_mermaid(CATALOG)
+    assert drawn.startswith("classDiagram")
+    assert 'Person "0..1" --> Team : PlaysIn' in drawn
+    assert "Person --> Person : Knows" in drawn
+
+
+def test_an_svg_diagram_names_every_type_and_counts() -> None:
+    shown = texts(schema_svg(CATALOG, {"Person": 1_200}))
+    assert {"Person · 1,200", "Team", "Knows", "PlaysIn", "Leads"} <= set(shown)
+
+
+def test_an_empty_schema_can_be_drawn() -> None:
+    assert texts(schema_svg(catalog_of(compile_schema("")))) == []
+
+
+def test_history_with_a_branch_and_a_merge() -> None:
+    drawn = history_text(
+        commits(
+            ("m.2", ("m.1", "d.1")),
+            ("d.1", ("d.0",)),
+            ("m.1", ("m.0",)),
+            ("d.0", ("m.0",)),
+            ("m.0", ()),
+        ),
+        {"m.2": ["main"], "d.1": ["draft"]},
+    )
+    assert drawn.splitlines() == [
+        "*  m.2  (main)  load",
+        "|\\",
+        "| *  d.1  (draft)  load",
+        "* |  m.1  load",
+        "| *  d.0  load",
+        "|/",
+        "*  m.0  load",
+    ]
+
+
+def test_hidden_parents_are_stepped_over() -> None:
+    drawn = history_text(commits(("m.5", ("m.4",)), ("m.2", ("m.1",))), {})
+    assert drawn.splitlines() == ["*  m.5  load", "*  m.2  load"]
+
+
+def test_entities_of_rows_are_drawn_once() -> None:
+    ada = {"id": "ada", "type": "Person", "name": "Ada <3"}
+    edge = {"id": "e1", "type": "Knows", "from": "ada", "to": "bob"}
+    shown = texts(entities_svg([{"a": ada, "e": edge}, {"a": ada}, {"n": 3}]))
+    assert sorted(shown) == ["Ada <3", "Knows", "bob"]
+    assert "<svg" in entities_html([{"a": ada}], "people")
+
+
+def test_the_same_rows_are_drawn_alike() -> None:
+    rows = [{"p": {"nodes": [f"n{i}" for i in range(20)], "edges": [f"e{i}" for i in range(19)]}}]
+    assert entities_svg(rows) == entities_svg(rows)
+
+
+def test_what_notebooks_show(memory_root: str) -> None:
+    graph = omnigraph.init(memory_root, schema=SCHEMA)
+    graph.load({"Person": [{"name": "Ada", "age": 36}, {"name": "<b>"}]}, actor="me", message="two")
+    assert "Person · 2" in graph._repr_html_()
+    assert "two" in graph.log()[0]._repr_html_()
+    assert "&lt;b&gt;" in graph.diff("main~1", "main")._repr_html_()
+    plan = graph.plan_schema(SCHEMA.replace("age: I32?", "age: I32?  mail: String?"))
+    assert "add_property" in plan._repr_html_()

@@ -1,0 +1,58 @@
+"""The notebook magic, driven as IPython drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.magic import MagicMisused, load_ipython_extension
+
+SCHEMA = "node Person { name: String @key  age: I32? }"
+
+
+@dataclass(slots=True)
+class Notebook:
+    """The two things an extension uses of IPython."""
+
+    user_ns: dict[str, Any]
+    magics: dict[str, Callable[[str, str], Any]] = field(default_factory=dict)
+
+    def register_magic_function(
+        self, function: Callable[[str, str], Any], magic_kind: str, magic_name: str
+    ) -> None:
+        assert magic_kind == "cell"
+        self.magics[magic_name] = function
+
+
+@pytest.fixture
+def notebook(memory_root: str) -> Notebook:
+    graph = omnigraph.init(memory_root, schema=SCHEMA)
+    graph.load({"Person": [{"name": "Ada", "age": 36}, {"name": "Bo", "age": 20}]})
+    made = Notebook({"g": graph, "limit": 30})
+    load_ipython_extension(made)
+    return made
+
+
+def test_a_read_takes_parameters_from_the_notebook(notebook: Notebook) -> None:
+    cell = "query q($limit: I32) { match { $p: Person $p.age > $limit } return { $p.name as n } }"
+    found = notebook.magics["gq"]("g --out older", cell)
+    assert found.rows == [{"n": "Ada"}]
+    assert notebook.user_ns["older"] is found
+
+
+def test_a_mutation_is_published(notebook: Notebook) -> None:
+    notebook.magics["gq"]("g", 'insert Person { name: "Cy" }')
+    assert len(notebook.magics["gq"]("", "match { $p: Person } return { $p.name }")) == 3
+    assert (
+        len(notebook.magics["gq"]("g --at main~1", "match { $p: Person } return { $p.name }")) == 2
+    )
+
+
+@pytest.mark.parametrize("line", ["nothing", "g --nope"])
+def test_a_mistake_in_the_first_line(notebook: Notebook, line: str) -> None:
+    with pytest.raises(MagicMisused):
+        notebook.magics["gq"](line, "match { $p: Person } return { $p.name }")
