@@ -39,7 +39,8 @@ from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, numbered
 from omnigraph.storage.tables import TableRef
 
-DATA_FOLDERS = ("nodes", "edges", "_tmp")
+DERIVED = "_topology"  # files made from a table, named after it; they go when it goes
+DATA_FOLDERS = ("nodes", "edges", "_tmp", DERIVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +332,8 @@ def _place(ref: TableRef) -> tuple[str, int]:
 
 def _is_needed(key: str, needed: dict[str, set[str]], held: set[str]) -> bool:
     folder, name, *rest = key.split("/", 2)
+    if folder == DERIVED:
+        return name in {path.replace("/", "_") for path in needed}
     table = f"{folder}/{name}"
     if table in held:
         return True

@@ -449,3 +449,17 @@ def _objects(repo: Repository) -> Shelf:
     there = repo.objects
     assert isinstance(there, DictObjects)
     return there.objects
+
+
+def test_a_derived_file_goes_with_its_table() -> None:
+    repo = memory_repository()
+    store = repo.objects
+    live = repo.head("main").commit.tables[
+        repo.snapshot(repo.head("main").commit).catalog.edges["Knows"].table_id
+    ]
+    kept, gone = f"_topology/{live.path.replace('/', '_')}", "_topology/edges_e99-gone"
+    for key in (kept, gone):
+        store.put(key, b"arrays")
+    collect(repo, Retention(keep=1))
+    left = {info.key for info in store.list("_topology")}
+    assert left == {kept}
