@@ -141,6 +141,7 @@ def test_the_background_survives_a_branch_that_is_gone(graph: Graph) -> None:
     with upkeep:
         graph.load({"Person": [{"name": f"p{i}"} for i in range(5000)]})
         wait_until(done.is_set, timeout=30, what="maintenance of the other branch")
+    assert not list(due(graph.snapshot()))
 
 
 # --- beside writers ----------------------------------------------------------------------------------------------
