@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -62,6 +62,13 @@ class Graph(Versions):
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r})"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import graph_html
+
+        now = self.snapshot()
+        counts = {entry.type_name: entry.rows for entry in now.commit.tables.values()}
+        return graph_html(self.uri, self.branches(), now.catalog, counts)
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -304,6 +311,10 @@ class Graph(Versions):
                 deadline=Deadline(timeout),
             )
         outcome: SchemaOutcome = done.value
+        if (
+            outcome.collect and done.commit is not None
+        ):  # hard drops: the branch's own past goes with the data
+            collect(self._repo, Retention(keep=1, chain=done.commit.chain))
         return SchemaResult(
             outcome.plan.supported, outcome.plan.steps, outcome.applied, Commit.published(done)
         )
@@ -443,6 +454,10 @@ def init(
 def open_graph(
     uri: str | os.PathLike[str], *, limits: Limits = DEFAULT, group_commit: bool = True
 ) -> Graph:
-    """Open a graph that exists."""
+    """Open a graph that exists: on a disk, an object store, or behind a server."""
+    if isinstance(uri, str) and uri.startswith(("http://", "https://")):
+        from omnigraph.remote.graph import RemoteGraph
+
+        return cast(Graph, RemoteGraph(uri))  # the same verbs, over HTTP
     with metrics.operation("open"):
         return Graph(open_repository(uri, limits=limits), group_commit=group_commit)

@@ -23,6 +23,9 @@ class Limits:
     commits_cached_max: int = 4096
     handles_cached_max: int = 512
     queries_cached_max: int = 512
+    interactive_bytes_max: int = (
+        256 << 20
+    )  # of input files; larger loads run on Spark where it is installed
 
 
 DEFAULT = Limits()

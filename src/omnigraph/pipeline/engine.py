@@ -1,0 +1,73 @@
+"""Which plane a load runs on, and how it gets there. Imports Spark only once it is wanted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from omnigraph.core.idempotency import existing_claim
+from omnigraph.core.plan import Verb
+from omnigraph.core.repository import Repository
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.pipeline.session import SparkMissing, is_configured, is_installed, spark_session
+from omnigraph.pipeline.sources import input_bytes, wants_spark
+from omnigraph.write.input.options import Options
+from omnigraph.write.load import load
+
+log = logging.getLogger("omnigraph.pipeline")
+ENGINES = ("auto", "local", "spark")
+FINAL = (Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.DENIED, Kind.LIMIT)
+
+
+def engine_for(engine: str, source: Any, repo: Repository) -> str:
+    """`local` or `spark`: what was asked for, else by the size of the input files."""
+    if engine not in ENGINES:
+        raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    if wants_spark(source) and engine != "local":
+        return "spark"
+    if engine != "auto" or repo.place.scheme == "memory":
+        return "local" if engine == "auto" else engine
+    size = input_bytes(source)
+    if size is None or (size <= repo.limits.interactive_bytes_max and not is_configured()):
+        return "local"
+    if is_installed():
+        return "spark"
+    log.warning("%d bytes are loaded in process: %s", size, SparkMissing.default_help)
+    return "local"
+
+
+@contextmanager
+def loading(
+    repo: Repository,
+    source: Any,
+    mode: str,
+    branch: str | None,
+    *,
+    engine: str,
+    options: Options | None,
+    load_id: str | None,
+) -> Iterator[tuple[Verb, str]]:
+    """The write that loads a source, and the engine it runs on; `branch` is none where it has to be made first.
+
+    On Spark, everything up to publishing is done when the write is handed out, unless it may have been done before.
+    """
+    chosen = engine_for(engine, source, repo)
+    if chosen == "local":
+        yield load(source, mode, options=options), chosen
+        return
+    from omnigraph.pipeline.load import bulk_load
+
+    work = bulk_load(
+        repo, spark_session(), source, mode, branch or "", options=options, load_id=load_id
+    )
+    try:
+        if branch is not None and (load_id is None or existing_claim(repo, load_id) is None):
+            work.prepare(repo.snapshot(repo.head(branch).commit))
+        yield work.verb, chosen
+    except BaseException as error:
+        if load_id is None or (isinstance(error, OmnigraphError) and error.kind in FINAL):
+            work.finish()
+        raise
+    work.finish()

@@ -1,0 +1,481 @@
+"""Load inputs of any size as one commit: stage in tasks, verify on a version nobody sees, publish like any write.
+
+Staging and verifying happen before the write is queued, so that other writers of the process do not wait for them. If
+the branch moved meanwhile, the verdict is found again; rows are read again only where they merge with stored ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from omnigraph.core.leases import load_plan, remove_plan, save_plan, still_honoured
+from omnigraph.core.plan import Append, Overwrite, PublishPlan, Reads, TableAction, Upsert
+from omnigraph.core.records import StoredPlan
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import Violation
+from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.pipeline.images import Image, numbers, parallelism
+from omnigraph.pipeline.pinned import pin
+from omnigraph.pipeline.rows import kind_by_table
+from omnigraph.pipeline.sources import SPLIT_BYTES, Inputs, Split, cut
+from omnigraph.pipeline.stage import (
+    FLUSH_BYTES,
+    RESULT_DDL,
+    SEED_BITS,
+    Job,
+    Place,
+    StagedSplit,
+    answered,
+    frame_task,
+    from_ipc,
+    locate_task,
+    stage_task,
+)
+from omnigraph.pipeline.verify import MANY, Touched, Verification, judge_for, verify
+from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
+from omnigraph.validate.evaluate import report_of
+from omnigraph.validate.findings import VIOLATIONS_MAX
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.problems import Problems
+from omnigraph.write.load import LoadOutcome, mode_of
+from omnigraph.write.resolve import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[str, int, int], None]  # phase, done, of how many
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How a bulk load is cut up."""
+
+    split_bytes: int = SPLIT_BYTES
+    flush_bytes: int = FLUSH_BYTES
+    wave_splits: int | None = None  # splits between two notes of progress; by default some per core
+    judged_rows_max: int = (
+        8_000_000  # rows whose ids, ends and unique values the driver compares alone
+    )
+
+
+def quiet(_phase: str, _done: int, _total: int) -> None:
+    """Progress nobody looks at."""
+
+
+@dataclass(slots=True)
+class BulkLoad:
+    """One load: call `prepare` to do the work, then publish `verb`; `finish` when it is over."""
+
+    repo: Repository
+    session: SparkSession
+    source: Any
+    mode: Mode
+    branch: str
+    options: Options = field(default_factory=Options)
+    load_id: str | None = None
+    tuning: Tuning = field(default_factory=Tuning)
+    progress: Progress = quiet
+    _work: Work | None = None
+    _plan: StoredPlan | None = None
+
+    def prepare(self, snapshot: Snapshot) -> Work:
+        """Stage and verify on a state; raises what is wrong with the input."""
+        staged = self._staging(snapshot)
+        self.progress("verify", 0, 1)
+        self._work = _verified(self, staged, snapshot)
+        self.progress("verify", 1, 1)
+        return self._work
+
+    def verb(self, txn: WriteTxn) -> PublishPlan:
+        """What the load wants, judged on the state it is given."""
+        work = self._work
+        if work is None or not self._holds(work, txn.snapshot):
+            work = self.prepare(txn.snapshot)
+        return PublishPlan(
+            kind="load",
+            actions=work.actions,
+            reads={table: Reads(everything=True) for table in work.consulted},
+            strict=self.mode is Mode.OVERWRITE,
+            result=work.outcome.to_json(),
+            value=work.outcome,
+            plan_id=self.plan_id,
+        )
+
+    def finish(self) -> None:
+        """The load is over: its plan is not needed any more."""
+        if self._plan is not None:
+            remove_plan(self.repo, self._plan.plan)
+            self._plan = None
+
+    # --- staging ---------------------------------------------------------------------------------------------------
+
+    @property
+    def plan_id(self) -> str | None:
+        return None if self._plan is None else self._plan.plan
+
+    def _staging(self, snapshot: Snapshot) -> Staging:
+        """What was staged on this state before, or is now. Splits that are done are not read again."""
+        inputs = cut(self.source, snapshot.catalog, self.tuning.split_bytes)
+        plan = self._plan or self._stored(snapshot, inputs) or self._begun(snapshot, inputs)
+        if not self._usable(plan, snapshot, inputs):
+            plan = self._begun(snapshot, inputs)
+        self._plan = plan
+        now = datetime.fromtimestamp(plan.created / 1_000_000, UTC)
+        job = Job(
+            pin(self.repo, snapshot),
+            self.branch,
+            now,
+            self.mode,
+            self.options,
+            plan.state["seed"],
+            self.tuning.flush_bytes,
+        )
+        done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
+        for wave in self._waves([s for s in inputs.splits if s.index not in done]):
+            self.progress("stage", len(done), len(inputs.splits))
+            for one in _run_wave(self.session, job, wave):
+                done[one.split] = one
+            self._note(done.values())
+        done |= _run_frames(job, inputs)
+        self.progress("stage", len(inputs.splits), len(inputs.splits))
+        return Staging(job, inputs, tuple(done[k] for k in sorted(done)))
+
+    def _waves(self, splits: Sequence[Split]) -> Iterable[Sequence[Split]]:
+        size = self.tuning.wave_splits or 16 * parallelism(self.session)
+        return (splits[at : at + size] for at in range(0, len(splits), size))
+
+    def _begun(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan:
+        """A lease on what is about to be written, and the place where progress is noted."""
+        repo = self.repo
+        plan = StoredPlan(
+            plan=_plan_name(self.load_id) if self.load_id else repo.world.fresh_id(),
+            operation_id=self.load_id or "",
+            kind="load",
+            branch=self.branch,
+            gc_epoch=snapshot.commit.gc_epoch,
+            created=repo.world.now(),
+            tables=tuple(sorted(entry.path for entry in snapshot.commit.tables.values())),
+            state={
+                "seed": secrets.randbits(SEED_BITS),
+                "input": self._fingerprint(inputs),
+                "schema": snapshot.commit.schema,
+                "versions": _versions(snapshot),
+            },
+        )
+        save_plan(repo, plan)
+        return plan
+
+    def _stored(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan | None:
+        """The plan of an earlier run of the same load, if its files are still there."""
+        if self.load_id is None:
+            return None
+        found = load_plan(self.repo, _plan_name(self.load_id))
+        return found if found is not None and self._usable(found, snapshot, inputs) else None
+
+    def _usable(self, plan: StoredPlan, snapshot: Snapshot, inputs: Inputs) -> bool:
+        state, epoch = plan.state, snapshot.commit.gc_epoch
+        return (
+            state["input"] == self._fingerprint(inputs)
+            and state["schema"] == snapshot.commit.schema
+            and (self.mode is not Mode.MERGE or state["versions"] == _versions(snapshot))
+            and still_honoured(self.repo, plan.plan, plan.gc_epoch, epoch)
+        )
+
+    def _fingerprint(self, inputs: Inputs) -> str:
+        what = (self.mode, self.branch, sorted(inputs.sizes.items()), self.tuning.split_bytes)
+        return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
+
+    def _note(self, done: Iterable[StagedSplit]) -> None:
+        """Progress that a later run may rely on."""
+        if self._plan is None or self.load_id is None:
+            return
+        kept = [one.to_json() for one in done if one.is_clean]
+        plan = msgspec.structs.replace(self._plan, state={**self._plan.state, "done": kept})
+        save_plan(self.repo, plan)
+        self._plan = plan
+
+    def _holds(self, work: Work, snapshot: Snapshot) -> bool:
+        """Whether the verdict and the files are good for another state."""
+        base, now = work.base.commit, snapshot.commit
+        return (
+            base.schema == now.schema
+            and all(base.tables.get(t) == now.tables.get(t) for t in work.consulted)
+            and still_honoured(self.repo, self.plan_id, base.gc_epoch, now.gc_epoch)
+        )
+
+
+def bulk_load(
+    repo: Repository,
+    session: SparkSession,
+    source: Any,
+    mode: str,
+    branch: str,
+    *,
+    options: Options | None = None,
+    load_id: str | None = None,
+    tuning: Tuning | None = None,
+    progress: Progress = quiet,
+) -> BulkLoad:
+    """A load to prepare and to publish."""
+    return BulkLoad(
+        repo,
+        session,
+        source,
+        mode_of(mode),
+        branch,
+        options or Options(),
+        load_id,
+        tuning or Tuning(),
+        progress,
+    )
+
+
+def _plan_name(load_id: str) -> str:
+    return "load-" + hashlib.sha256(load_id.encode()).hexdigest()[:32]
+
+
+def _versions(snapshot: Snapshot) -> dict[str, str]:
+    return {table: entry.version for table, entry in sorted(snapshot.commit.tables.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """All splits, in the order of the input."""
+
+    job: Job
+    inputs: Inputs
+    splits: tuple[StagedSplit, ...]
+
+    def first_lines(self) -> dict[int, int]:
+        """How many lines of its file lie before each split."""
+        files = {split.index: split.file for split in self.inputs.splits}
+        before: dict[str, int] = {}
+        found = {}
+        for one in self.splits:
+            file = files.get(one.split, "")
+            found[one.split] = before.get(file, 0)
+            before[file] = before.get(file, 0) + one.lines
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A load that is staged and found valid on a state."""
+
+    base: Snapshot
+    actions: tuple[TableAction, ...]
+    consulted: frozenset[str]
+    outcome: LoadOutcome
+
+
+def _run_wave(session: SparkSession, job: Job, wave: Sequence[Split]) -> list[StagedSplit]:
+    rows = numbers(session, len(wave)).mapInArrow(stage_task(job, tuple(wave)), RESULT_DDL)
+    return list(answered(rows.collect()))
+
+
+def _run_frames(job: Job, inputs: Inputs) -> dict[int, StagedSplit]:
+    done: dict[int, StagedSplit] = {}
+    first = len(inputs.splits)
+    for table, frame in inputs.frames:
+        found = answered(frame.mapInArrow(frame_task(job, table, first), RESULT_DDL).collect())
+        done |= {one.split: one for one in found}
+        first = max([first, *(split + 1 for split in done)])
+    return done
+
+
+# --- judging -----------------------------------------------------------------------------------------------------
+
+
+def _verified(load: BulkLoad, staging: Staging, snapshot: Snapshot) -> Work:
+    _refuse_problems(staging)
+    tables = _tables(staging)
+    actions = tuple(_action(table, staging, load.mode) for table in sorted(tables))
+    touched = {
+        table: _touched(snapshot, table, staging, action)
+        for table, action in zip(sorted(tables), actions, strict=True)
+    }
+    case = Verification(
+        judge_for(load.session, touched.values(), load.tuning.judged_rows_max),
+        snapshot,
+        load.mode,
+        _in_order(touched),
+        _inner(staging),
+        _values(staging),
+    )
+    ids, *others = verify(case, lambda wanted: _locate(load.session, staging, wanted))
+    report_of([_keys(staging) + ids, *others]).raise_violations()
+    return Work(snapshot, actions, _consulted(case), _outcome(staging, snapshot))
+
+
+def _refuse_problems(staging: Staging) -> None:
+    """What could not be read at all: the first of it in the order of the input."""
+    for one in staging.splits:
+        if one.failure is not None:
+            raise one.failure.error()
+    lines = staging.first_lines()
+    forms = {split.index: split.form for split in staging.inputs.splits}
+    problems, told = Problems(), set[tuple[str | None, str | None]]()
+    for one in staging.splits:
+        for problem in one.problems:
+            if forms.get(one.split) == "lines":
+                problems.add(_placed(problem, lines[one.split]))
+            elif (problem.file, problem.property) not in told:  # a table tells one per column
+                told.add((problem.file, problem.property))
+                problems.add(problem)
+    problems.settle()
+
+
+def _placed(violation: Violation, lines_before: int) -> Violation:
+    line = violation.line
+    return (
+        violation
+        if line is None or not lines_before
+        else replace(violation, line=line + lines_before)
+    )
+
+
+def _tables(staging: Staging) -> set[str]:
+    found = set(staging.inputs.named)
+    for one in staging.splits:
+        found |= one.fragments.keys() | one.before.keys() | one.repeated.keys()
+    return found
+
+
+def _action(table: str, staging: Staging, mode: Mode) -> TableAction:
+    parts = [part for one in staging.splits for part in one.fragments.get(table, ())]
+    rows = NewFragments(tuple(text for text, _ in parts), sum(count for _, count in parts))
+    if mode is Mode.OVERWRITE:
+        return Overwrite(table, rows)
+    before = [from_ipc(one.before[table]) for one in staging.splits if table in one.before]
+    return Upsert(table, rows, pa.concat_tables(before)) if before else Append(table, rows)
+
+
+def _touched(snapshot: Snapshot, table: str, staging: Staging, action: TableAction) -> Touched:
+    """The version a table would have, written and named by nobody."""
+    base = snapshot.table(table)
+    match action:
+        case Upsert(_, NewFragments() as rows, before):
+            once = before.group_by("id").aggregate([(ADDRESS, "min")])
+            gone = once[f"{ADDRESS}_min"].combine_chunks()
+            edit = TableEdit(delete=gone, append=rows)
+        case Overwrite(_, NewFragments() as rows):
+            edit = TableEdit(replace_all=True, append=rows)
+        case Append(_, NewFragments() as rows):
+            edit = TableEdit(append=rows)
+        case _:
+            raise AssertionError("a bulk load appends, merges or overwrites")
+    staged = snapshot.tables.stage(base.ref, edit)
+    return Touched(
+        kind_by_table(snapshot.catalog, table),
+        Image.of(snapshot.root, base),
+        Image.of(snapshot.root, snapshot.tables.open(staged.ref), base),
+        any(table in one.named for one in staging.splits),
+    )
+
+
+def _in_order(touched: Mapping[str, Touched]) -> dict[str, Touched]:
+    """Node types, then edge types, each by name."""
+
+    def place(item: tuple[str, Touched]) -> tuple[bool, str]:
+        kind = item[1].kind
+        return isinstance(kind, EdgeType), kind.name
+
+    return dict(sorted(touched.items(), key=place))
+
+
+def _inner(staging: Staging) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for one in staging.splits:
+        for table, ids in one.repeated.items():
+            found[table] = found.get(table, frozenset()) | ids
+    return {table: frozenset(sorted(ids)[:MANY]) for table, ids in found.items()}
+
+
+def _values(staging: Staging) -> dict[str, list[Violation]]:
+    """Broken values by table, each rule's first by id, rules in the order of the schema."""
+    lines = staging.first_lines()
+    found: dict[str, list[Violation]] = {}
+    for one in staging.splits:
+        for table, violations in one.values.items():
+            found.setdefault(table, []).extend(_placed(v, lines[one.split]) for v in violations)
+    catalog = staging.job.pinned.snapshot().catalog
+    for table, violations in found.items():
+        rules = _rules(kind_by_table(catalog, table))
+        violations.sort(key=lambda v: (rules.get((v.rule, v.property), len(rules)), v.id or ""))
+    return found
+
+
+def _rules(kind: NodeType | EdgeType) -> dict[tuple[str, str | None], int]:
+    names: list[tuple[str, str | None]] = [("required", "src"), ("required", "dst")]
+    names += [(rule, name) for name in kind.properties for rule in ("required", "enum", "type")]
+    names += [("range", bounds.property) for bounds in kind.ranges]
+    names += [("check", check.property) for check in kind.checks]
+    return {name: place for place, name in enumerate(dict.fromkeys(names))}
+
+
+def _keys(staging: Staging) -> list[Violation]:
+    """Rows without an id of their own, the first of each rule and type."""
+    lines = staging.first_lines()
+    counts: dict[tuple[str, str], int] = {}
+    found = []
+    for one in staging.splits:
+        for violation in one.keys:
+            rule = violation.type_name, str(violation.id is None)
+            counts[rule] = counts.get(rule, 0) + 1
+            if counts[rule] <= VIOLATIONS_MAX:
+                found.append(_placed(violation, lines[one.split]))
+    return found
+
+
+def _locate(
+    session: SparkSession, staging: Staging, wanted: Mapping[str, frozenset[str]]
+) -> list[Place]:
+    """Read the input once more, for the rows somebody asks about."""
+    splits = staging.inputs.splits
+    if not splits:
+        return []
+    task = locate_task(staging.job, splits, wanted)
+    rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
+    lines = staging.first_lines()
+    found = [place for places in answered(rows) for place in places]
+    return [
+        place if place.line is None else replace(place, line=place.line + lines[place.split])
+        for place in found
+    ]
+
+
+def _consulted(case: Verification) -> frozenset[str]:
+    """The tables the verdict rests on: those written, the nodes of their edges, the edges of nodes that go."""
+    found = set(case.touched)
+    catalog = case.snapshot.catalog
+    for touched in case.touched.values():
+        kind = touched.kind
+        if isinstance(kind, EdgeType):
+            found |= {catalog.nodes[name].table_id for name in (kind.from_type, kind.to_type)}
+        elif case.mode is Mode.OVERWRITE:
+            found |= {edge.table_id for edge in catalog.incident_edges(kind.name)}
+    return frozenset(found)
+
+
+def _outcome(staging: Staging, snapshot: Snapshot) -> LoadOutcome:
+    nodes: dict[str, int] = {}
+    edges: dict[str, int] = {}
+    fresh: dict[str, int] = {}
+    for table in staging.inputs.named:
+        kind = kind_by_table(snapshot.catalog, table)
+        (edges if isinstance(kind, EdgeType) else nodes)[kind.name] = 0
+    for one in staging.splits:
+        for counts, more in ((nodes, one.nodes), (edges, one.edges), (fresh, one.new_each_time)):
+            for name, count in more.items():
+                counts[name] = counts.get(name, 0) + count
+    return LoadOutcome(nodes, edges, fresh)

@@ -1,0 +1,151 @@
+"""A piece of an input as rows of the schema: the same readers as the plane in process has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import Violation
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.pipeline.sources import Split
+from omnigraph.write.input.files import blocks, blocks_of, open_raw
+from omnigraph.write.input.lines import Block
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.parts import Part
+from omnigraph.write.input.problems import Problems
+from omnigraph.write.input.records import Format, read_block
+from omnigraph.write.input.tables import read_arrow, read_row_groups, read_table, stream_csv
+
+Kind = NodeType | EdgeType
+PEEK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a split. Lines are numbered from the start of the split; `lines` says how many it took."""
+
+    parts: tuple[Part, ...]
+    problems: tuple[Violation, ...] = ()
+    lines: int = 0
+
+
+class Gathered(Problems):
+    """Problems of one task: all of them are kept, and the driver decides."""
+
+    def settle(self) -> None:
+        """Nobody is told here."""
+
+    def taken(self) -> tuple[Violation, ...]:
+        found, self.found = tuple(self.found), []
+        return found
+
+
+def kind_by_table(catalog: Catalog, table_id: str) -> Kind:
+    """The type whose rows a table holds."""
+    return next(kind for kind in catalog.entities() if kind.table_id == table_id)
+
+
+def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
+    """The rows of a split, block by block."""
+    kind = None if split.table_id is None else kind_by_table(catalog, split.table_id)
+    if split.form == "lines" or kind is None:
+        form = Format(catalog, options, kind)
+        for block in split_blocks(split, options):
+            reading = read_block(block, form)
+            lines = block.raw.count(b"\n", 0, block.size)
+            yield Piece(reading.parts, reading.problems, lines)
+        return
+    problems = Gathered()
+    for part in _table_parts(split, kind, options, problems):
+        yield Piece((part,), problems.taken())
+    left = problems.taken()
+    if left:
+        yield Piece((), left)
+
+
+def _table_parts(split: Split, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+    match split.form:
+        case "csv":
+            return stream_csv(split.file, kind, options, problems)
+        case "parquet":
+            groups = range(split.start, split.end or 0)
+            return read_row_groups(split.file, groups, split.first_line, kind, options, problems)
+        case _:
+            return read_arrow(split.file, kind, options, problems)
+
+
+def frame_pieces(
+    batches: Iterable[pa.RecordBatch], kind: Kind, options: Options
+) -> Iterator[Piece]:
+    """The rows of one partition of a DataFrame; they have no line numbers."""
+    problems = Gathered()
+    for batch in batches:
+        table = _whole_numbers(pa.Table.from_batches([batch]))
+        part = read_table(table, kind, options, problems)
+        parts = () if part is None else (Part(part.kind, part.columns, part.rows, part.absent),)
+        yield Piece(parts, problems.taken())
+
+
+def _whole_numbers(table: pa.Table) -> pa.Table:
+    """Spark has no unsigned numbers: decimals without a fraction stand for them."""
+    for place, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type) and column.type.scale == 0:
+            wide = pa.uint64() if column.type.precision > 19 else pa.int64()
+            table = table.set_column(place, column.name, table.column(place).cast(wide))
+    return table
+
+
+# --- lines by bytes ------------------------------------------------------------------------------------------------
+
+
+def split_blocks(split: Split, options: Options) -> Iterator[Block]:
+    """The lines that start inside a split, as blocks."""
+    if split.end is None:
+        yield from blocks(split.file, options)
+        return
+    with open_raw(split.file) as stream:
+        start = _line_start(stream, split.start)
+        if start < split.end:
+            stream.seek(start)
+            yield from blocks_of(_Until(stream, start, split.end), split.file, options)  # type: ignore[arg-type]
+
+
+def _line_start(stream: Any, position: int) -> int:
+    """Where the first line starts that starts at a position or after it."""
+    if position == 0:
+        return 0
+    at = position - 1
+    stream.seek(at)
+    while chunk := bytes(stream.read(PEEK_BYTES)):
+        found = chunk.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += len(chunk)
+    return at
+
+
+class _Until:
+    """A stream that ends with the line which has the byte before `end`."""
+
+    def __init__(self, stream: Any, start: int, end: int) -> None:
+        self._stream, self._at, self._end = stream, start, end
+        self._open = True  # the last line has not ended yet
+
+    def read(self, size: int) -> bytes:
+        if self._at < self._end:
+            chunk = bytes(self._stream.read(min(size, self._end - self._at)))
+            self._at += len(chunk)
+            self._open = not chunk.endswith(b"\n") and bool(chunk)
+            return chunk
+        if not self._open:
+            return b""
+        chunk = bytes(self._stream.read(PEEK_BYTES))
+        found = chunk.find(b"\n")
+        self._open = found < 0 and bool(chunk)
+        return chunk if found < 0 else chunk[: found + 1]
+
+
+Reader = Callable[[], Iterator[Piece]]

@@ -1,0 +1,337 @@
+"""What a task does with a piece of the input: read, complete, check, write data files nobody can see.
+
+A task may run twice; only what Spark reports counts, the files of its twin are garbage. Ids that are made up depend on
+the load and the place in the input alone, so both make the same ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.core.plan import Overwrite
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import OmnigraphError, Violation
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.changes import Incoming, TypeChanges
+from omnigraph.model.keys import ulids
+from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
+from omnigraph.pipeline.sources import Split
+from omnigraph.storage.tables import ADDRESS
+from omnigraph.validate import row_violations
+from omnigraph.validate.findings import VIOLATIONS_MAX
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.parts import to_incoming
+from omnigraph.write.load import LoadOutcome, outcome_of
+from omnigraph.write.resolve import Mode, identify, kind_of, resolve
+
+FLUSH_BYTES = 64 << 20
+SPLIT_BITS = 20  # of a made-up id; the row within the split has 32
+SEED_BITS = 28
+PROBLEMS_PER_SPLIT_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a load share."""
+
+    pinned: Pinned
+    branch: str
+    now: datetime
+    mode: Mode
+    options: Options
+    seed: int
+    flush_bytes: int = FLUSH_BYTES
+
+    def txn(self) -> WriteTxn:
+        """What rows are completed from: for a merge the stored rows, else nothing (the driver compares ids)."""
+        txn = self.pinned.txn(self.branch, self.now)
+        if self.mode is Mode.MERGE:
+            return txn
+        nothing = pa.table({"id": pa.array([], pa.string())})
+        return txn.plus(Overwrite(kind.table_id, nothing) for kind in txn.catalog.entities())
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error of ours, on its way from a task to the driver."""
+
+    kind: type[OmnigraphError]
+    message: str
+    help: str | None
+    details: Mapping[str, Any]
+
+    def error(self) -> OmnigraphError:
+        return self.kind(self.message, help=self.help, details=dict(self.details))
+
+
+@dataclass(slots=True)
+class StagedSplit:
+    """What became of one split."""
+
+    split: int
+    lines: int = 0
+    fragments: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # description, rows
+    before: dict[str, bytes] = field(default_factory=dict)  # the stored rows that change, as Arrow
+    nodes: dict[str, int] = field(default_factory=dict)
+    edges: dict[str, int] = field(default_factory=dict)
+    new_each_time: dict[str, int] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)  # tables with ids that may be there already
+    problems: list[Violation] = field(default_factory=list)
+    keys: list[Violation] = field(default_factory=list)
+    values: dict[str, list[Violation]] = field(default_factory=dict)
+    repeated: dict[str, set[str]] = field(default_factory=dict)  # ids given twice within a block
+    failure: Failure | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to object to so far."""
+        wrong = (self.problems, self.keys, self.values, self.repeated, self.failure)
+        return not any(wrong)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a stored plan keeps of a clean split."""
+        before = {table: base64.b64encode(data).decode() for table, data in self.before.items()}
+        return {
+            "split": self.split,
+            "lines": self.lines,
+            "fragments": self.fragments,
+            "before": before,
+            "nodes": self.nodes,
+            "edges": self.edges,
+            "new_each_time": self.new_each_time,
+            "named": sorted(self.named),
+        }
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> StagedSplit:
+        return cls(
+            split=kept["split"],
+            lines=kept["lines"],
+            fragments={
+                t: [(d, int(n)) for d, n in parts] for t, parts in kept["fragments"].items()
+            },
+            before={table: base64.b64decode(text) for table, text in kept["before"].items()},
+            nodes=dict(kept["nodes"]),
+            edges=dict(kept["edges"]),
+            new_each_time=dict(kept["new_each_time"]),
+            named=set(kept["named"]),
+        )
+
+
+class Ids:
+    """Makes ids: the same ones for the same place in the input of the same load, in its order."""
+
+    def __init__(self, seed: int, split: int) -> None:
+        self._high = (seed % (1 << SEED_BITS)) << SPLIT_BITS | split
+        self._next = 0
+
+    def __call__(self, count: int, now: datetime) -> pa.Array:
+        start, self._next = self._next, self._next + count
+        return ulids(int(now.timestamp() * 1000) << 48 | self._high, start, count)
+
+
+# --- staging -----------------------------------------------------------------------------------------------------
+
+
+def stage_pieces(job: Job, split: int, rows: Iterable[Piece]) -> StagedSplit:
+    """Read and write one split."""
+    done = StagedSplit(split)
+    writer = _Writer(job, job.txn(), done)
+    ids = Ids(job.seed, split)
+    try:
+        for piece in rows:
+            done.lines += piece.lines
+            room = PROBLEMS_PER_SPLIT_MAX - len(done.problems)
+            done.problems += piece.problems[: max(0, room)]
+            if not done.problems:
+                writer.add(to_incoming(piece.parts), ids)
+        writer.flush()
+    except OmnigraphError as error:
+        done.failure = Failure(type(error), error.message, error.help, error.details)
+    return done
+
+
+class _Writer:
+    """Gathers whole rows by table and writes them as data files when there are enough."""
+
+    def __init__(self, job: Job, txn: WriteTxn, done: StagedSplit) -> None:
+        self._job, self._txn, self._done = job, txn, done
+        self._rows: dict[str, list[pa.Table]] = {}
+        self._before: dict[str, list[pa.Table]] = {}
+        self._bytes = 0
+
+    def add(self, incoming: list[Incoming], ids: Ids) -> None:
+        done, catalog = self._done, self._txn.catalog
+        _count(done, outcome_of(incoming, catalog))
+        for part in incoming:
+            kind = kind_of(catalog, part)
+            if kind.key is not None or _has_ids(part):
+                done.named.add(kind.table_id)
+        resolved = resolve(self._txn, incoming, self._job.mode, ids)
+        for violation in resolved.violations:
+            if violation.rule == "duplicate":
+                table = _table_of(catalog, violation, incoming)
+                done.repeated.setdefault(table, set()).add(violation.id or "")
+            else:
+                done.keys.append(violation)
+        for change in resolved.changes:
+            self._take(change)
+        if self._bytes >= self._job.flush_bytes:
+            self.flush()
+
+    def _take(self, change: TypeChanges) -> None:
+        table = change.kind.table_id
+        for rows, origin in (
+            (change.inserts, change.insert_origin),
+            (change.updates, change.update_origin),
+        ):
+            if rows is None or not rows.num_rows:
+                continue
+            found = row_violations(rows, change.kind, origin, VIOLATIONS_MAX + 1)
+            if found:
+                self._done.values.setdefault(table, []).extend(found)
+            self._rows.setdefault(table, []).append(rows)
+            self._bytes += rows.nbytes
+        if change.before is not None and change.before.num_rows:
+            ends = [name for name in ("id", "src", "dst") if name in change.before.column_names]
+            self._before.setdefault(table, []).append(change.before.select([*ends, ADDRESS]))
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        snapshot = self._txn.snapshot
+        for table, parts in self._rows.items():
+            written = snapshot.tables.write_fragments(snapshot.ref(table), pa.concat_tables(parts))
+            rows = _rows_each(written.descriptions, written.rows)
+            self._done.fragments.setdefault(table, []).extend(rows)
+        self._rows, self._bytes = {}, 0
+        for table, parts in self._before.items():
+            self._done.before[table] = _to_ipc(pa.concat_tables(parts))
+
+
+def _rows_each(descriptions: tuple[str, ...], rows: int) -> list[tuple[str, int]]:
+    """Fragments with how many rows they have; the sum is all that counts."""
+    return [(text, rows if place == 0 else 0) for place, text in enumerate(descriptions)]
+
+
+def _count(done: StagedSplit, outcome: LoadOutcome) -> None:
+    for counts, more in (
+        (done.nodes, outcome.nodes),
+        (done.edges, outcome.edges),
+        (done.new_each_time, outcome.new_each_time),
+    ):
+        for name, count in more.items():
+            counts[name] = counts.get(name, 0) + count
+
+
+def _has_ids(part: Incoming) -> bool:
+    return "id" in part.rows.column_names and part.rows["id"].null_count < part.rows.num_rows
+
+
+def _table_of(catalog: Catalog, violation: Violation, incoming: list[Incoming]) -> str:
+    """The table a violation speaks of: a node and an edge type may share a name."""
+    kinds = (kind_of(catalog, part) for part in incoming)
+    return next(kind.table_id for kind in kinds if kind.name == violation.type_name)
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    """A table a task sent."""
+    return pa.ipc.open_stream(data).read_all()
+
+
+# --- the functions Spark runs ----------------------------------------------------------------------------------------
+
+RESULT = pa.schema([("body", pa.binary())])
+RESULT_DDL = "body binary"
+
+
+def stage_task(job: Job, splits: tuple[Split, ...]) -> Any:
+    """Stages the splits whose numbers come in."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        catalog = job.pinned.snapshot().catalog
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                split = splits[number]
+                yield answer(stage_pieces(job, split.index, pieces(split, catalog, job.options)))
+
+    return run
+
+
+def frame_task(job: Job, table_id: str, first_split: int) -> Any:
+    """Stages the partitions of a DataFrame."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        split = first_split + (0 if context is None else context.partitionId())
+        kind = kind_by_table(job.pinned.snapshot().catalog, table_id)
+        yield answer(stage_pieces(job, split, frame_pieces(batches, kind, job.options)))
+
+    return run
+
+
+def locate_task(job: Job, splits: tuple[Split, ...], wanted: Mapping[str, frozenset[str]]) -> Any:
+    """Finds where in the input the rows with some ids are: `wanted` has them by table."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield answer(located(job, splits[number], wanted))
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row is in the input."""
+
+    table_id: str
+    id: str
+    split: int
+    row: int  # within the split
+    file: str | None
+    line: int | None  # within the split
+
+
+def located(job: Job, split: Split, wanted: Mapping[str, frozenset[str]]) -> list[Place]:
+    """The places of the wanted rows in one split."""
+    txn, ids = job.txn(), Ids(job.seed, split.index)
+    found: list[Place] = []
+    seen = 0
+    for piece in pieces(split, txn.catalog, job.options):
+        for part in to_incoming(piece.parts):
+            kind = kind_of(txn.catalog, part)
+            given, _ = identify(txn, kind, [part], ids)
+            for row, name in enumerate(given.ids.to_pylist()):
+                if name in wanted.get(kind.table_id, ()):
+                    file, line = given.origin.place(row)
+                    found.append(Place(kind.table_id, name, split.index, seen + row, file, line))
+            seen += len(given)
+    return found
+
+
+def answer(value: Any) -> pa.RecordBatch:
+    """A value on its way to the driver."""
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(value)], pa.binary())], schema=RESULT)
+
+
+def answered(rows: Iterable[Any]) -> Iterator[Any]:
+    """The values tasks of this very job sent."""
+    return (pickle.loads(bytes(row.body)) for row in rows)  # noqa: S301 - made by our own tasks
