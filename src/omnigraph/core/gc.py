@@ -49,6 +49,7 @@ class Retention:
 
     keep: int = 10
     younger_than: int | None = None  # microseconds since 1970; commits from then on stay
+    chain: str | None = None  # prune the history of this chain alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,8 @@ def _is_buried(repo: Repository, chain: str, number: int) -> bool:
 
 def _floor(repo: Repository, head: Commit, retention: Retention) -> int:
     """The oldest number of a chain that stays because of its age or its place."""
+    if retention.chain not in (None, head.chain):
+        return 0
     kept = 0
     for number in reversed(range(head.number + 1)):
         found = head if number == head.number else repo.chains.expect(head.chain, number)
