@@ -44,7 +44,7 @@ class Access:
         )
         why = self._refusal(question)
         if why is not None:
-            audit.warning("denied graph=%s %s", graph, question)
+            audit.warning("denied graph=%s %a", graph, str(question))  # names may hold line breaks
             if need.instead is not None:
                 raise need.instead
             raise PolicyDenied(why, details={"action": str(need.action)})

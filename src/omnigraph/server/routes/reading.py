@@ -98,8 +98,13 @@ def _output(
         columns=result.columns or UNSET,
         rows=result.json_rows(),
         graph_commit_id=result.commit if with_commit else UNSET,
-        explain=result.explain().to_json() if asked.explain else UNSET,
+        explain=_explained(result) if asked.explain else UNSET,
     )
+
+
+def _explained(result: Result) -> dict[str, Any]:
+    found = result.explain()
+    return {**found.to_json(), "text": str(found)}
 
 
 def _arrow(result: Result) -> Answer:

@@ -1,0 +1,208 @@
+"""Requests to a server: sent with a token, repeated only where that is safe, and their failures told as our errors.
+
+A request that certainly did nothing (the server refused it, or was never reached) is repeated. One whose answer was
+lost is repeated only if it reads, or if it carries an idempotency key; otherwise its outcome is unknown, and that is
+what the caller is told.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+import urllib3
+
+from omnigraph.errors import (
+    AddressInvalid,
+    CommitUnknown,
+    Kind,
+    OmnigraphError,
+    Span,
+    StoreUnavailable,
+)
+
+ATTEMPTS_MAX = 5
+BACKOFF_FIRST_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 5.0
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 3900.0  # longer than any server lets a load run
+TOKEN = "OMNIGRAPH_TOKEN"  # noqa: S105  the name of a variable
+Body = bytes | Iterable[bytes]
+
+
+class RemoteFailure(OmnigraphError):
+    """A server answered with a failure this version does not know by name."""
+
+    code, kind = "remote_failure", Kind.INTERNAL
+    default_help = "The message is the server's."
+
+
+class NotServed(OmnigraphError):
+    """A served graph does not do this; its operator does."""
+
+    code, kind = "not_served", Kind.INVALID
+    default_help = "Run the command on the store itself, with --store."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: what may be repeated is said by `safe`, what it is made of by `body`."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] | None = None
+    body: Callable[[], Body] | None = None
+    headers: Mapping[str, str] | None = None
+    safe: bool = False  # doing it twice is doing it once
+    repeatable: bool = True  # whether the body can be sent again
+
+
+class Transport:
+    """The connection to one graph of a server. Safe to share between threads."""
+
+    def __init__(self, address: str, token: str | None = None) -> None:
+        parts = urlsplit(address)
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or "/graphs/" not in parts.path
+        ):
+            raise AddressInvalid(f"{address!r} is not http(s)://host/graphs/id")
+        if parts.username is not None:
+            raise AddressInvalid("a token belongs in OMNIGRAPH_TOKEN, not in the address")
+        self.address = address.rstrip("/")
+        self._token = token if token is not None else os.environ.get(TOKEN)
+        self._pool = urllib3.PoolManager(
+            maxsize=16,
+            retries=False,
+            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS),
+        )
+
+    def json(self, method: str, path: str, content: Any = None, **more: Any) -> Any:
+        """Send and receive JSON."""
+        headers = {"Content-Type": "application/json", **(more.pop("headers", None) or {})}
+        raw = None if content is None else msgspec.json.encode(content, enc_hook=str)
+        body = None if raw is None else (lambda: raw)
+        answer = self.send(Asked(method, path, body=body, headers=headers, **more))
+        return msgspec.json.decode(answer.data)
+
+    def send(self, asked: Asked) -> urllib3.BaseHTTPResponse:
+        """The answer to a request, once it is a good one. Its body is not read yet."""
+        for attempt in range(ATTEMPTS_MAX):
+            try:
+                return self._once(asked)
+            except OmnigraphError as error:
+                last = attempt + 1 == ATTEMPTS_MAX
+                if last or not asked.repeatable or not _may_repeat(error, asked):
+                    raise
+                time.sleep(_pause(error, attempt))
+        raise AssertionError("the loop ends by returning or raising")
+
+    def _once(self, asked: Asked) -> urllib3.BaseHTTPResponse:
+        body: Any = None if asked.body is None else asked.body()
+        try:
+            answer = self._pool.request(
+                asked.method,
+                self.address + asked.path + _query(asked.query),
+                body=body,
+                headers=self._headers(asked),
+                preload_content=False,
+                redirect=False,
+            )
+            if answer.status >= 300:
+                raise _failure(answer)
+        except urllib3.exceptions.HTTPError as error:
+            raise _lost(error, asked) from error
+        return answer
+
+    def _headers(self, asked: Asked) -> dict[str, str]:
+        own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        return {**own, **(asked.headers or {})}
+
+
+def segment(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+def _query(given: Mapping[str, Any] | None) -> str:
+    found = {name: value for name, value in (given or {}).items() if value is not None}
+    return "?" + urlencode(found, doseq=True) if found else ""
+
+
+def _may_repeat(error: OmnigraphError, asked: Asked) -> bool:
+    if error.code == "too_many_requests" or error.kind is Kind.UNAVAILABLE:
+        return True
+    return asked.safe and error.kind is Kind.UNKNOWN_OUTCOME
+
+
+def _pause(error: OmnigraphError, attempt: int) -> float:
+    told = error.details.get("retry_after")
+    most = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**attempt)
+    return min(float(told), BACKOFF_MAX_SECONDS) if told else random.uniform(most / 2, most)
+
+
+def _lost(error: Exception, asked: Asked) -> OmnigraphError:
+    """What it means that no answer came."""
+    never_sent = (
+        urllib3.exceptions.NewConnectionError,
+        urllib3.exceptions.ConnectTimeoutError,
+        urllib3.exceptions.NameResolutionError,
+    )
+    if isinstance(error, never_sent):
+        return StoreUnavailable("the server cannot be reached", help="Check the address.")
+    if asked.safe:
+        return CommitUnknown("the connection to the server was lost")
+    return CommitUnknown(
+        "the connection was lost before the server answered; the write may have happened",
+        help="Look at the log, or repeat with an idempotency key.",
+    )
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
+
+
+def _failure(answer: urllib3.BaseHTTPResponse) -> OmnigraphError:
+    """The error a server told, as the class that stands for it here."""
+    try:
+        told = msgspec.json.decode(answer.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        told = {}
+    if not isinstance(told, dict):
+        told = {}
+    known = _classes().get(str(told.get("error_code")))
+    error = OmnigraphError.__new__(known or RemoteFailure)
+    message = str(told.get("error", f"the server answered with status {answer.status}"))
+    details = dict(told.get("details") or {})
+    if "Retry-After" in answer.headers:
+        details["retry_after"] = answer.headers["Retry-After"]
+    span = Span(**told["span"]) if told.get("span") else None
+    OmnigraphError.__init__(error, message, help=told.get("help"), span=span, details=details)
+    if known is None:
+        _name(error, told, answer.status)
+    return error
+
+
+def _name(error: OmnigraphError, told: Mapping[str, Any], status: int) -> None:
+    """The code and kind of a failure that has no class here."""
+    kinds = {str(kind): kind for kind in Kind}
+    fallback = Kind.UNAVAILABLE if status in (502, 503, 504) else Kind.INTERNAL
+    error.kind = kinds.get(str(told.get("kind")), fallback)
+    error.code = str(told.get("error_code", error.code))
+
+
+def _classes() -> dict[str, type[OmnigraphError]]:
+    found: dict[str, type[OmnigraphError]] = {}
+    waiting: list[type[OmnigraphError]] = [OmnigraphError]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if "code" in kind.__dict__ and kind is not OmnigraphError:
+            found[kind.code] = kind
+    return found
