@@ -140,8 +140,14 @@ class Diff:
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         """By type: inserted, updated, deleted. Types without changes are left out."""
-        found = {t.kind.name: t.counts for t in self.types}
-        return {name: counts for name, counts in found.items() if any(counts.values())}
+        return {name: t.counts for name, t in self._labelled() if any(t.counts.values())}
+
+    def _labelled(self) -> Iterator[tuple[str, TypeDiff]]:
+        """Types by name; an edge type that shares a node type's name says what it is."""
+        nodes = {t.kind.name for t in self.types if t.kind.kind == "node"}
+        for t in self.types:
+            shared = t.kind.kind == "edge" and t.kind.name in nodes
+            yield (f"edge {t.kind.name}" if shared else t.kind.name), t
 
     def __iter__(self) -> Iterator[RowDiff]:
         """Every changed row, node types first."""
@@ -163,7 +169,7 @@ class Diff:
 
     def to_arrow(self) -> dict[str, pa.Table]:
         """By type: a table with `operation`, `id`, and whole rows `before` and `after`."""
-        return {t.kind.name: t.table() for t in self.types if any(t.counts.values())}
+        return {name: t.table() for name, t in self._labelled() if any(t.counts.values())}
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

@@ -44,6 +44,7 @@ ROUNDS_MAX = 64
 
 RowKey = tuple[str, str]  # table and id
 Overrides = dict[str, dict[str, str]]  # by table and id: the side to take
+Broken = tuple[Conflict, list[RowKey]]  # a broken rule, and the rows that break it together
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,17 @@ def settle(sides: Sides, txn: WriteTxn, decided: Decisions, before: Catalog) -> 
     txn = _transaction(sides, txn)
     tables = _merge_tables(sides, decided)
     overrides: Overrides = {}
+    broken = _against_their_rules(sides, txn, before)
     for _ in range(ROUNDS_MAX):
         changes = Changes(
             {t: _overridden(sides, m.change, overrides.get(t)) for t, m in tables.items()}
         )
         report = evaluate(changes, txn, limit=CONFLICTS_MAX)
-        found = list(_conflicts(sides, report))
+        found = [*_conflicts(sides, report), *(b for b in broken if not _is_mended(b, overrides))]
         if not _decide(sides, tables, overrides, found, decided):
             break
     conflicts = [c for table in tables.values() for c in table.conflicts]
     conflicts += [conflict for conflict, _ in found]
-    conflicts += _against_their_rules(sides, txn, before)
     return Settled(tables, changes, tuple(conflicts), _reads(tables, report), frozenset(overrides))
 
 
@@ -105,7 +106,7 @@ def _reads(tables: Mapping[str, MergedTable], report: Report) -> dict[str, Reads
 # --- rules only theirs has ---------------------------------------------------------------------------------------
 
 
-def _against_their_rules(sides: Sides, txn: WriteTxn, before: Catalog) -> list[Conflict]:
+def _against_their_rules(sides: Sides, txn: WriteTxn, before: Catalog) -> list[Broken]:
     """What ours wrote since the base, against rules of types that theirs changed."""
     old = kinds_of(before)
     changed = {k.table_id for k in sides.catalog.entities() if old.get(k.table_id) != k}
@@ -114,14 +115,22 @@ def _against_their_rules(sides: Sides, txn: WriteTxn, before: Catalog) -> list[C
     other = sides.swapped()
     merged = {t: table.change for t, table in _merge_tables(other, UNDECIDED).items()}
     report = evaluate(Changes(merged), _transaction(other, txn), limit=CONFLICTS_MAX)
-    found = [(violation, _kind(sides, violation)) for violation in report.violations]
-    return [_conflict(sides, violation) for violation, kind in found if kind.table_id in changed]
+    return [
+        (_conflict(sides, violation), list(_rows_of(sides, violation)))
+        for violation in report.violations
+        if _kind(sides, violation).table_id in changed
+    ]
+
+
+def _is_mended(broken: Broken, overrides: Overrides) -> bool:
+    """Whether every row that breaks a rule of theirs becomes what theirs has."""
+    return all(overrides.get(table, {}).get(id) == THEIRS for table, id in broken[1])
 
 
 # --- violations as conflicts -------------------------------------------------------------------------------------
 
 
-def _conflicts(sides: Sides, report: Report) -> Iterator[tuple[Conflict, list[RowKey]]]:
+def _conflicts(sides: Sides, report: Report) -> Iterator[Broken]:
     """Each broken rule, and the rows that break it together."""
     for violation in report.violations:
         yield _conflict(sides, violation), list(_rows_of(sides, violation))
@@ -203,7 +212,7 @@ def _decide(
     sides: Sides,
     tables: dict[str, MergedTable],
     overrides: Overrides,
-    found: list[tuple[Conflict, list[RowKey]]],
+    found: list[Broken],
     decided: Decisions,
 ) -> bool:
     """Apply what was decided about these conflicts; false when nothing changes any more."""
