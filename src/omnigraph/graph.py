@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from omnigraph.branch import Branch
 from omnigraph.core import branches, history
 from omnigraph.core.create import create_graph
 from omnigraph.core.deadline import NEVER, Deadline
@@ -32,6 +33,7 @@ from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
 from omnigraph.pipeline.engine import loading
 from omnigraph.read import Result, run_query
+from omnigraph.read.blobs import Blob, open_blob
 from omnigraph.read.export import Exported, export
 from omnigraph.storage import metrics
 from omnigraph.versions import Versions
@@ -112,6 +114,18 @@ class Graph(Versions):
             while len(self._queries) > self._repo.limits.queries_cached_max:
                 self._queries.pop(next(iter(self._queries)), None)
         return known
+
+    def blob(
+        self, type: str, id: str, property: str, branch: str = "main", at: object = None
+    ) -> Blob:
+        """A blob of one entity: its size, and its bytes by range."""
+        snapshot = self.snapshot(branch, at)
+        with self._readable(snapshot):
+            return open_blob(snapshot, type, id, property)
+
+    def branch(self, name: str) -> Branch:
+        """The same verbs, bound to a branch."""
+        return Branch(self, branch_name(name))
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
@@ -197,14 +211,9 @@ class Graph(Versions):
         >>> g.mutate('query add() { insert Person { name: "Ada" } }').affected_nodes
         1
         """
-
-        def verb(txn: WriteTxn) -> PublishPlan:
-            query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
-            return mutate(query, params)(txn)
-
         with metrics.operation("mutate"):
             done = self.publish(
-                verb,
+                self.mutation(text, params, name),
                 branch=branch,
                 actor=actor,
                 message=message,
@@ -220,6 +229,17 @@ class Graph(Versions):
             Commit.published(done),
             done.replayed,
         )
+
+    def mutation(
+        self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
+    ) -> Verb:
+        """A mutation as a verb, compiled for the schema of whatever state it meets."""
+
+        def verb(txn: WriteTxn) -> PublishPlan:
+            query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
+            return mutate(query, params)(txn)
+
+        return verb
 
     def load(
         self,

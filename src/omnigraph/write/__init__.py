@@ -14,6 +14,7 @@ The verbs:
 
 - `mutate`           the statements of a mutation query
 - `load`             rows of many types at once
+- `together`         several of these as one commit
 - `apply_schema`     another schema, and the tables changed with it
 - `merge`            what another branch did
 - `undo`             taking commits back, or over
