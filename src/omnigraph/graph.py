@@ -31,7 +31,7 @@ from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
-from omnigraph.pipeline.engine import loading
+from omnigraph.pipeline.engine import loading, query_on_spark
 from omnigraph.read import Result, run_query
 from omnigraph.read.blobs import Blob, open_blob
 from omnigraph.read.export import Exported, export
@@ -94,12 +94,14 @@ class Graph(Versions):
         >>> g.query("query all() { match { $p: Person } return { $p.name } }").rows
         []
         """
-        if engine != "local":
-            raise OptionInvalid(f"engine must be 'local', got {engine!r}")
+        if engine not in ("local", "spark"):
+            raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
         with metrics.operation("query"):
             snapshot = self.snapshot(branch, at)
             query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
             with self._readable(snapshot):
+                if engine == "spark":
+                    return query_on_spark(self._repo, snapshot, query, params)
                 return run_query(
                     query, params, snapshot, timeout=timeout, max_rows=max_rows, explain=explain
                 )

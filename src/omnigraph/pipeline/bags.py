@@ -23,7 +23,7 @@ from omnigraph.model.types import PropType
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column, holds
-from omnigraph.read.rows import Entities, Rows
+from omnigraph.read.rows import Entities, Rows, Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from omnigraph.core.idempotency import existing_claim
 from omnigraph.core.plan import Verb
 from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.lang import ir
+from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.session import SparkMissing, is_configured, is_installed, spark_session
 from omnigraph.pipeline.sources import input_bytes, wants_spark
+from omnigraph.read import Result
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import load
 
@@ -71,3 +75,14 @@ def loading(
             work.finish()
         raise
     work.finish()
+
+
+def query_on_spark(
+    repo: Repository, snapshot: Snapshot, query: ir.Query, params: Mapping[str, Any] | None
+) -> Result:
+    """Run a read on Spark."""
+    pinned = pin(repo, snapshot)
+    session = spark_session()
+    from omnigraph.pipeline.query import run_on_spark
+
+    return run_on_spark(query, params, snapshot, pinned, session)

@@ -1,0 +1,373 @@
+"""Queries on Spark: each operator of the intermediate representation as DataFrames, with the meaning it has in process.
+
+Expressions are evaluated by the local engine's code inside tasks (see `bags`); Spark joins, groups, sorts and spills.
+Rankings by text and by vectors need statistics of the whole corpus at hand and stay with the local engine.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.lang.ir import AggregateFunction as F
+from omnigraph.lang.query.params import bind_params
+from omnigraph.lang.tree import walk
+from omnigraph.model.columns import arrow_type
+from omnigraph.pipeline.bags import (
+    OUT,
+    VALUE,
+    Bag,
+    Formula,
+    Key,
+    Run,
+    Slot,
+    ddl,
+    expression_type,
+    fresh_name,
+    from_wire,
+    over_columns,
+    to_entities,
+)
+from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.scans import Scanner
+from omnigraph.pipeline.walks import expand, shortest_path
+from omnigraph.read.context import Context
+from omnigraph.read.result import Result
+from omnigraph.read.rows import Rows
+from omnigraph.read.values import entities
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+PATH_PARTS = tuple(part.value for part in ir.PathPart)
+
+
+class NotOnSpark(OmnigraphError):
+    """This part of a query does not run on Spark."""
+
+    code, kind = "not_on_spark", Kind.INVALID
+    default_help = "Run the query with engine='local'; search and rankings are made for it."
+
+
+def run_on_spark(
+    query: ir.Query,
+    params: Mapping[str, Any] | None,
+    snapshot: Snapshot,
+    pinned: Pinned,
+    session: SparkSession,
+    *,
+    now: dt.datetime | None = None,
+) -> Result:
+    """Run a read on one state of a graph."""
+    if not isinstance(query.body, ir.Read):
+        raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
+    run = Run(pinned, bind_params(query, params, now or dt.datetime.now(dt.UTC)))
+    engine = Engine(Scanner(session, run, _fields(query.body.plan)), run)
+    bag = engine.bag(query.body.plan)
+    return _result(query.body, bag, snapshot, Context(snapshot, run.bound))
+
+
+def _fields(plan: ir.Op) -> dict[str, frozenset[str]]:
+    """The properties that are read of each variable. Text searches read entities, not columns."""
+    found: dict[str, set[str]] = {}
+    for node in walk(plan):
+        if isinstance(node, ir.Column):
+            found.setdefault(node.var, set()).add(node.property)
+    return {var: frozenset(names) for var, names in found.items()}
+
+
+@dataclass(slots=True)
+class Engine:
+    """Turns operators into bags, from the leaves up."""
+
+    scanner: Scanner
+    run: Run
+    outer: list[Bag] = field(default_factory=list)
+
+    def bag(self, op: ir.Op) -> Bag:
+        match op:
+            case ir.NodeScan(var, types, predicate):
+                return self.scanner.scan(var, types, predicate=predicate)
+            case ir.Outer():
+                return self._outer()
+            case ir.Expand():
+                return self._filtered_edges(op, expand(op, self.bag(op.input), self.scanner))
+            case ir.ShortestPath():
+                return shortest_path(op, self.bag(op.input), self.scanner)
+            case ir.Filter(below, predicate):
+                return self.filtered(self.bag(below), predicate)
+            case ir.SemiJoin(below, block, negated):
+                return self._semi_join(self.bag(below), block, negated)
+            case ir.Optional(below, block, _):
+                return self._optional(self.bag(below), block)
+            case ir.Join(left, right, on):
+                return self._join(self.bag(left), self.bag(right), on)
+            case ir.Aggregate():
+                return self._aggregate(op, self.bag(op.input))
+            case ir.Project(below, columns):
+                return self.projected(self.bag(below), columns)
+            case ir.Distinct(below):
+                bag = self.bag(below)
+                return bag.with_frame(bag.frame.dropDuplicates(bag.names()))
+            case ir.Sort():
+                return self._sort(op, self.bag(op.input))
+            case ir.Slice():
+                return self._slice(op, self.bag(op.input))
+            case ir.Union(inputs):
+                return _union([self.bag(part) for part in inputs])
+            case _:
+                name = type(op).__name__
+                raise NotOnSpark(f"{name} does not run on Spark", details={"operator": name})
+
+    # --- expressions -------------------------------------------------------------------------------------------------
+
+    def filtered(self, bag: Bag, predicate: ir.Expr) -> Bag:
+        """The rows for which a predicate is true."""
+        return bag.with_frame(self._applied(bag, over_columns(predicate), {}))
+
+    def computed(self, bag: Bag, columns: Mapping[Key, ir.Expr]) -> Bag:
+        """With more columns."""
+        slots = {key: Slot(fresh_name(), expression_type(e)) for key, e in columns.items()}
+        exprs = {slots[key]: over_columns(expr) for key, expr in columns.items()}
+        frame = self._applied(bag, None, exprs) if slots else bag.frame
+        return replace(bag, frame=frame, slots={**bag.slots, **slots})
+
+    def _applied(self, bag: Bag, predicate: ir.Expr | None, exprs: Mapping[Slot, ir.Expr]) -> Any:
+        kept = {slot.name: slot.type for slot in bag.slots.values()}
+        formula = Formula(
+            self.run,
+            bag.slots,
+            bag.types,
+            bag.edges,
+            predicate,
+            tuple(exprs.items()),
+            tuple(kept),
+        )
+        schema = ddl(kept | {slot.name: slot.type for slot in exprs})
+        return bag.frame.select(*kept).mapInArrow(formula, schema)
+
+    def _filtered_edges(self, op: ir.Expand, bag: Bag) -> Bag:
+        """Conditions that need the edge, or a destination that was bound before."""
+        if op.predicate is None or not (op.edge_var is not None or op.into):
+            return bag
+        return self.filtered(bag, op.predicate)
+
+    def projected(
+        self, bag: Bag, columns: tuple[ir.NamedExpr, ...], beside: tuple[Key, ...] = ()
+    ) -> Bag:
+        """Output columns only, and some as they are. Entities stay a type and an id, paths lists, until the end."""
+        named = [(OUT + column.name, column.expr) for column in columns]
+        bag = self.computed(bag, {(n, VALUE): e for n, e in named if _whole(e) is None})
+        slots: dict[Key, Slot] = {}
+        types: dict[str, tuple[str, ...]] = {}
+        for name, expr in named:
+            var = _whole(expr)
+            if var is None:
+                slots[name, VALUE] = bag.slots[name, VALUE]
+                continue
+            parts = PATH_PARTS if (var, "nodes") in bag.slots else ("type", "id")
+            slots |= {(name, part): bag.slots[var, part] for part in parts}
+            types[name] = bag.types.get(var, ())
+        edges = frozenset(name for name, expr in named if _whole(expr) in bag.edges)
+        frame, slots = _once_each(bag, slots | {key: bag.slots[key] for key in beside})
+        return Bag(frame, slots, types, edges)
+
+    # --- blocks ------------------------------------------------------------------------------------------------------
+
+    def _outer(self) -> Bag:
+        if self.outer:
+            return self.outer[-1]
+        one = self.scanner.session.range(1).select()
+        return Bag(one, {})
+
+    def _tagged(self, bag: Bag) -> tuple[Bag, Key]:
+        """Rows with a number each; kept, so that the numbers stay what they are."""
+        from pyspark.sql import functions as f
+
+        key = ("\x02" + fresh_name(), "row")
+        slot = Slot(fresh_name(), pa.int64())
+        frame = bag.frame.withColumn(slot.name, f.monotonically_increasing_id()).localCheckpoint()
+        return replace(bag, frame=frame, slots={**bag.slots, key: slot}), key
+
+    def _block(self, rows: Bag, block: ir.Op) -> Bag:
+        self.outer.append(rows.renamed())
+        try:
+            return self.bag(block)
+        finally:
+            self.outer.pop()
+
+    def _semi_join(self, bag: Bag, block: ir.Op, negated: bool) -> Bag:
+        rows, tag = self._tagged(bag)
+        inner = self._block(rows, block)
+        found = inner.frame.select(inner.col(tag).alias("found")).distinct()
+        how = "left_anti" if negated else "left_semi"
+        frame = rows.frame.join(found, rows.col(tag) == found["found"], how)
+        return bag.with_frame(frame)
+
+    def _optional(self, bag: Bag, block: ir.Op) -> Bag:
+        rows, tag = self._tagged(bag)
+        inner = self._block(rows, block)
+        new = {key: slot for key, slot in inner.slots.items() if key not in rows.slots}
+        found = inner.frame.select(
+            inner.col(tag).alias("found"), *(slot.name for slot in new.values())
+        )
+        frame = rows.frame.join(found, rows.col(tag) == found["found"], "left").drop("found")
+        types = {**inner.types, **bag.types}
+        return Bag(frame, {**bag.slots, **new}, types, bag.edges | inner.edges)
+
+    def _join(self, left: Bag, right: Bag, on: tuple[tuple[ir.Expr, ir.Expr], ...]) -> Bag:
+        pairs = [_comparable(a, b) for a, b in on]
+        left = self.computed(left, {("\x03", str(i)): a for i, (a, _) in enumerate(pairs)})
+        right = self.computed(right, {("\x04", str(i)): b for i, (_, b) in enumerate(pairs)})
+        equal: list[Column] = [
+            left.col(("\x03", str(i))) == right.col(("\x04", str(i))) for i in range(len(pairs))
+        ]
+        shared = [key for key in left.slots if key in right.slots and key[1] == "row"]
+        if shared:  # both sides belong to the same row of the operator around them
+            right = right.renamed()
+            equal += [left.col(key) == right.col(key) for key in shared]
+        frame = (
+            left.frame.join(right.frame, reduce(lambda a, b: a & b, equal))
+            if equal
+            else left.frame.crossJoin(right.frame)
+        )
+        joined = left.also(frame, right)
+        slots = {key: slot for key, slot in joined.slots.items() if key[0] not in ("\x03", "\x04")}
+        return replace(joined, slots=slots)
+
+    # --- groups and order --------------------------------------------------------------------------------------------
+
+    def _aggregate(self, op: ir.Aggregate, bag: Bag) -> Bag:
+        args = {("\x05", a.name): a.arg for a in op.aggregates if a.arg is not None}
+        keyed = self.projected(self.computed(bag, args), op.keys, tuple(args))
+        slots = {key: slot for key, slot in keyed.slots.items() if key not in args}
+        made: dict[Key, Slot] = {}
+        columns = []
+        for named in op.aggregates:
+            slot = made[OUT + named.name, VALUE] = Slot(fresh_name(), arrow_type(named.type))
+            arg = None if named.arg is None else keyed.col(("\x05", named.name))
+            kind = ddl({slot.name: slot.type})[slot.name].dataType
+            columns.append(_aggregated(named, arg).cast(kind).alias(slot.name))
+        groups = keyed.frame.groupBy(*(slot.name for slot in slots.values()))
+        frame = groups.agg(*columns) if columns else groups.count().drop("count")
+        return replace(keyed, frame=frame, slots={**slots, **made})
+
+    def _sort(self, op: ir.Sort, bag: Bag) -> Bag:
+        keys = [(("\x06", str(i)), key.expr, key.descending) for i, key in enumerate(op.keys)]
+        keys += [(("\x07", str(i)), tie, False) for i, tie in enumerate(op.ties)]
+        full = self.computed(bag, {key: expr for key, expr, _ in keys})
+        order = [
+            full.col(key).desc_nulls_last() if down else full.col(key).asc_nulls_first()
+            for key, _, down in keys
+        ]
+        return bag.with_frame(full.frame.orderBy(*order).select(*bag.names()))
+
+    def _slice(self, op: ir.Slice, bag: Bag) -> Bag:
+        frame = bag.frame
+        if op.skip is not None:
+            frame = frame.offset(int(evaluate_constant(op.skip, self.run.bound)))
+        if op.limit is not None:
+            frame = frame.limit(int(evaluate_constant(op.limit, self.run.bound)))
+        return bag.with_frame(frame)
+
+
+def _whole(expr: ir.Expr) -> str | None:
+    """The variable (or output column) whose entity or path an expression is."""
+    match expr:
+        case ir.EntityOf(var) | ir.PathOf(var):
+            return var
+        case ir.Output(name, ir.EntityValue() | ir.PathValue()):
+            return OUT + name
+    return None
+
+
+def _once_each(bag: Bag, slots: Mapping[Key, Slot]) -> tuple[Any, dict[Key, Slot]]:
+    """The columns of some slots, under names of their own: one column may be put out twice."""
+    from pyspark.sql import functions as f
+
+    fresh = {key: Slot(fresh_name(), slot.type) for key, slot in slots.items()}
+    pairs = zip(slots.values(), fresh.values(), strict=True)
+    return bag.frame.select(*(f.col(a.name).alias(b.name) for a, b in pairs)), fresh
+
+
+def _comparable(left: ir.Expr, right: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """Numbers are equal by value: two types meet in a third that holds both."""
+    if expression_type(left) == expression_type(right):
+        return left, right
+    whole = all(pa.types.is_integer(expression_type(e)) for e in (left, right))
+    unsigned = any(pa.types.is_uint64(expression_type(e)) for e in (left, right))
+    kind = ir.I64 if whole and not unsigned else ir.F64
+    return ir.Cast(left, replace(kind, nullable=True)), ir.Cast(right, replace(kind, nullable=True))
+
+
+def _aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    match named.function:
+        case F.COUNT_ROWS:
+            return f.count(f.lit(1))
+        case F.COUNT:
+            return f.countDistinct(arg) if named.distinct else f.count(arg)
+        case F.SUM:
+            return (f.sumDistinct if named.distinct else f.sum)(arg.cast("double"))
+        case F.AVG:
+            value = arg.cast("double")
+            return f.sumDistinct(value) / f.countDistinct(value) if named.distinct else f.avg(value)
+        case F.MIN:
+            return f.min(arg)
+        case F.MAX:
+            return f.max(arg)
+        case F.COLLECT:
+            return f.sort_array(f.collect_set(arg) if named.distinct else f.collect_list(arg))
+
+
+def _union(parts: list[Bag]) -> Bag:
+    """All rows; columns by position, named as in the first."""
+    first = parts[0]
+    frames = [part.frame.select(*part.names()) for part in parts]
+    frame = reduce(lambda a, b: a.union(b), frames)
+    types = {
+        name: tuple(dict.fromkeys(t for part in parts for t in part.types.get(name, ())))
+        for name in first.types
+    }
+    return replace(first, frame=frame, types=types)
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+def _result(read: ir.Read, bag: Bag, snapshot: Snapshot, ctx: Context) -> Result:
+    table = bag.frame.select(*bag.names()).toArrow()
+    given = {
+        key: from_wire(table.column(place).combine_chunks(), slot.type)
+        for place, (key, slot) in enumerate(bag.slots.items())
+    }
+    columns = {}
+    names = list(dict.fromkeys(name for name, _ in bag.slots))
+    for place, name in enumerate(names):
+        columns[f"{place}"] = _column(name, given, bag, ctx)
+    rows = Rows(table.num_rows, columns=columns)
+    return Result(read.columns, rows, snapshot.commit_id)
+
+
+def _column(name: str, given: Mapping[Key, pa.Array], bag: Bag, ctx: Context) -> pa.Array:
+    if (name, VALUE) in given:
+        return given[name, VALUE]
+    if (name, "nodes") in given:
+        parts = [given[name, part] for part in PATH_PARTS]
+        mask = parts[-1].is_null()
+        fields = [pa.field(part, a.type) for part, a in zip(PATH_PARTS, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+    found = to_entities(
+        given[name, "type"], given[name, "id"], bag.types[name], name in bag.edges, ctx
+    )
+    return entities(found, ctx)

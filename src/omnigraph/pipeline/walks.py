@@ -1,0 +1,198 @@
+"""Hops on Spark: joins with adjacency, and breadth-first walks one level at a time."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from omnigraph.lang import ir
+from omnigraph.pipeline.bags import Bag, Slot, fresh_name
+from omnigraph.pipeline.scans import Scanner
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+NEAR, FAR, EDGE = ("near_type", "near"), ("far_type", "far"), ("edge_type", "edge")
+SOURCE = ("source_type", "source")
+Pair = tuple[str, str]
+
+
+def expand(op: ir.Expand, rows: Bag, scanner: Scanner) -> Bag:
+    """For each row the nodes its source reaches."""
+    if op.edge_var is not None:
+        return _arrived(op, rows, _along_edges(op, op.edge_var, scanner), scanner)
+    if (op.min_hops, op.max_hops) == (1, 1):
+        pairs = adjacency(op.steps, scanner).select(*NEAR, *FAR).distinct()
+        return _arrived(op, rows, Bag(_renamed(pairs, NEAR, SOURCE), {}), scanner)
+    return _arrived(op, rows, Bag(_reached(op, rows, scanner), {}), scanner)
+
+
+def adjacency(steps: tuple[ir.EdgeStep, ...], scanner: Scanner) -> DataFrame:
+    """Every way to take one hop: near end, far end, edge. A self-loop of an undirected step is there once."""
+    found = [_orientations(step, scanner) for step in steps]
+    return reduce(lambda a, b: a.unionByName(b), found)
+
+
+def _orientations(step: ir.EdgeStep, scanner: Scanner) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    bag = scanner.scan("", (step.edge,), edge=True)
+    src, dst, edge = bag.col(("", "src")), bag.col(("", "dst")), bag.col(("", "id"))
+
+    def way(near: Column, far: Column) -> DataFrame:
+        return bag.frame.select(
+            f.lit(step.near).alias(NEAR[0]),
+            near.alias(NEAR[1]),
+            f.lit(step.far).alias(FAR[0]),
+            far.alias(FAR[1]),
+            f.lit(step.edge).alias(EDGE[0]),
+            edge.alias(EDGE[1]),
+        )
+
+    match step.direction:
+        case ir.Direction.OUT:
+            return way(src, dst)
+        case ir.Direction.IN:
+            return way(dst, src)
+        case ir.Direction.BOTH:
+            return way(src, dst).unionByName(way(dst, src).where(f"{NEAR[1]} <> {FAR[1]}"))
+
+
+def _renamed(frame: DataFrame, old: Pair, new: Pair) -> DataFrame:
+    return frame.withColumnsRenamed(dict(zip(old, new, strict=True)))
+
+
+def _reached(op: ir.Expand, rows: Bag, scanner: Scanner) -> DataFrame:
+    """Pairs of a source and a node at a distance that was asked for."""
+    from pyspark.sql import functions as f
+
+    ways = adjacency(op.steps, scanner).select(*NEAR, *FAR).distinct()
+    itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
+    loops = ways.where(itself).select(*NEAR)
+    ways = ways.where(f"NOT ({itself})").localCheckpoint()
+    start = (
+        rows.frame.select(
+            rows.col((op.src, "type")).alias(SOURCE[0]), rows.col((op.src, "id")).alias(SOURCE[1])
+        )
+        .dropna()
+        .distinct()
+    )
+    level = start.withColumns(
+        {NEAR[0]: f.col(SOURCE[0]), NEAR[1]: f.col(SOURCE[1])}
+    ).localCheckpoint()
+    seen, found = level, [level] if op.min_hops == 0 else []
+    for distance in range(1, op.max_hops + 1):
+        if (
+            distance == op.min_hops
+        ):  # a loop leads where one stands, one hop later, if that was not told yet
+            found.append(level.join(loops, list(NEAR), "left_semi"))
+        steps = level.join(ways, list(NEAR)).select(*SOURCE, *FAR).distinct()
+        level = (
+            _renamed(steps, FAR, NEAR).join(seen, [*SOURCE, *NEAR], "left_anti").localCheckpoint()
+        )
+        if level.isEmpty():
+            break
+        seen = seen.unionByName(level)
+        if distance >= op.min_hops:
+            found.append(level)
+    none = level.limit(0)
+    pairs = reduce(lambda a, b: a.unionByName(b), found, none)
+    return _renamed(pairs, NEAR, FAR)
+
+
+def _at(bag: Bag, var: str, place: Pair) -> Column:
+    """Whether a variable is bound to the node in two columns."""
+    from pyspark.sql import functions as f
+
+    same_type = bag.col((var, "type")) == f.col(place[0])
+    return same_type & (bag.col((var, "id")) == f.col(place[1]))
+
+
+def _arrived(op: ir.Expand | ir.ShortestPath, rows: Bag, ways: Bag, scanner: Scanner) -> Bag:
+    """Rows joined with where they lead: what the ways bind and the destination's columns come along."""
+    if op.into:
+        both = _at(rows, op.src, SOURCE) & _at(rows, op.dst, FAR)
+        frame = rows.frame.join(ways.frame, both, "inner" if ways.slots else "left_semi")
+        return rows.also(frame.drop(*SOURCE, *FAR), ways)
+    early = op.predicate if getattr(op, "edge_var", None) is None else None
+    there = scanner.scan(op.dst, op.dst_types, predicate=early)
+    frame = rows.frame.join(ways.frame, _at(rows, op.src, SOURCE))
+    frame = frame.join(there.frame, _at(there, op.dst, FAR)).drop(*SOURCE, *FAR)
+    return rows.also(frame, ways).also(frame, there)
+
+
+def _along_edges(op: ir.Expand, var: str, scanner: Scanner) -> Bag:
+    """One way for each stored edge and orientation."""
+    names = tuple(dict.fromkeys(step.edge for step in op.steps))
+    edges = scanner.scan(var, names, edge=True)
+    pairs = adjacency(op.steps, scanner).join(edges.frame, _at(edges, var, EDGE)).drop(*EDGE)
+    return edges.with_frame(_renamed(pairs, NEAR, SOURCE))
+
+
+def shortest_path(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> Bag:
+    """One shortest path for each row and destination: the one whose list of edge ids is smallest."""
+    from pyspark.sql import functions as f
+
+    ids = pa.list_(pa.string())
+    kinds = {"nodes": ids, "edges": ids, "length": pa.int64()}
+    slots = {(op.path_var, part): Slot(fresh_name(), kind) for part, kind in kinds.items()}
+    nodes, edges, length = (slot.name for slot in slots.values())
+    ways = _paths(op, rows, scanner).select(
+        *SOURCE,
+        *FAR,
+        f.col("nodes").alias(nodes),
+        f.col("edges").alias(edges),
+        f.size("edges").cast("long").alias(length),
+    )
+    return _arrived(op, rows, Bag(ways, slots), scanner)
+
+
+def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
+    """Level by level the best path to every node that is new; best among the best is best."""
+    from pyspark.sql import functions as f
+
+    itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
+    every = adjacency(op.steps, scanner)
+    loops = every.where(itself).groupBy(*NEAR).agg(f.min(EDGE[1]).alias(EDGE[1]))
+    ways = every.where(f"NOT ({itself})").localCheckpoint()
+    start = (
+        rows.frame.select(
+            rows.col((op.src, "type")).alias(SOURCE[0]), rows.col((op.src, "id")).alias(SOURCE[1])
+        )
+        .dropna()
+        .distinct()
+    )
+    none = f.array().cast("array<string>")
+    level = start.select(
+        *SOURCE,
+        f.col(SOURCE[0]).alias(NEAR[0]),
+        f.col(SOURCE[1]).alias(NEAR[1]),
+        f.array(SOURCE[1]).alias("nodes"),
+        none.alias("edges"),
+    ).localCheckpoint()
+
+    def longer(to: str) -> list[object]:
+        node, edge = f.array(to), f.array(EDGE[1])
+        turned = op.backwards
+        nodes = f.concat(node, "nodes") if turned else f.concat("nodes", node)
+        edges = f.concat(edge, "edges") if turned else f.concat("edges", edge)
+        return [nodes.alias("nodes"), edges.alias("edges")]
+
+    seen, found = level.select(*SOURCE, *NEAR), [level] if op.min_hops == 0 else []
+    for distance in range(1, op.max_hops + 1):
+        if distance == op.min_hops:
+            looped = level.join(loops, list(NEAR)).select(*SOURCE, *NEAR, *longer(NEAR[1]))
+            found.append(looped)
+        steps = level.join(ways, list(NEAR)).select(*SOURCE, *FAR, *longer(FAR[1]))
+        new = _renamed(steps, FAR, NEAR).join(seen, [*SOURCE, *NEAR], "left_anti")
+        best = new.groupBy(*SOURCE, *NEAR).agg(f.min(f.struct("edges", "nodes")).alias("best"))
+        level = best.select(*SOURCE, *NEAR, "best.nodes", "best.edges").localCheckpoint()
+        if level.isEmpty():
+            break
+        seen = seen.unionByName(level.select(*SOURCE, *NEAR))
+        if distance >= op.min_hops:
+            found.append(level)
+    pairs = reduce(lambda a, b: a.unionByName(b), found, level.limit(0))
+    return _renamed(pairs, NEAR, FAR)
