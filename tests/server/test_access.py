@@ -1,0 +1,165 @@
+"""Who may call what: a row for every route, and what each kind of caller gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omnigraph.server.routes import ROUTES
+from omnigraph.server.table import Route
+from tests.server.world import PEOPLE, World
+
+INSERT = 'query q() { insert Person { name: "New" } }'
+NDJSON = {"Content-Type": "application/x-ndjson"}
+BLOB = {"entity": "node", "type": "Person", "id": "Alice", "property": "avatar"}
+
+# How to call each route so that somebody who may do everything succeeds. A route without a row fails the first test.
+# "$head" stands for the id of the newest commit of main.
+CALLS: dict[str, dict[str, Any]] = {
+    "GET /healthz": {},
+    "GET /readyz": {},
+    "GET /metrics": {},
+    "GET /openapi.json": {},
+    "GET /docs": {},
+    "GET /graphs": {},
+    "GET /graphs/{graph_id}/snapshot": {},
+    "GET /graphs/{graph_id}/schema": {},
+    "POST /graphs/{graph_id}/query": {"content": {"query": PEOPLE}},
+    "POST /graphs/{graph_id}/read": {"content": {"query_source": PEOPLE}},
+    "GET /graphs/{graph_id}/queries": {},
+    "POST /graphs/{graph_id}/queries/{name}": {
+        "path": {"name": "older"},
+        "content": {"params": {"age": 26}},
+    },
+    "POST /graphs/{graph_id}/queries/{name}/if-graph-commit": {
+        "path": {"name": "add_person"},
+        "content": {"params": {"name": "New"}},
+        "headers": {"Omnigraph-If-Graph-Commit": "$head"},
+    },
+    "GET /graphs/{graph_id}/blob": {"params": BLOB},
+    "HEAD /graphs/{graph_id}/blob": {"params": BLOB},
+    "GET /graphs/{graph_id}/export": {},
+    "POST /graphs/{graph_id}/export": {"content": {}},
+    "POST /graphs/{graph_id}/mutate": {"content": {"query": INSERT}},
+    "POST /graphs/{graph_id}/mutate/if-graph-commit": {
+        "content": {"query": INSERT},
+        "headers": {"Omnigraph-If-Graph-Commit": "$head"},
+    },
+    "POST /graphs/{graph_id}/change": {"content": {"query": INSERT}},
+    "POST /graphs/{graph_id}/load": {"raw": b"", "headers": NDJSON},
+    "POST /graphs/{graph_id}/load/ndjson": {"raw": b"", "headers": NDJSON},
+    "POST /graphs/{graph_id}/ingest": {"content": {"data": ""}},
+    "POST /graphs/{graph_id}/schema/plan": {"content": {"schema_source": "node A { x: String }"}},
+    "POST /graphs/{graph_id}/schema/apply": {"content": "$schema"},
+    "GET /graphs/{graph_id}/branches": {},
+    "POST /graphs/{graph_id}/branches": {"content": {"name": "draft"}},
+    "POST /graphs/{graph_id}/branches/merge": {"content": {"source": "side"}},
+    "DELETE /graphs/{graph_id}/branches/{name}": {"path": {"name": "side"}},
+    "GET /graphs/{graph_id}/tags": {},
+    "POST /graphs/{graph_id}/tags": {"content": {"name": "v2"}},
+    "DELETE /graphs/{graph_id}/tags/{name}": {"path": {"name": "v1"}},
+    "GET /graphs/{graph_id}/commits": {},
+    "GET /graphs/{graph_id}/commits/{commit_id}": {"path": {"commit_id": "$head"}},
+    "GET /graphs/{graph_id}/commits/{commit_id}/changes": {"path": {"commit_id": "$head"}},
+    "GET /graphs/{graph_id}/diff": {"params": {"a": "main~1", "b": "main"}},
+    "POST /graphs/{graph_id}/revert": {"content": {"commit": "$head"}},
+    "POST /graphs/{graph_id}/cherry-pick": {"content": {"commit": "$head", "branch": "side"}},
+    "POST /graphs/{graph_id}/reset": {"content": {"commit": "main~1"}},
+    "GET /graphs/{graph_id}/changes": {},
+    "POST /graphs/{graph_id}/changes/baseline": {"content": {}},
+}
+HIDDEN = ("INVOKE_QUERY", "commit_changes")  # refusals that look as if there were nothing
+
+
+def test_every_route_has_a_row_here() -> None:
+    assert sorted(CALLS) == sorted(route.name for route in ROUTES)
+
+
+@pytest.fixture
+def prepared(world: World) -> World:
+    """A second branch and a tag, for the routes that need them."""
+    graph = world.graphs["alpha"]
+    graph.create_branch("side", "main~1")
+    graph.tag("v1")
+    return world
+
+
+def _call(world: World, route: Route, actor: str | None, graph: str = "alpha") -> Any:
+    row = CALLS[route.name]
+    head = world.graphs[graph].snapshot().commit_id
+    schema = world.graphs[graph].schema() + "\nnode Extra { name: String @key }"
+
+    def filled(value: Any) -> Any:
+        match value:
+            case "$head":
+                return head
+            case "$schema":
+                return {"schema_source": schema}
+            case dict():
+                return {key: filled(inner) for key, inner in value.items()}
+            case _:
+                return value
+
+    path = f"/{route.path}" if route.flat else route.path
+    for name, value in filled(row.get("path", {})).items():
+        path = path.replace(f"{{{name}}}", value)
+    return world.call(
+        route.method,
+        path,
+        filled(row.get("content")),
+        actor=actor,
+        headers=filled(row.get("headers")),
+        raw=row.get("raw"),
+        params=row.get("params"),
+        graph=graph,
+    )
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_somebody_who_may_do_everything_succeeds(prepared: World, route: Route) -> None:
+    answer = _call(prepared, route, "admin")
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_callers_that_may_not_are_refused(prepared: World, route: Route) -> None:
+    nobody = _call(prepared, route, None).status_code
+    wrong = prepared.call(
+        route.method, f"/{route.path}", headers={"Authorization": "Bearer wrong"}, actor=None
+    )
+    if route.public:
+        assert nobody == 200
+        return
+    assert nobody == 401, "a request without a token gets in"
+    if route.flat:
+        assert wrong.status_code == 401, "a request with a wrong token gets in"
+    stranger = _call(prepared, route, "stranger").status_code
+    other = _call(prepared, route, "beta").status_code
+    expected = _refusal(route)
+    assert (stranger, other) == (expected, expected)
+
+
+def _refusal(route: Route) -> int:
+    if route.action is None:
+        return 200  # any valid token will do
+    hidden = str(route.action) == "invoke_query" or route.path == "/commits/{commit_id}/changes"
+    return 404 if hidden else 403
+
+
+@pytest.mark.parametrize(
+    "route", [r for r in ROUTES if r.action is not None], ids=lambda route: route.name
+)
+def test_readers_may_only_read(prepared: World, route: Route) -> None:
+    expected = 200 if str(route.action) == "read" else _refusal(route)
+    assert _call(prepared, route, "reader").status_code == expected
+
+
+def test_refused_writes_change_nothing(prepared: World) -> None:
+    before = prepared.graphs["alpha"].snapshot().commit_id
+    for route in ROUTES:
+        if route.action is not None:
+            _call(prepared, route, "stranger")
+    assert prepared.graphs["alpha"].snapshot().commit_id == before
+    assert sorted(prepared.graphs["alpha"].branches()) == ["main", "side"]
+    assert list(prepared.graphs["alpha"].tags()) == ["v1"]
