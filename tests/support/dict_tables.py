@@ -150,6 +150,10 @@ class DictTable:
             list(columns)
         )
 
+    def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
+        held = next(f for f in self._version.fragments if f.number == fragment.fragment_id)
+        return pa.array(sorted(held.deleted), pa.uint32())
+
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return tuple(
             FragmentInfo(

@@ -161,6 +161,9 @@ class Lens:
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return self._table.fragments()
 
+    def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
+        return self._table.deleted_rows(fragment)
+
     def indices(self) -> tuple[IndexInfo, ...]:
         return self._table.indices()
 

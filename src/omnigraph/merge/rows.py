@@ -22,6 +22,8 @@ from omnigraph.storage.tables import ADDRESS, FragmentInfo, Table
 DELETIONS_BYTES_MAX = 64 * 2**20
 Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 
+NOWHERE: Offsets = np.empty(0, np.uint32)
+
 _deleted: Lru[str, Offsets] = Lru(DELETIONS_BYTES_MAX, lambda offsets: offsets.nbytes + 64)
 
 
@@ -87,6 +89,26 @@ def by_fragments(one: Table, other: Table) -> Delta:
     columns = one.schema.names
     compared = Comparison.of(one, other)
     return cancelled(compared.before(columns), compared.after(columns), columns)
+
+
+def unmoved(rows: pa.Table, one: Table, other: Table) -> pa.Table:
+    """Those of a version's rows that another version has as they are, with their addresses there.
+
+    A row is only ever replaced by deleting it, so one that lives in a fragment both share is the same in both.
+    """
+    there = {_data(f): f for f in other.fragments()}
+    places = rows[ADDRESS].to_numpy()
+    own = (places >> np.uint64(32)).astype(np.int64)
+    offsets = (places & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    found, kept = np.zeros_like(places), np.zeros(len(places), np.bool_)
+    for fragment in one.fragments():
+        twin = there.get(_data(fragment))
+        if twin is not None:
+            lives = (own == fragment.fragment_id) & ~np.isin(offsets, _deleted_rows(other, twin))
+            found[lives] = _places(twin, offsets[lives])
+            kept |= lives
+    addressed = rows.drop_columns([ADDRESS]).append_column(ADDRESS, pa.array(found))
+    return addressed.filter(pa.array(kept))
 
 
 def ids_by_fragments(one: Table, other: Table) -> pa.Array:
@@ -174,15 +196,9 @@ def _missing(table: Table, fragment: FragmentInfo, other: Table, there: Fragment
 
 
 def _deleted_rows(table: Table, fragment: FragmentInfo) -> Offsets:
-    if not fragment.deleted_rows:
-        return np.empty(0, np.uint32)
-    known = _deleted.get(fragment.identity)
+    known = _deleted.get(fragment.identity) if fragment.deleted_rows else NOWHERE
     if known is None:
-        dead = np.ones(fragment.physical_rows, np.bool_)
-        for batch in table.batches([], with_address=True, fragments=[fragment.fragment_id]):
-            places = batch.column(ADDRESS).to_numpy(zero_copy_only=False)
-            dead[(places & np.uint64(0xFFFFFFFF)).astype(np.int64)] = False
-        known = np.flatnonzero(dead).astype(np.uint32)
+        known = np.asarray(table.deleted_rows(fragment).to_numpy(zero_copy_only=False))
         _deleted.put(fragment.identity, known)
     return known
 

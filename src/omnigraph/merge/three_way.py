@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.merge.cells import Mask, equal_rows, positions, same_value
+from omnigraph.merge.cells import Mask, equal_rows, positions, same_value, without
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import (
     DELETE_VS_UPDATE,
@@ -28,7 +28,7 @@ from omnigraph.merge.conflicts import (
     value_of,
 )
 from omnigraph.merge.lens import Kind, seen_as
-from omnigraph.merge.rows import Delta, no_rows
+from omnigraph.merge.rows import Delta, no_rows, unmoved
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import TypeChanges
 from omnigraph.model.columns import arrow_schema
@@ -109,10 +109,18 @@ def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
 
 
 def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
-    """The rows theirs changed, as ours has them; as they were, where ours still has the base's version."""
-    versions = [state.commit.tables.get(kind.table_id) for state in (sides.base, sides.ours)]
-    same = versions[0] is not None and versions[0] == versions[1]
-    return delta.before if same else lookup(sides.ours, kind, delta.ids)
+    """The rows theirs changed, as ours has them. Most are where they were at the base; the others are looked up."""
+    there = (sides.base.commit.tables, sides.ours.commit.tables)
+    if any(kind.table_id not in tables for tables in there):
+        return lookup(sides.ours, kind, delta.ids)
+    base, ours = sides.base.table(kind.table_id), sides.ours.table(kind.table_id)
+    if base.ref == ours.ref:
+        return delta.before
+    same = unmoved(delta.before, base, ours)
+    rest = without(pa.table({"id": delta.ids}), same["id"])["id"]
+    if not len(rest):
+        return same
+    return pa.concat_tables([same, lookup(sides.ours, kind, rest).cast(same.schema)])
 
 
 def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:

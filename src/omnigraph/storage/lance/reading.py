@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,29 @@ class LanceTable:
 
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return self._fragments
+
+    def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
+        if not fragment.deleted_rows:
+            return pa.array([], pa.uint32())
+        listed = self._listed_deletions(fragment)
+        if listed is not None:
+            return listed
+        gone = np.ones(fragment.physical_rows, np.bool_)
+        for batch in self.batches([], with_address=True, fragments=[fragment.fragment_id]):
+            places = batch.column(ADDRESS).to_numpy(zero_copy_only=False)
+            gone[(places & np.uint64(0xFFFFFFFF)).astype(np.int64)] = False
+        return pa.array(np.flatnonzero(gone), pa.uint32())
+
+    def _listed_deletions(self, fragment: FragmentInfo) -> pa.UInt32Array | None:
+        """What a local deletion file lists; few deletions are an Arrow file, many a bitmap, which is not read here."""
+        file = self._fragment(fragment.fragment_id).metadata.deletion_file
+        path = Path(str(self.handle.uri)) / (file.path(fragment.fragment_id) if file else "")
+        if path.suffix != ".arrow" or not path.is_file():
+            return None
+        metrics.request("get", 1, path.stat().st_size)
+        with lance_errors(f"reading the deletions of table {self.ref.path}"):
+            listed = pa.ipc.open_file(path.read_bytes()).read_all().column(0).combine_chunks()
+        return listed.take(pc.array_sort_indices(listed))
 
     def indices(self) -> tuple[IndexInfo, ...]:
         live = frozenset(int(fragment.fragment_id) for fragment in self.handle.get_fragments())
