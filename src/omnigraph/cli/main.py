@@ -35,19 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _leave_pandas_out(words: list[str]) -> None:
     """Arrow imports pandas, where it is installed, to recognise its objects; a command line has none to offer.
 
-    It looks once. Only Spark may need pandas.
+    Only Spark may need pandas.
     """
-    if "spark" in words:
-        return
-    import pyarrow as pa
-
-    sys.meta_path.insert(0, _NoPandas())
-    pa.lib._pandas_api.have_pandas  # noqa: B018 - reading it makes Arrow look
-    del sys.meta_path[0]
+    if "spark" not in words:
+        sys.meta_path.insert(0, _NoPandas())
 
 
 class _NoPandas(MetaPathFinder):
-    """As if pandas were not installed."""
+    """As if pandas were not installed, for the rest of this process."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name == "pandas":

@@ -129,9 +129,9 @@ class Teller:
     def _look(self) -> Moment:
         cost = self._cost
         return Moment(
-            phase=getattr(cost, "phase", "") or self._phase,
+            phase=f"{self._phase}, {cost.phase}" if cost.phase else self._phase,
             seconds=time.monotonic() - self._started,
-            rows=getattr(cost, "rows", 0),
+            rows=cost.rows,
             requests=cost.ops,
             bytes_read=cost.bytes_read,
             bytes_written=cost.bytes_written,

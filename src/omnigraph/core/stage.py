@@ -42,6 +42,7 @@ class StagedTables:
 
 def stage(repo: Repository, base: Commit, plans: Iterable[PublishPlan]) -> StagedTables:
     """Stage the folded plans on a base commit."""
+    metrics.progress("writing")
     grouped = _by_table(action for plan in plans for action in plan.actions)
     tasks = [
         lambda table_id=table_id, actions=actions: _stage_table(repo, base, table_id, actions)

@@ -36,6 +36,8 @@ class Cost:
     bytes_read: int = 0
     bytes_written: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    phase: str = ""  # what is being done now, and to how many rows
+    rows: int = 0
     around: Cost | None = None
     branch: bool = (
         False  # a parallel branch: its steps are merged by `parallel`, not added as they happen
@@ -83,6 +85,16 @@ def opened(n: int = 1) -> None:
         cost = _current.get()
         while cost is not None:
             cost.opens += n
+            cost = cost.around
+
+
+def progress(phase: str, rows: int | None = None) -> None:
+    """Say what is being done now, for whoever looks at the operation meanwhile."""
+    with _lock:
+        cost = _current.get()
+        while cost is not None:
+            cost.phase = phase
+            cost.rows = cost.rows if rows is None else rows
             cost = cost.around
 
 

@@ -11,6 +11,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid, WriteConflict
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Incoming
+from omnigraph.storage import metrics
 from omnigraph.validate import require_valid
 from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
@@ -55,7 +56,9 @@ def load(
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
+        metrics.progress("reading")
         incoming = reading.under(txn.catalog)
+        metrics.progress("checking", sum(part.rows.num_rows for part in incoming))
         resolved = resolve(txn, incoming, wanted)
         changes = resolved.changes
         if embedder is not None:

@@ -67,6 +67,7 @@ def test_progress_as_json(folder: Path) -> None:
     told = [json.loads(line) for line in done.err.splitlines()]
     assert told[-1]["done"] is True
     assert {"phase", "seconds", "rows", "requests", "bytes_written"} <= set(told[-1])
+    assert (told[-1]["phase"], told[-1]["rows"]) == ("load, writing", 1_000)
     assert done.json["nodes"] == {"Person": 1_000}
 
 
