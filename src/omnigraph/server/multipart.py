@@ -43,16 +43,20 @@ def tables_in(spool: Spool, content_type: str) -> Tables:
         raise RequestInvalid("multipart bodies need a boundary")
     found = Tables()
     found.digest = hashlib.sha256(spool.digest.encode()).hexdigest()
-    for part in _parts(spool, boundary):
-        name = _name(part)
-        table = _table(part.file, name)
-        part.file.close()
-        found[name] = pa.concat_tables([found[name], table]) if name in found else table
+    parts: list[_Part] = []
+    try:
+        _receive(spool, boundary, parts)
+        for part in parts:
+            name = _name(part)
+            table = _table(part.file, name)
+            found[name] = pa.concat_tables([found[name], table]) if name in found else table
+    finally:
+        for part in parts:
+            part.file.close()
     return found
 
 
-def _parts(spool: Spool, boundary: bytes) -> list[_Part]:
-    parts: list[_Part] = []
+def _receive(spool: Spool, boundary: bytes, parts: list[_Part]) -> None:
     ended = [False]
 
     def begin() -> None:
@@ -88,7 +92,6 @@ def _parts(spool: Spool, boundary: bytes) -> list[_Part]:
     _feed(MultipartParser(boundary, callbacks), spool)
     if not ended[0]:
         raise RequestInvalid("the multipart body ends too early")
-    return parts
 
 
 def _feed(parser: MultipartParser, spool: Spool) -> None:
