@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from omnigraph.core.plan import Adopt, Alter, TableAction, Tombstone
-from omnigraph.core.records import Commit, TableEntry
+from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.changed import Between, summary_of
@@ -29,17 +29,9 @@ def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
     base, theirs = between.one.commit, between.other.commit
     for table_id, entry in theirs.tables.items():
         mine = ours.tables.get(table_id)
-        if mine is None or not (_same(entry, base.tables.get(table_id)) or _same(entry, mine)):
+        if mine is None or entry not in (mine, base.tables.get(table_id)):
             yield Adopt(table_id, entry, between.summary(table_id))
     yield from (Tombstone(table_id) for table_id in ours.tables if table_id not in theirs.tables)
-
-
-def _same(one: TableEntry, other: TableEntry | None) -> bool:
-    return other is not None and (one.path, one.version, one.type_name) == (
-        other.path,
-        other.version,
-        other.type_name,
-    )
 
 
 def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) -> dict[str, Adopt]:
@@ -92,7 +84,7 @@ def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[T
     between = Between(repo, head, wanted)
     kinds = kinds_of(wanted.catalog)
     for table_id, entry in wanted.commit.tables.items():
-        if not _same(entry, head.commit.tables.get(table_id)):
+        if entry != head.commit.tables.get(table_id):
             kind = kinds[table_id]
             change = summary_of(between.delta(table_id, kind), kind, repo.limits)
             yield Adopt(table_id, entry, change)
