@@ -59,16 +59,18 @@ class Interpreter(code.InteractiveInterpreter):
         raise error
 
 
-def run_page(page: Path, folder: Path) -> None:
-    """Run every block of a page, in order, in a folder of its own."""
+def run_page(page: Path, folder: Path) -> int:
+    """Run every block of a page, in order, in a folder of its own; returns how many there were."""
     interpreter = Interpreter({"__name__": "page"})
-    for block in blocks(page):
+    found = blocks(page)
+    for block in found:
         try:
             run_block(block, folder, interpreter, page)
         except Exception as error:
             raise AssertionError(
                 f"{page.name}:{block.line}: {type(error).__name__}: {error}"
             ) from error
+    return len(found)
 
 
 def run_block(block: Block, folder: Path, interpreter: Interpreter, page: Path) -> None:

@@ -24,7 +24,7 @@ PAGES = [page for page in every_page() if relative(page) not in ELSEWHERE and bl
 def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "home"))
-    run_page(page, tmp_path)
+    assert run_page(page, tmp_path) == len(blocks(page))
 
 
 def test_the_readme_is_among_them() -> None:
