@@ -1,0 +1,168 @@
+"""The server as people start it: flags, files, signals, and what survives its sudden death."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.cli.main import main
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.remote.graph import RemoteGraph
+from omnigraph.server.boot import build
+from omnigraph.server.settings import GraphSettings, ServerInvalid, Settings, read_settings
+from tests.server.process import serving
+from tests.support import rings
+
+SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person"
+ADD = "query add($name: String) { insert Person { name: $name } }"
+LINK = 'query link() { insert Knows { from: "root", to: "root" } }'
+COUNT = "query n() { match { $p: Person } return { count($p) as n } }"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    omnigraph.init(str(tmp_path / "graph"), SCHEMA).load({"Person": [{"name": "root"}]})
+    return str(tmp_path / "graph")
+
+
+def test_a_server_starts_answers_and_ends(store: str) -> None:
+    with serving("--store", store, "--unauthenticated") as running:
+        graph = omnigraph.open(running.url())
+        graph.mutate(ADD, {"name": "Ada"})
+        assert graph.query(COUNT).scalar() == 2
+        assert running.stop() in (0, -15)
+    assert omnigraph.open(store).query(COUNT).scalar() == 2
+
+
+def test_a_file_of_settings_is_understood(store: str, tmp_path: Path) -> None:
+    (tmp_path / "q.gq").write_text(COUNT)
+    (tmp_path / "tokens.json").write_text('{"ada": "t"}')
+    (tmp_path / "p.yaml").write_text(
+        "version: 1\ngroups: {a: [ada]}\nrules: [{id: r, allow: {actors: {group: a}, actions: [read]}}]"
+    )
+    (tmp_path / "server.yaml").write_text(
+        "graphs: {people: {uri: graph, queries: [q.gq], policy: p.yaml}}\n"
+        "tokens_file: tokens.json\nlimits: {query_rows_max: 5}\n"
+    )
+    server = build(read_settings(tmp_path / "server.yaml"), {})
+    try:
+        assert list(server.graphs["people"].queries) == ["n"]
+        assert server.bounds.query_rows_max == 5
+        assert server.identity.actor("Bearer t") == "ada"
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        ({}, {}),
+        ({"policy": "server.yaml"}, {"OMNIGRAPH_UNAUTHENTICATED": "1"}),
+        ({"policy": "graph.yaml"}, {"OMNIGRAPH_SERVER_BEARER_TOKEN": "t"}),
+        ({"tokens_file": "missing.json"}, {}),
+        ({"graphs": {}}, {"OMNIGRAPH_SERVER_BEARER_TOKEN": "t"}),
+    ],
+    ids=["no tokens", "policy without tokens", "wrong policy", "no such tokens", "no graphs"],
+)
+def test_what_is_unsafe_or_unclear_does_not_start(
+    store: str, tmp_path: Path, settings: dict[str, object], environment: dict[str, str]
+) -> None:
+    allow = "version: 1\ngroups: {a: [ada]}\nrules: [{id: r, allow: {actors: {group: a}, actions: [%s]}}]"
+    (tmp_path / "server.yaml").write_text(allow % "graph_list")
+    (tmp_path / "graph.yaml").write_text(allow % "read")
+    placed = {k: str(tmp_path / v) if isinstance(v, str) else v for k, v in settings.items()}
+    wanted = Settings(**{"graphs": {"a": GraphSettings(store)}, **placed})  # type: ignore[arg-type]
+    with pytest.raises(ServerInvalid):
+        build(wanted, environment)
+
+
+def test_a_graph_that_cannot_be_opened_does_not_take_the_others_along(
+    store: str, tmp_path: Path
+) -> None:
+    graphs = {"good": GraphSettings(store), "bad": GraphSettings(str(tmp_path / "missing"))}
+    server = build(Settings(graphs, unauthenticated=True), {})
+    server.close()
+    assert (list(server.graphs), server.quarantined) == (["good"], ("bad",))
+    with pytest.raises(OmnigraphError):
+        build(Settings(graphs, unauthenticated=True, require_all_graphs=True), {})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve"],
+        ["serve", "--store", "a", "--graph", "b=c"],
+        ["serve", "--graph", "b"],
+        ["serve", "--store", "a", "--bind", "nowhere"],
+    ],
+)
+def test_command_lines_that_make_no_sense(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("error[usage]")
+
+
+@pytest.mark.xdist_group("server-process")
+def test_killed_under_load_it_loses_nothing_and_repeats_nothing(store: str) -> None:
+    """Writers repeat every write under its key until it is acknowledged, across restarts."""
+    rounds, writers, writes = (100, 8, 10) if rings.is_nightly() else (2, 4, 6)
+    acknowledged: set[str] = set()
+    total = 0
+    for number in range(rounds):
+        names = [[f"r{number}-w{w}-{i}" for i in range(writes)] for w in range(writers)]
+        with serving("--store", store, "--unauthenticated") as running:
+            threads = [
+                threading.Thread(target=_write, args=(running.url(), mine, acknowledged))
+                for mine in names
+            ]
+            for thread in threads:
+                thread.start()
+            while len(acknowledged) < total + writers and any(t.is_alive() for t in threads):
+                threads[0].join(0.01)
+            running.kill()
+            for thread in threads:
+                thread.join()
+        with serving("--store", store, "--unauthenticated") as running:
+            for mine in names:
+                _write(running.url(), mine, acknowledged)
+        total += writers * writes
+        graph = omnigraph.open(store)
+        assert graph.query(COUNT).scalar() == total + 1, "a write was lost"
+        assert _edges(graph) == total, "a write was lost, or happened twice"
+    assert len(acknowledged) == total
+
+
+def _edges(graph: omnigraph.Graph) -> int:
+    """How many edges are stored; a pattern would count parallel ones once."""
+    tables = graph.snapshot().commit.tables.values()
+    return sum(table.rows for table in tables if table.kind == "edge")
+
+
+def _write(url: str, names: list[str], acknowledged: set[str]) -> None:
+    """Insert a node, which twice is once, and an edge, which twice is two: both under keys."""
+    graph = RemoteGraph(url)
+    for name in names:
+        try:
+            graph.mutate(ADD, {"name": name}, idempotency_key=f"node {name}")
+            graph.mutate(LINK, idempotency_key=f"edge {name}")
+        except OmnigraphError as error:
+            assert error.kind in (Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME), error
+            return
+        acknowledged.add(name)
+
+
+def test_secrets_are_not_in_the_process_list(store: str, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(json.dumps({"ada": "secret-token"}))
+    with serving("--store", store, "--tokens-file", str(tokens)) as running:
+        shown = Path(f"/proc/{running.process.pid}/cmdline")
+        if os.path.exists(shown):
+            assert b"secret-token" not in shown.read_bytes()
+        told = RemoteGraph(running.url(), "secret-token").query(COUNT)
+        assert told.scalar() == 1

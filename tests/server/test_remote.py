@@ -1,0 +1,234 @@
+"""The client: every verb gives what a local graph gives, and retries respect what may have happened."""
+
+from __future__ import annotations
+
+import datetime as dt
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph.errors import (
+    AddressInvalid,
+    BranchNotFound,
+    CommitUnknown,
+    Kind,
+    OmnigraphError,
+    PreconditionFailed,
+    StoreUnavailable,
+)
+from omnigraph.graph import Graph
+from omnigraph.remote import transport
+from omnigraph.remote.graph import RemoteGraph
+from omnigraph.remote.transport import NotServed
+from tests.server import world as worlds
+from tests.server.world import PEOPLE, TOKENS
+
+ADD = "query add($name: String) { insert Person { name: $name } }"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[RemoteGraph, Graph]]:
+    """A graph, and the same graph through a server."""
+    server, graphs = worlds.build(tmp_path)
+    with worlds.listening(server) as address:
+        yield RemoteGraph(f"{address}/graphs/alpha", TOKENS["admin"]), graphs["alpha"]
+
+
+def test_reading_gives_what_a_local_graph_gives(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    mine, theirs = local.query(PEOPLE), remote.query(PEOPLE)
+    assert (theirs.columns, theirs.rows, theirs.commit) == (mine.columns, mine.rows, mine.commit)
+    assert theirs.to_arrow().equals(mine.to_arrow())
+    assert theirs.to_json() == mine.to_json()
+    assert len(theirs) == 2
+    assert remote.schema() == local.schema()
+    assert remote.branches() == local.branches()
+    assert remote.snapshot().commit_id == local.snapshot().commit_id
+    assert [c.to_json() for c in remote.log()] == [c.to_json() for c in local.log()]
+    assert remote.commit(mine.commit) == local.commit(mine.commit)
+    at = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+    assert remote.query(PEOPLE, at=at).rows == mine.rows
+    assert remote.query(PEOPLE, explain=True).explain().to_json()
+
+
+def test_writing_gives_what_a_local_graph_gives(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    done = remote.mutate(ADD, {"name": "Zoe"}, message="why")
+    assert done.commit == local.commit(done.commit.id if done.commit else "")
+    remote.create_branch("a/b")
+    remote.mutate(ADD, {"name": "Yan"}, branch="a/b")
+    found = remote.diff("main", "a/b")
+    assert found.to_json() == local.diff("main", "a/b").to_json()
+    assert remote.merge("a/b").outcome == "fast_forward"
+    remote.delete_branch("a/b")
+    assert remote.tag("v1") == local.snapshot().commit_id
+    assert remote.tags() == local.tags()
+    remote.delete_tag("v1")
+    assert remote.tags() == {}
+
+
+def test_loads_stream_files_records_and_tables(
+    pair: tuple[RemoteGraph, Graph], tmp_path: Path
+) -> None:
+    remote, local = pair
+    file = tmp_path / "people.jsonl"
+    file.write_text('{"type":"Person","data":{"name":"File"}}')
+    assert remote.load(str(file), idempotency_key="k").nodes == {"Person": 1}
+    assert remote.load(str(file), idempotency_key="k").replayed is True
+    records = ({"type": "Person", "data": {"name": f"R{i}"}} for i in range(2500))
+    assert remote.load(records).nodes == {"Person": 2500}
+    tables = {"Person": pa.table({"name": ["Table"]}), "Knows": [{"from": "Table", "to": "File"}]}
+    done = remote.load(tables, branch="side", create_from="main")
+    assert (done.branch_created, done.nodes, done.edges) == (True, {"Person": 1}, {"Knows": 1})
+    assert local.query(PEOPLE, branch="side").rows[-1] == {"name": "Table"}
+
+
+def test_conflicts_are_an_outcome(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    local.create_branch("side")
+    text = 'query a($n: I32) { update Person set { age: $n } where name = "Bob" }'
+    for branch, age in (("main", 1), ("side", 2)):
+        remote.mutate(text, {"n": age}, branch=branch)
+    told = remote.merge("side")
+    assert told.outcome == "conflict"
+    assert [c.to_json() for c in told.conflicts] == [
+        c.to_json() for c in local.merge("side", dry_run=True).conflicts
+    ]
+    assert remote.merge("side", strategy="ours").outcome == "merged"
+
+
+def test_the_feed_is_the_same(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    start = local.snapshot().commit_id
+    for name in ("Yan", "Zoe"):
+        local.mutate(ADD, {"name": name})
+    mine, theirs = local.changes(after=start), remote.changes(after=start)
+    assert [c.to_json() for c in theirs] == [c.to_json() for c in mine]
+    assert theirs.cursor == mine.cursor
+    assert len(list(remote.changes(after=start, limit=1).commits())) == 1
+
+
+def test_exports_are_files(pair: tuple[RemoteGraph, Graph], tmp_path: Path) -> None:
+    remote, local = pair
+    mine, theirs = local.export(tmp_path / "a"), remote.export(tmp_path / "b")
+    assert theirs.rows == mine.rows
+    for part in mine.parts:
+        assert (tmp_path / "b" / part.file).read_bytes() == (
+            tmp_path / "a" / part.file
+        ).read_bytes()
+    remote.export(tmp_path / "c", format="parquet", types=["Person"])
+    from pyarrow import parquet
+
+    assert parquet.read_table(tmp_path / "c" / "node-Person.parquet").num_rows == 2
+
+
+def test_schema_changes(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, _ = pair
+    text = remote.schema() + "\nnode Film { title: String @key }"
+    assert remote.plan_schema(text).steps[0].kind == "add_type"
+    assert remote.apply_schema(text).applied is True
+
+
+def test_errors_are_the_same_classes(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, _ = pair
+    with pytest.raises(BranchNotFound):
+        remote.query(PEOPLE, branch="nowhere")
+    with pytest.raises(PreconditionFailed):
+        remote.mutate(ADD, {"name": "Zoe"}, if_commit="0000000000000000.1")
+    with pytest.raises(OmnigraphError) as failure:
+        remote.query("query q() { match { $p: Nobody } return { $p.name } }")
+    assert (failure.value.code, failure.value.kind) == ("T1", Kind.INVALID)
+    assert failure.value.span is not None
+    with pytest.raises(NotServed):
+        remote.optimize()
+
+
+@pytest.mark.parametrize(
+    "address", ["http://", "http://host/alpha", "http://user:secret@host/graphs/a"]
+)
+def test_addresses_that_are_none(address: str) -> None:
+    with pytest.raises(AddressInvalid) as failure:
+        omnigraph.open(address)
+    assert "user:secret" not in failure.value.message or "secret" not in failure.value.help
+
+
+class Flaky:
+    """A server that answers with what it is told, one connection at a time; an empty answer hangs up."""
+
+    def __init__(self, answers: list[bytes]) -> None:
+        self.answers = answers
+        self.asked = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/graphs/g"
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        for answer in self.answers:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65536)
+                self.asked += 1
+                connection.sendall(answer)
+
+
+def _http(status: str, body: bytes = b"{}", more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{more}\r\n"
+    return head.encode() + body
+
+
+BUSY = _http("503 Busy", b'{"error":"busy","error_code":"server_busy","kind":"unavailable"}')
+GOOD = _http("200 OK", b'{"affected_nodes":1,"affected_edges":0,"commit":null}')
+
+
+@pytest.mark.parametrize(
+    ("answers", "key", "asked", "error"),
+    [
+        ([BUSY, GOOD], None, 2, None),
+        ([b"", GOOD], "k", 2, None),
+        ([b"", GOOD], None, 1, CommitUnknown),
+        (
+            [_http("409 No", b'{"error":"x","error_code":"conflict","kind":"conflict"}')],
+            "k",
+            1,
+            True,
+        ),
+    ],
+    ids=["refused", "lost with a key", "lost without a key", "conflict"],
+)
+def test_writes_are_repeated_only_where_that_is_safe(
+    answers: list[bytes], key: str | None, asked: int, error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "BACKOFF_FIRST_SECONDS", 0.001)
+    flaky = Flaky(answers)
+    with flaky as address:
+        graph = RemoteGraph(address)
+        if error is None:
+            assert graph.mutate(ADD, idempotency_key=key).affected_nodes == 1
+        else:
+            with pytest.raises(OmnigraphError if error is True else error):
+                graph.mutate(ADD, idempotency_key=key)
+    assert flaky.asked == asked
+
+
+def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "ATTEMPTS_MAX", 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(StoreUnavailable):
+        RemoteGraph(f"http://127.0.0.1:{port}/graphs/g").branches()
