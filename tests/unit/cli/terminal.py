@@ -58,6 +58,15 @@ class Terminal:
         """Ctrl-C."""
         self._process.send_signal(signal.SIGINT)
 
+    def interrupt_until(self, text: str) -> None:
+        """Ctrl-C, as often as it takes: one that comes between two keys waits in readline for the next."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while text not in self.shown:
+            assert time.monotonic() < deadline, f"{text!r} did not appear in {self.shown!r}"
+            self.interrupt()
+            self._look()
+        self.wait_for(text)
+
     def wait_for(self, text: str) -> str:
         """Everything shown until the text appears; what was shown before does not count again."""
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -64,8 +64,7 @@ def test_control_c_drops_the_line_and_control_d_leaves(folder: Path) -> None:
         shell.wait_for("main> ")
         shell.type("match { nonsense")
         shell.wait_for("nonsense")
-        shell.interrupt()
-        shell.wait_for("main> ")
+        shell.interrupt_until("main> ")
         shell.type("\x04")
         assert shell.finish() == 0
 
