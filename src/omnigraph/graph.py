@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -31,7 +31,7 @@ from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
-from omnigraph.pipeline.engine import loading, query_on_spark
+from omnigraph.pipeline.engine import loading, query_on_spark, spark_frames
 from omnigraph.read import Result, run_query
 from omnigraph.read.blobs import Blob, open_blob
 from omnigraph.read.export import Exported, export
@@ -41,6 +41,10 @@ from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schem
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome
 from omnigraph.write.mutate import mutate
+
+if TYPE_CHECKING:
+    from omnigraph.analytics import Analytics
+    from omnigraph.pipeline.frames import GraphFrames
 
 
 class Graph(Versions):
@@ -150,6 +154,18 @@ class Graph(Versions):
             snapshot = self.snapshot(branch, at)
             with self._readable(snapshot):
                 return export(snapshot, dest, format, types)
+
+    def analytics(
+        self, branch: str = "main", at: object = None, engine: str = "local"
+    ) -> Analytics:
+        """PageRank, components, degrees and more, over one state."""
+        from omnigraph.analytics import Analytics
+
+        return Analytics(self, branch, at, engine)
+
+    def spark(self, session: Any = None, branch: str = "main", at: object = None) -> GraphFrames:
+        """Nodes and edges as Spark DataFrames, pinned to one commit."""
+        return spark_frames(self._repo, self.snapshot(branch, at), session)
 
     # --- writing -----------------------------------------------------------------------------------------------
 

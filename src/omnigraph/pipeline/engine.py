@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.core.idempotency import existing_claim
 from omnigraph.core.plan import Verb
@@ -19,6 +19,9 @@ from omnigraph.pipeline.sources import input_bytes, wants_spark
 from omnigraph.read import Result
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import load
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.frames import GraphFrames
 
 log = logging.getLogger("omnigraph.pipeline")
 ENGINES = ("auto", "local", "spark")
@@ -86,3 +89,11 @@ def query_on_spark(
     from omnigraph.pipeline.query import run_on_spark
 
     return run_on_spark(query, params, snapshot, pinned, session)
+
+
+def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> GraphFrames:
+    """A pinned state for Spark programs; `session` may be one of theirs."""
+    found = spark_session(session)
+    from omnigraph.pipeline.frames import graph_frames
+
+    return graph_frames(found, repo, snapshot)

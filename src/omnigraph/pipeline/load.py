@@ -22,7 +22,7 @@ from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Violation
+from omnigraph.errors import Violation, WriteConflict
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.pipeline.images import Image, numbers, parallelism
 from omnigraph.pipeline.pinned import pin
@@ -92,7 +92,8 @@ class BulkLoad:
         """Stage and verify on a state; raises what is wrong with the input."""
         staged = self._staging(snapshot)
         self.progress("verify", 0, 1)
-        self._work = _verified(self, staged, snapshot)
+        limit = self.tuning.judged_rows_max
+        self._work = _verified(staged, snapshot, self.session, limit)
         self.progress("verify", 1, 1)
         return self._work
 
@@ -240,6 +241,34 @@ def bulk_load(
     )
 
 
+def publishing(
+    job: Job, table_id: str, staged: Sequence[StagedSplit]
+) -> Callable[[WriteTxn], PublishPlan]:
+    """The write that publishes splits somebody else staged, in a process that has no Spark session."""
+    staging = Staging(job, Inputs(named=(table_id,)), tuple(sorted(staged, key=lambda s: s.split)))
+    base = job.pinned.snapshot().commit
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        now = txn.snapshot.commit
+        merged = job.mode is Mode.MERGE and base.tables != now.tables
+        if base.schema != now.schema or base.gc_epoch != now.gc_epoch or merged:
+            raise WriteConflict(
+                f"branch {job.branch!r} changed while rows were being written to it",
+                help="Nothing was changed. Write again.",
+            )
+        work = _verified(staging, txn.snapshot, None, 0)
+        return PublishPlan(
+            kind="load",
+            actions=work.actions,
+            reads={table: Reads(everything=True) for table in work.consulted},
+            strict=job.mode is Mode.OVERWRITE,
+            result=work.outcome.to_json(),
+            value=work.outcome,
+        )
+
+    return verb
+
+
 def _plan_name(load_id: str) -> str:
     return "load-" + hashlib.sha256(load_id.encode()).hexdigest()[:32]
 
@@ -296,23 +325,27 @@ def _run_frames(job: Job, inputs: Inputs) -> dict[int, StagedSplit]:
 # --- judging -----------------------------------------------------------------------------------------------------
 
 
-def _verified(load: BulkLoad, staging: Staging, snapshot: Snapshot) -> Work:
+def _verified(
+    staging: Staging, snapshot: Snapshot, session: SparkSession | None, judged_rows_max: int
+) -> Work:
+    """Staged splits as a valid write on a state. Without a session the driver judges alone."""
     _refuse_problems(staging)
     tables = _tables(staging)
-    actions = tuple(_action(table, staging, load.mode) for table in sorted(tables))
+    mode = staging.job.mode
+    actions = tuple(_action(table, staging, mode) for table in sorted(tables))
     touched = {
         table: _touched(snapshot, table, staging, action)
         for table, action in zip(sorted(tables), actions, strict=True)
     }
     case = Verification(
-        judge_for(load.session, touched.values(), load.tuning.judged_rows_max),
+        judge_for(session, touched.values(), judged_rows_max),
         snapshot,
-        load.mode,
+        mode,
         _in_order(touched),
         _inner(staging),
         _values(staging),
     )
-    ids, *others = verify(case, lambda wanted: _locate(load.session, staging, wanted))
+    ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
     report_of([_keys(staging) + ids, *others]).raise_violations()
     return Work(snapshot, actions, _consulted(case), _outcome(staging, snapshot))
 
@@ -438,11 +471,11 @@ def _keys(staging: Staging) -> list[Violation]:
 
 
 def _locate(
-    session: SparkSession, staging: Staging, wanted: Mapping[str, frozenset[str]]
+    session: SparkSession | None, staging: Staging, wanted: Mapping[str, frozenset[str]]
 ) -> list[Place]:
-    """Read the input once more, for the rows somebody asks about."""
+    """Read the input once more, for the rows somebody asks about. Rows of DataFrames have no place."""
     splits = staging.inputs.splits
-    if not splits:
+    if not splits or session is None:
         return []
     task = locate_task(staging.job, splits, wanted)
     rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()

@@ -316,12 +316,14 @@ def _aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
         case F.COUNT_ROWS:
             return f.count(f.lit(1))
         case F.COUNT:
-            return f.countDistinct(arg) if named.distinct else f.count(arg)
+            return f.count_distinct(arg) if named.distinct else f.count(arg)
         case F.SUM:
-            return (f.sumDistinct if named.distinct else f.sum)(arg.cast("double"))
+            return (f.sum_distinct if named.distinct else f.sum)(arg.cast("double"))
         case F.AVG:
             value = arg.cast("double")
-            return f.sumDistinct(value) / f.countDistinct(value) if named.distinct else f.avg(value)
+            return (
+                f.sum_distinct(value) / f.count_distinct(value) if named.distinct else f.avg(value)
+            )
         case F.MIN:
             return f.min(arg)
         case F.MAX:

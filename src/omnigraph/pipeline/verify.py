@@ -146,10 +146,10 @@ class Verification:
         return self.snapshot.tables.open(ref)
 
 
-def judge_for(session: SparkSession, touched: Iterable[Touched], rows_max: int) -> Judge:
-    """The driver alone while there are few rows."""
+def judge_for(session: SparkSession | None, touched: Iterable[Touched], rows_max: int) -> Judge:
+    """The driver alone while there are few rows, or where there is no session."""
     rows = sum(one.after.rows + one.base.rows for one in touched)
-    return InProcess() if rows <= rows_max else OnSpark(session)
+    return InProcess() if session is None or rows <= rows_max else OnSpark(session)
 
 
 def verify(case: Verification, locate: Locate) -> list[list[Violation]]:
@@ -249,12 +249,20 @@ def _by_id(places: list[Place]) -> dict[str, dict[str, list[Place]]]:
 
 
 def _told(kind: Entity, places: dict[str, list[Place]], trouble: Trouble) -> Iterator[Violation]:
-    again = [p for name in sorted(trouble.repeated) for p in places.get(name, [])[1:]]
-    there = [p for name in sorted(trouble.existing) for p in places.get(name, [])[:1]]
+    def at(name: str) -> list[Place]:
+        return places.get(name) or [nowhere(kind, name)] * 2
+
+    again = [place for name in sorted(trouble.repeated) for place in at(name)[1:]]
+    there = [place for name in sorted(trouble.existing) for place in at(name)[:1]]
     for rows, tell in ((again, repeated_ids), (there, existing_ids)):
         if rows:
             ids = pa.array([p.id for p in rows], pa.string())
             yield from tell(ids, pa.array([True] * len(rows)), kind, origin_of(rows))
+
+
+def nowhere(kind: Entity, name: str) -> Place:
+    """The place of a row that has none: rows of a DataFrame are known by their ids alone."""
+    return Place(kind.table_id, name, 0, 0, None, None)
 
 
 def origin_of(places: Sequence[Place]) -> Origin:
@@ -359,8 +367,7 @@ def _endpoints(case: Verification, rows: Mapping[str, Rows], locate: Locate) -> 
 def _lost(kind: EdgeType, side: str, first: list[Any], locate: Locate) -> Iterator[Violation]:
     ids = [row.id for row in first]
     places = _by_id(locate({kind.table_id: frozenset(ids)})).get(kind.table_id, {})
-    nowhere = Place(kind.table_id, "", 0, 0, None, None)
-    where = [places.get(name, [nowhere])[0] for name in ids]
+    where = [places.get(name, [nowhere(kind, name)])[0] for name in ids]
     table = pa.table({"id": ids, side: [row.node for row in first]})
     mask = pa.array([True] * len(first))
     yield from dangling(table, mask, kind, side, origin_of(where), MANY)

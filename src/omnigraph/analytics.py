@@ -1,0 +1,124 @@
+"""Measures of a whole graph: in process, or on Spark with the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.outcomes import LoadResult
+from omnigraph.read import analytics as local
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One value for each node of a type: an Arrow table of `id` and `value`, ascending by id."""
+
+    graph: Graph
+    node: str
+    branch: str
+    commit: str
+    table: pa.Table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values by id."""
+        return dict(zip(self.table["id"].to_pylist(), self.table["value"].to_pylist(), strict=True))
+
+    def top(self, count: int = 10) -> list[tuple[str, Any]]:
+        """The largest values, ties by id."""
+        ordered = self.table.sort_by([("value", "descending"), ("id", "ascending")])
+        rows = ordered.slice(0, count)
+        return list(zip(rows["id"].to_pylist(), rows["value"].to_pylist(), strict=True))
+
+    def write(self, property: str, *, message: str | None = None) -> LoadResult:
+        """Store the values as a property of the nodes, as one commit; nodes that changed meanwhile keep the rest."""
+        snapshot = self.graph.snapshot(self.branch)
+        kind = snapshot.catalog.nodes[self.node]
+        rows = self.table.rename_columns(["id", property])
+        if kind.key is not None:
+            names = ["id", *kind.key]
+            stored = snapshot.table_of(kind).lookup("id", rows["id"].combine_chunks(), names)
+            rows = stored.select(names).join(rows, "id", join_type="inner").drop(["id"])
+        return self.graph.load(
+            {self.node: rows}, mode="merge", branch=self.branch, engine="local", message=message
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Analytics:
+    """What can be measured. Edges are those of the named types, from the node type to itself.
+
+    >>> import omnigraph
+    >>> g = omnigraph.init("memory://doc-analytics", schema="node P { name: String @key } edge Knows: P -> P")
+    >>> _ = g.load({"P": [{"name": n} for n in "abc"], "Knows": [{"from": "a", "to": "b"}]})
+    >>> g.analytics().components("P", ["Knows"]).to_dict()
+    {'a': 'a', 'b': 'a', 'c': 'c'}
+    """
+
+    graph: Graph
+    branch: str = "main"
+    at: object = None
+    engine: str = "local"
+
+    def degrees(self, node: str, edges: Sequence[str], direction: str = "both") -> Measure:
+        """How many edges each node has: out, in or both."""
+        return self._measured("degrees", node, edges, direction=direction)
+
+    def pagerank(
+        self, node: str, edges: Sequence[str], damping: float = 0.85, iterations: int = 20
+    ) -> Measure:
+        """The rank of each node; ranks sum to 1."""
+        return self._measured("pagerank", node, edges, damping=damping, iterations=iterations)
+
+    def components(self, node: str, edges: Sequence[str]) -> Measure:
+        """The smallest id among the nodes each is connected with, whatever the direction."""
+        return self._measured("components", node, edges, names=True)
+
+    def reach(self, node: str, edges: Sequence[str], hops: int) -> Measure:
+        """How many other nodes each node reaches within so many hops."""
+        return self._measured("reach", node, edges, hops=hops)
+
+    def triangles(self, node: str, edges: Sequence[str]) -> Measure:
+        """In how many triangles each node is, whatever the directions."""
+        return self._measured("triangles", node, edges)
+
+    def labels(self, node: str, edges: Sequence[str], iterations: int = 5) -> Measure:
+        """Communities by label propagation."""
+        return self._measured("labels", node, edges, names=True, iterations=iterations)
+
+    def distances(self, node: str, edges: Sequence[str], sources: Sequence[str]) -> Measure:
+        """How many hops each node is from the nearest source; null where none leads."""
+        return self._measured("distances", node, edges, sources=list(sources))
+
+    def _measured(
+        self, what: str, node: str, edges: Sequence[str], *, names: bool = False, **how: Any
+    ) -> Measure:
+        if self.engine not in ("local", "spark"):
+            raise OptionInvalid(f"engine must be 'local' or 'spark', got {self.engine!r}")
+        snapshot = self.graph.snapshot(self.branch, self.at)
+        if self.engine == "spark":
+            from omnigraph.pipeline import analytics as on_spark
+
+            frames = self.graph.spark(branch=self.branch, at=self.at)
+            table = getattr(on_spark, what)(on_spark.spark_network(frames, node, edges), **how)
+        else:
+            net = local.network(snapshot, node, edges)
+            table = _table(
+                net, getattr(local, what)(net, **how), names=names, gaps=what == "distances"
+            )
+        return Measure(self.graph, node, self.branch, snapshot.commit_id, table)
+
+
+def _table(net: local.Network, values: Any, *, names: bool, gaps: bool) -> pa.Table:
+    if names:
+        column = net.ids.take(pa.array(values)) if len(net) else net.ids
+    else:
+        column = pa.array(values, mask=np.asarray(values) < 0 if gaps else None)
+    return pa.table({"id": net.ids, "value": column})

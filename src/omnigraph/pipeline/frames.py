@@ -1,0 +1,98 @@
+"""The nodes and edges of a pinned state as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import TableNotFound
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.columns import arrow_schema
+from omnigraph.pipeline.bags import ddl, to_wire
+from omnigraph.pipeline.images import numbers
+from omnigraph.pipeline.pinned import Pinned, pin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Entity = NodeType | EdgeType
+ENDS = {"src": "from", "dst": "to"}  # as loads call them
+
+
+def outer_names(kind: Entity) -> dict[str, str]:
+    """The columns of a type as they are stored, and as people call them."""
+    return {name: ENDS.get(name, name) for name in arrow_schema(kind).names}
+
+
+def entity(catalog: Catalog, name: str) -> Entity:
+    """A type by its name; `node:` or `edge:` before it decides between two of one name."""
+    prefix, _, rest = name.rpartition(":")
+    found: Entity | None = catalog.nodes.get(rest) if prefix in ("", "node") else None
+    if found is None and prefix in ("", "edge"):
+        found = catalog.edge(rest)
+    if found is None:
+        raise TableNotFound(f"the graph has no type {name!r}", details={"type": name})
+    return found
+
+
+def frame(session: SparkSession, pinned: Pinned, kind: Entity) -> DataFrame:
+    """All rows of a type, one task for each fragment."""
+    table = pinned.snapshot().table_of(kind)
+    fragments = tuple(info.fragment_id for info in table.fragments())
+    names = outer_names(kind)
+    types = {names[field.name]: field.type for field in arrow_schema(kind)}
+    task = _task(pinned, kind.table_id, fragments, names)
+    return numbers(session, len(fragments)).mapInArrow(task, ddl(types))
+
+
+def _task(
+    pinned: Pinned, table_id: str, fragments: tuple[int, ...], names: Mapping[str, str]
+) -> Any:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = pinned.snapshot().table(table_id)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                rows = table.batches(list(names), fragments=[fragments[number]])
+                yield from (wired(part, names) for part in rows)
+
+    return run
+
+
+def wired(rows: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
+    """Stored columns as Spark takes them, under the names people use."""
+    arrays = [to_wire(rows.column(stored)) for stored in names]
+    return pa.RecordBatch.from_arrays(arrays, list(names.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFrames:
+    """A state of a graph for Spark programs.
+
+    `nodes("Person")` and `edges("Knows")` are DataFrames; edges have the columns `from` and `to`.
+    """
+
+    session: SparkSession
+    pinned: Pinned
+    commit: str
+
+    def nodes(self, name: str) -> DataFrame:
+        """All nodes of a type."""
+        return frame(self.session, self.pinned, entity(self._catalog, f"node:{name}"))
+
+    def edges(self, name: str) -> DataFrame:
+        """All edges of a type."""
+        return frame(self.session, self.pinned, entity(self._catalog, f"edge:{name}"))
+
+    @property
+    def _catalog(self) -> Catalog:
+        return self.pinned.snapshot().catalog
+
+
+def graph_frames(session: SparkSession, repo: Repository, snapshot: Snapshot) -> GraphFrames:
+    """A pinned state for Spark programs."""
+    return GraphFrames(session, pin(repo, snapshot), snapshot.commit_id)

@@ -1,0 +1,247 @@
+"""The data source `omnigraph`: graphs in any Spark program.
+
+    OmnigraphSource.register(spark)
+    spark.read.format("omnigraph").option("graph", uri).option("type", "Person").load()
+    frame.write.format("omnigraph").option("graph", uri).option("type", "Person").mode("append").save()
+
+A read is pinned to one commit and has one partition for each fragment; simple filters are applied where rows are read,
+and `columns` (separated by commas) narrows what is read. A write is one load: checked like every other, published as
+one commit. `load_mode` (append, merge, overwrite) decides where Spark's own modes cannot.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    WriterCommitMessage,
+)
+
+from omnigraph.core import history
+from omnigraph.core.group import Writers
+from omnigraph.core.plan import Request
+from omnigraph.core.repository import Repository, open_repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OptionInvalid
+from omnigraph.model import predicates
+from omnigraph.model.columns import arrow_schema
+from omnigraph.model.names import branch_name
+from omnigraph.model.predicates import Op, Predicate
+from omnigraph.pipeline.bags import ddl
+from omnigraph.pipeline.frames import Entity, entity, outer_names, wired
+from omnigraph.pipeline.load import publishing
+from omnigraph.pipeline.pinned import Pinned, pin
+from omnigraph.pipeline.rows import frame_pieces, kind_by_table
+from omnigraph.pipeline.stage import SEED_BITS, Job, StagedSplit, stage_pieces
+from omnigraph.write.input.options import Options
+from omnigraph.write.load import mode_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+COMPARISONS = {
+    EqualTo: Op.EQ,
+    GreaterThan: Op.GT,
+    GreaterThanOrEqual: Op.GE,
+    LessThan: Op.LT,
+    LessThanOrEqual: Op.LE,
+}
+
+
+class OmnigraphSource(DataSource):  # type: ignore[misc]
+    """Options: `graph`, `type`, and `branch`, `at` and `columns` of reads, `branch` and `load_mode` of writes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "omnigraph"
+
+    @classmethod
+    def register(cls, session: SparkSession) -> None:
+        """Make the format known to a session."""
+        session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        session.dataSource.register(cls)
+
+    def schema(self) -> StructType:
+        target = Target.of(self.options)
+        names = target.columns()
+        types = {f.name: f.type for f in arrow_schema(target.kind)}
+        found: StructType = ddl({outer: types[stored] for stored, outer in names.items()})
+        return found
+
+    def reader(self, schema: StructType) -> Reader:  # noqa: ARG002 - Spark's signature
+        return Reader(Target.of(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: ARG002
+        mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
+        return Writer(Target.of(self.options), mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the options name: a type in one state of a graph."""
+
+    pinned: Pinned
+    branch: str
+    table_id: str
+    wanted: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: Any) -> Target:
+        uri, name = (_required(options, key) for key in ("graph", "type"))
+        repo = open_repository(uri)
+        branch = options.get("branch") or "main"
+        snapshot = _state(repo, branch, options.get("at"))
+        columns = tuple(c.strip() for c in (options.get("columns") or "").split(",") if c.strip())
+        kind = entity(snapshot.catalog, name)
+        return cls(pin(repo, snapshot), branch, kind.table_id, columns)
+
+    @property
+    def kind(self) -> Entity:
+        return kind_by_table(self.pinned.snapshot().catalog, self.table_id)
+
+    def columns(self) -> dict[str, str]:
+        """The stored columns that are read, with their names outside."""
+        stored = {outer: name for name, outer in outer_names(self.kind).items()}
+        unknown = set(self.wanted) - set(stored)
+        if unknown:
+            raise OptionInvalid(f"{self.kind.name} has no column {', '.join(sorted(unknown))}")
+        return {stored[outer]: outer for outer in self.wanted or stored}
+
+
+def _required(options: Any, key: str) -> str:
+    found = options.get(key)
+    if not found:
+        raise OptionInvalid(f"the format omnigraph needs the option {key!r}")
+    return str(found)
+
+
+def _state(repo: Repository, branch: str, at: str | None) -> Snapshot:
+    commit = history.resolve(repo, at, branch).commit if at else repo.head(branch).commit
+    return repo.snapshot(commit)
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class FragmentPartition(InputPartition):  # type: ignore[misc]
+    """One fragment."""
+
+    fragment: int
+
+
+class Reader(DataSourceReader):  # type: ignore[misc]
+    """Rows of one type at one commit."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.names = target.columns()
+        self.predicates: list[Predicate] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take the filters that mean the same to us; the others stay with Spark."""
+        for one in filters:
+            found = self._predicate(one)
+            if found is None:
+                yield one
+            else:
+                self.predicates.append(found)
+
+    def _predicate(self, given: Filter) -> Predicate | None:
+        attribute: tuple[str, ...] = getattr(given, "attribute", ())
+        stored = {outer: name for name, outer in outer_names(self.target.kind).items()}
+        column = stored.get(attribute[0]) if len(attribute) == 1 else None
+        if column is None:
+            return None
+        kind = arrow_schema(self.target.kind).field(column).type
+        match given:
+            case IsNull():
+                return predicates.IsNull(column)
+            case IsNotNull():
+                return predicates.IsNull(column, negated=True)
+            case In(value=values):
+                found = [_value(v, kind) for v in values]
+                return None if None in found else predicates.In(column, tuple(found))
+        op = COMPARISONS.get(type(given))
+        value = _value(getattr(given, "value", None), kind)
+        return None if op is None or value is None else predicates.Compare(column, op, value)
+
+    def partitions(self) -> list[InputPartition]:
+        table = self.target.pinned.snapshot().table(self.target.table_id)
+        return [FragmentPartition(info.fragment_id) for info in table.fragments()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, FragmentPartition)  # noqa: S101 - made by `partitions`
+        table = self.target.pinned.snapshot().table(self.target.table_id)
+        wanted = predicates.And(tuple(self.predicates)) if self.predicates else None
+        rows = table.batches(list(self.names), wanted, fragments=[partition.fragment])
+        for batch in rows:
+            yield wired(batch, self.names)
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """A value that compares with us as with Spark; none where it might not (floats have NaN, times have zones)."""
+    if isinstance(value, Decimal) and value == int(value):
+        value = int(value)
+    whole = pa.types.is_integer(kind) and isinstance(value, int) and not isinstance(value, bool)
+    text = pa.types.is_string(kind) and isinstance(value, str)
+    truth = pa.types.is_boolean(kind) and isinstance(value, bool)
+    return value if whole or text or truth else None
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class StagedMessage(WriterCommitMessage):  # type: ignore[misc]
+    """What one task wrote."""
+
+    staged: StagedSplit = field(default_factory=lambda: StagedSplit(0))
+
+
+class Writer(DataSourceArrowWriter):  # type: ignore[misc]
+    """Stages in tasks, then verifies and publishes as one commit."""
+
+    def __init__(self, target: Target, mode: str) -> None:
+        now = datetime.now(UTC)
+        seed = secrets.randbits(SEED_BITS)
+        self.target = target
+        self.job = Job(target.pinned, target.branch, now, mode_of(mode), Options(), seed)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        split = 0 if context is None else context.partitionId()
+        rows = frame_pieces(iterator, self.target.kind, self.job.options)
+        return StagedMessage(stage_pieces(self.job, split, rows))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        staged = [m.staged for m in messages if isinstance(m, StagedMessage)]
+        repo = open_repository(self.target.pinned.uri)
+        verb = publishing(self.job, self.target.table_id, staged)
+        request = Request(branch=branch_name(self.target.branch), verb=verb, alone=True)
+        Writers(repo).submit(request)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing was published; the files are garbage."""

@@ -1,0 +1,199 @@
+"""Measures of a whole graph, in numpy: the nodes of one type, the edges of some types among them.
+
+Nodes are numbered in the order of their ids, so "smallest" means the same here as on Spark. Every function takes a
+`Network` and gives one value for each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OptionInvalid
+from omnigraph.model.catalog import EdgeType
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+PAIRS_MAX = 20_000_000  # of a source and a node it reaches, held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Node ids, ascending, and the ends of the edges as numbers of nodes."""
+
+    ids: pa.Array
+    src: Ints
+    dst: Ints
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def undirected(self) -> tuple[Ints, Ints]:
+        """Each pair of different neighbours once in either direction."""
+        apart = self.src != self.dst
+        low, high = self.src[apart], self.dst[apart]
+        codes = np.unique(np.concatenate([low * len(self) + high, high * len(self) + low]))
+        return codes // max(len(self), 1), codes % max(len(self), 1)
+
+
+def edges_among(snapshot: Snapshot, node: str, edges: Sequence[str]) -> list[EdgeType]:
+    """The edge types to follow; each must lead from the node type to itself."""
+    catalog = snapshot.catalog
+    if node not in catalog.nodes:
+        raise OptionInvalid(f"the graph has no node type {node!r}")
+    found = []
+    for name in edges:
+        kind = catalog.edge(name)
+        if kind is None or (kind.from_type, kind.to_type) != (node, node):
+            raise OptionInvalid(f"{name} is no edge type from {node} to {node}")
+        found.append(kind)
+    return found
+
+
+def network(snapshot: Snapshot, node: str, edges: Sequence[str]) -> Network:
+    """The nodes and edges of some types."""
+    kinds = edges_among(snapshot, node, edges)
+    ids = snapshot.table_of(snapshot.catalog.nodes[node]).scan(["id"])["id"].combine_chunks()
+    ids = ids.take(pc.sort_indices(ids))
+    ends = [snapshot.table_of(kind).scan(["src", "dst"]) for kind in kinds]
+    return Network(ids, *(_numbers(ends, side, ids) for side in ("src", "dst")))
+
+
+def _numbers(parts: Sequence[pa.Table], side: str, ids: pa.Array) -> Ints:
+    found = [pc.index_in(part[side].combine_chunks(), value_set=ids) for part in parts]
+    arrays = [array.to_numpy(zero_copy_only=False).astype(np.int64) for array in found]
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+
+
+def degrees(net: Network, direction: str = "both") -> Ints:
+    """How many edges each node has: `out`, `in` or `both` (a self-loop counts at both ends)."""
+    counts = {
+        "out": lambda: np.bincount(net.src, minlength=len(net)),
+        "in": lambda: np.bincount(net.dst, minlength=len(net)),
+    }
+    if direction == "both":
+        return counts["out"]() + counts["in"]()
+    if direction not in counts:
+        raise OptionInvalid(f"direction is out, in or both, not {direction!r}")
+    return counts[direction]()
+
+
+def pagerank(net: Network, damping: float = 0.85, iterations: int = 20) -> Floats:
+    """The rank of each node after some rounds; ranks sum to 1, and nodes without a way out share with all."""
+    n = max(len(net), 1)
+    out = np.bincount(net.src, minlength=len(net))
+    rank = np.full(len(net), 1.0 / n)
+    for _ in range(iterations):
+        given = np.divide(rank, out, out=np.zeros_like(rank), where=out > 0)
+        received = np.bincount(net.dst, weights=given[net.src], minlength=len(net))
+        lost = rank[out == 0].sum()
+        rank = (1.0 - damping) / n + damping * (received + lost / n)
+    return rank
+
+
+def components(net: Network) -> Ints:
+    """Nodes that are connected, whatever the direction, share the number of the smallest of them."""
+    label = np.arange(len(net))
+    while True:
+        least = np.minimum(label[net.src], label[net.dst])
+        new = label.copy()
+        np.minimum.at(new, label[net.src], least)
+        np.minimum.at(new, label[net.dst], least)
+        new = new[new]
+        if (new == label).all():
+            return label
+        label = new
+
+
+def reach(net: Network, hops: int) -> Ints:
+    """How many other nodes each node reaches within so many hops along the edges."""
+    n = len(net)
+    starts, order = _runs(net.src, net.dst, n)
+    counts = np.zeros(n, np.int64)
+    width = max(1, PAIRS_MAX // max(n, 1))
+    for first in range(0, n, width):
+        sources = np.arange(first, min(first + width, n))
+        seen = frontier = sources * n + sources
+        for _ in range(hops):
+            frontier = np.setdiff1d(_step(frontier, starts, order, n), seen, assume_unique=True)
+            if not len(frontier):
+                break
+            seen = np.union1d(seen, frontier)
+        counts += np.bincount(seen // n, minlength=n)
+    return np.maximum(counts - 1, 0)
+
+
+def _runs(src: Ints, dst: Ints, n: int) -> tuple[Ints, Ints]:
+    order = np.argsort(src, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(src, minlength=n))])
+    return starts, dst[order]
+
+
+def _step(pairs: Ints, starts: Ints, targets: Ints, n: int) -> Ints:
+    """Where pairs of a source and a node lead in one hop, once each."""
+    source, node = pairs // n, pairs % n
+    count = starts[node + 1] - starts[node]
+    offset = np.repeat(starts[node] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
+    at = np.arange(int(count.sum())) + offset
+    return np.unique(np.repeat(source, count) * n + targets[at])
+
+
+def triangles(net: Network) -> Ints:
+    """In how many triangles each node is, whatever the directions."""
+    near, far = net.undirected()
+    up = near < far
+    near, far = near[up], far[up]
+    starts, targets = _runs(near, far, len(net))
+    known = np.sort(near * len(net) + far)
+    counts = np.zeros(len(net), np.int64)
+    length = starts[far + 1] - starts[far]
+    for first in range(0, len(near), 1_000_000):
+        part = slice(first, first + 1_000_000)
+        many = length[part]
+        a, b = np.repeat(near[part], many), np.repeat(far[part], many)
+        begin = np.repeat(starts[far[part]] - np.concatenate([[0], np.cumsum(many)[:-1]]), many)
+        c = targets[np.arange(int(many.sum())) + begin]
+        wanted = a * len(net) + c
+        at = np.searchsorted(known, wanted)
+        closed = (at < len(known)) & (known[np.minimum(at, max(len(known) - 1, 0))] == wanted)
+        for corner in (a, b, c):
+            counts += np.bincount(corner[closed], minlength=len(net))
+    return counts
+
+
+def labels(net: Network, iterations: int = 5) -> Ints:
+    """Communities: each round a node takes the most frequent label of its neighbours, the smallest of several."""
+    near, far = net.undirected()
+    label = np.arange(len(net))
+    for _ in range(iterations):
+        codes, votes = np.unique(near * len(net) + label[far], return_counts=True)
+        node, wanted = codes // max(len(net), 1), codes % max(len(net), 1)
+        order = np.lexsort((wanted, -votes, node))
+        first = np.unique(node[order], return_index=True)[1]
+        new = label.copy()
+        new[node[order][first]] = wanted[order][first]
+        label = new
+    return label
+
+
+def distances(net: Network, sources: Sequence[str]) -> Ints:
+    """How many hops along the edges each node is from the nearest source; -1 where none leads."""
+    start = pc.index_in(pa.array(list(sources), pa.string()), value_set=net.ids)
+    found = np.full(len(net), -1, np.int64)
+    level = start.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+    starts, targets = _runs(net.src, net.dst, len(net))
+    distance = 0
+    while len(level):
+        found[level] = distance
+        distance += 1
+        count = starts[level + 1] - starts[level]
+        offset = np.repeat(starts[level] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
+        reached = np.unique(targets[np.arange(int(count.sum())) + offset])
+        level = reached[found[reached] < 0]
+    return found

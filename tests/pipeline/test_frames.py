@@ -1,0 +1,73 @@
+"""Graphs in Spark programs: DataFrames of a graph, the format `omnigraph`, and loads of DataFrames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from tests.pipeline.planes import new_graph, state_of
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return new_graph(tmp_path, "frames")
+
+
+def read(spark: Any, graph: Graph, kind: str, **options: str) -> Any:
+    from omnigraph.pipeline.source import OmnigraphSource
+
+    OmnigraphSource.register(spark)
+    reader = spark.read.format("omnigraph").option("graph", graph.uri).option("type", kind)
+    return reader.options(**options).load()
+
+
+def test_a_graph_is_dataframes_pinned_to_a_commit(graph: Graph, spark: Any) -> None:
+    frames = graph.spark(spark)
+    graph.mutate('query q() { insert City { name: "Later" } }')
+    assert sorted(r.name for r in frames.nodes("City").collect()) == ["Oslo", "Rome"]
+    row = frames.edges("Rates").collect()[0]
+    assert (row["from"], row["to"], row["stars"]) == ("ada@x", "Oslo", 4)
+    assert frames.nodes("City").where("size = 700000").count() == 1
+
+
+def test_the_format_reads_columns_and_filters(graph: Graph, spark: Any) -> None:
+    people = read(spark, graph, "Person", columns="email,age")
+    assert people.columns == ["email", "age"]
+    few = people.where("age > 10 and email = 'ada@x'")
+    assert "Filter" not in few._jdf.queryExecution().executedPlan().toString().split("BatchScan")[0]
+    assert [tuple(r) for r in few.collect()] == [("ada@x", 36)]
+    old = graph.log()[-1].id
+    assert read(spark, graph, "Person", at=old).count() == 0
+
+
+def test_the_format_writes_one_checked_commit(graph: Graph, spark: Any) -> None:
+    rows = [("Bern", None), ("Lima", 5)]
+    frame = spark.createDataFrame(rows, "name string, size long").repartition(2)
+    writer = frame.write.format("omnigraph").option("graph", graph.uri).option("type", "City")
+    read(spark, graph, "City")
+    before = len(graph.log())
+    writer.mode("append").save()
+    assert len(graph.log()) == before + 1
+    assert {row["name"] for row in state_of(graph)["City"]} == {"Oslo", "Rome", "Bern", "Lima"}
+    with pytest.raises(Exception, match="exists already"):
+        writer.mode("append").save()
+    writer.option("load_mode", "merge").mode("append").save()
+    assert len(graph.log()) == before + 2
+
+
+def test_dataframes_are_loaded_by_type(graph: Graph, spark: Any) -> None:
+    people = spark.createDataFrame(
+        [("eve@x", "Eve"), ("fay@x", "Fay")], "email string, name string"
+    )
+    knows = spark.createDataFrame([("eve@x", "fay@x")], "`from` string, `to` string")
+    result = graph.load({"Person": people, "Knows": knows}, mode="append")
+    assert (result.engine, result.nodes, result.edges) == ("spark", {"Person": 2}, {"Knows": 1})
+    missing = spark.createDataFrame([("eve@x", "nobody")], "`from` string, `to` string")
+    with pytest.raises(omnigraph.OmnigraphError, match="not found in Person"):
+        graph.load({"Knows": missing}, mode="append")
