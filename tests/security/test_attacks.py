@@ -215,7 +215,7 @@ def test_hostile_values_are_stored_and_found_as_they_are(world: World, text: str
         assert text in [json.loads(line)["data"]["name"] for line in exported]
 
 
-# --- secrets -----------------------------------------------------------------------------------------------------------
+# --- secrets ---------------------------------------------------------------------------------------------------------
 
 
 def test_secrets_appear_nowhere(

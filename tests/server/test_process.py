@@ -152,7 +152,8 @@ def _write(url: str, names: list[str], acknowledged: set[str]) -> None:
             graph.mutate(ADD, {"name": name}, idempotency_key=f"node {name}")
             graph.mutate(LINK, idempotency_key=f"edge {name}")
         except OmnigraphError as error:
-            assert error.kind in (Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME), error
+            if error.kind not in (Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME):
+                raise
             return
         acknowledged.add(name)
 
