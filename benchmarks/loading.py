@@ -104,7 +104,7 @@ def load_by_kuzu(folder: Path, place: Path, ending: str) -> float:
     if ending == "json":
         connection.execute("LOAD EXTENSION JSON")
     began = time.perf_counter()
-    for statement in _kuzu_tables():
+    for statement in kuzu_tables():
         connection.execute(statement)
     for name in [*NODES, *EDGES]:
         file = folder / f"{name}.{ending}"
@@ -115,7 +115,7 @@ def load_by_kuzu(folder: Path, place: Path, ending: str) -> float:
     return time.perf_counter() - began
 
 
-def _kuzu_tables() -> list[str]:
+def kuzu_tables() -> list[str]:
     kinds = {"id": "INT64", "age": "INT64", "emb": f"FLOAT[{DIM}]"}
     nodes = []
     for name, columns in COLUMNS.items():

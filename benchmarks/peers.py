@@ -1,0 +1,164 @@
+"""omnigraph beside its peers: `python -m benchmarks peers`; OMNIGRAPH_BENCH=M chooses the larger network.
+
+S: 10,000 persons, 50,000 follows; M: 100,000 and 2.4 million. Every engine runs in a process of its own. Loads and
+reads take turns in rounds, so that a noisy neighbour disturbs all alike; a figure is the median of whole calls, warm,
+from text and parameters to Python values. Every answer is checked against numpy; a figure with a wrong answer says so.
+
+Peers are compared as far as their packages are found; put a folder of them into PEERBENCH_PATH:
+
+    pip install --target peers kuzu ladybug
+    PEERBENCH_PATH=peers OMNIGRAPH_BENCH=M python -m benchmarks peers
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.loading import written
+from benchmarks.peerbench.adapters import ADAPTERS
+from benchmarks.peerbench.engine import Engine, NoAnswer, NotInstalled
+from benchmarks.peerbench.jobs import Job, jobs
+from benchmarks.peerbench.oracle import Oracle
+from benchmarks.peerbench.report import Line, table
+
+LOAD_TARGETS = {"parquet": 0.5, "ndjson": 0.8}  # of Kuzu's time
+LOADS = {"S": 3, "M": 2}
+ROUNDS = {"S": 7, "M": 4}
+ROUND_SECONDS_MAX = 10.0  # an engine that needs longer for one round is asked no more
+
+
+@dataclass(slots=True)
+class Field:
+    """The engines that take part, and what there is to say about them."""
+
+    folder: Path
+    files: Path
+    engines: dict[str, Engine] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    def remark(self, name: str, job: str, why: NoAnswer) -> None:
+        """A dash in the table says enough where there is no reason to give."""
+        if str(why):
+            self.remarks.append(f"{name}, {job}: {' '.join(str(why).split())}")
+
+
+def present() -> list[str]:
+    """The engines whose packages are there."""
+    found = []
+    for name in ADAPTERS:
+        try:
+            with tempfile.TemporaryDirectory() as place, Engine(name, Path(place)) as engine:
+                found.append(name)
+                print(f"{name} {engine.version}", flush=True)
+        except NotInstalled as missing:
+            print(f"{name} is not installed: pip install {missing}", flush=True)
+        except NoAnswer as why:
+            print(f"{name} does not start: {why}", flush=True)
+    return found
+
+
+def load(field: Field, names: list[str], rounds: int) -> list[Line]:
+    """Load every form in turns; what was loaded last from Parquet stays open for the reads."""
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for turn in range(rounds):
+        for form in ("ndjson", "parquet"):
+            for name in names:
+                kept = turn == rounds - 1 and form == "parquet"
+                taken = _load_once(field, name, form, turn, kept=kept)
+                if taken is not None:
+                    seconds.setdefault((form, name), []).append(taken)
+    return [
+        Line(
+            f"load {form}",
+            {n: statistics.median(seconds[form, n]) * 1e3 for n in names if (form, n) in seconds},
+            target=target,
+            rivals=frozenset({"kuzu"}),
+        )
+        for form, target in LOAD_TARGETS.items()
+    ]
+
+
+def _load_once(field: Field, name: str, form: str, turn: int, *, kept: bool) -> float | None:
+    engine = Engine(name, field.folder / f"{name}-{form}-{turn}")
+    try:
+        taken = engine.load(field.files, form)
+    except NoAnswer as why:
+        if turn == 0:
+            field.remark(name, f"load {form}", why)
+        taken, kept = None, False
+    if kept:
+        field.engines[name] = engine
+    else:
+        engine.close()
+    return taken
+
+
+def prepare(field: Field) -> Line:
+    """Text indices and maintenance, once."""
+    times = {}
+    for name, engine in field.engines.items():
+        try:
+            times[name] = engine.prepare() * 1e3
+        except NoAnswer as why:
+            field.remark(name, "prepare", why)
+    return Line("prepare", times, rivals=frozenset())
+
+
+def read(field: Field, job: Job, rounds: int) -> Line:
+    """The first round warms up and is checked; the others count."""
+    seconds: dict[str, list[float]] = {}
+    wrong: set[str] = set()
+    asked = dict(field.engines)
+    for turn in range(rounds + 1):
+        for name, engine in list(asked.items()):
+            try:
+                found = engine.ask(job.name, job.calls)
+            except NoAnswer as why:
+                field.remark(name, job.name, why)
+                del asked[name]
+                continue
+            if not job.right(found.answers):
+                wrong.add(name)
+            if turn > 0 or sum(found.seconds) > ROUND_SECONDS_MAX:
+                seconds.setdefault(name, []).extend(found.seconds)
+            if sum(found.seconds) > ROUND_SECONDS_MAX:
+                del asked[name]
+    times = {name: statistics.median(taken) * 1e3 for name, taken in seconds.items()}
+    return Line(job.name, times, frozenset(wrong), job.target)
+
+
+def compare(size: str, folder: Path) -> None:
+    oracle = Oracle(written(folder / "files", size))
+    print(f"{size}: {oracle.n:,} persons, {len(oracle.src):,} follows; load average {_busy()}")
+    names = present()
+    field = Field(folder, folder / "files")
+    with ExitStack() as stack:
+        lines = load(field, names, LOADS[size])
+        for engine in field.engines.values():
+            stack.enter_context(engine)
+        lines.append(prepare(field))
+        questions = jobs(oracle)
+        lines += [read(field, job, ROUNDS[size]) for job in questions]
+    print("\n" + "\n".join(table(lines, names)) + "\n")
+    print("\n".join(f"{job.name}: {job.says}" for job in questions) + "\n")
+    print("\n".join(field.remarks))
+    print(f"load average {_busy()}")
+
+
+def _busy() -> str:
+    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def run() -> None:
+    size = os.environ.get("OMNIGRAPH_BENCH", "S")
+    with tempfile.TemporaryDirectory() as folder:
+        compare(size, Path(folder))
+
+
+if __name__ == "__main__":
+    run()
