@@ -54,11 +54,14 @@ class Shell:
             print(WELCOME, file=sys.stderr)
             _prepare_editing(self)
         while self.running:
-            text = self._read()
-            if text is None:
-                return
-            if text.strip():
-                self._answer(text)
+            try:
+                text = self._read()
+                if text is None:
+                    return
+                if text.strip():
+                    self._answer(text)
+            except KeyboardInterrupt:  # drops what was typed, or stops what was running
+                print(file=sys.stderr)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
@@ -70,9 +73,6 @@ class Shell:
                 line = input(self._prompt(bool(lines)))
             except EOFError:
                 return "\n".join(lines) if lines else None
-            except KeyboardInterrupt:
-                print(file=sys.stderr)
-                return ""
             lines.append(line)
             if is_complete(lines):
                 return "\n".join(lines)
@@ -94,8 +94,6 @@ class Shell:
                 self._statement(whole_query(text.strip().rstrip(";")))
         except OmnigraphError as error:
             print(error.render(), file=sys.stderr)
-        except KeyboardInterrupt:
-            print("\ninterrupted", file=sys.stderr)
         if self.timer:
             print(f"{(time.perf_counter() - started) * 1000:.0f} ms", file=sys.stderr)
 

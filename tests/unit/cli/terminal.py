@@ -64,7 +64,9 @@ class Terminal:
         while text not in self.shown:
             assert time.monotonic() < deadline, f"{text!r} did not appear in {self.shown!r}"
             self.interrupt()
-            self._look()
+            noticed = time.monotonic() + 3
+            while text not in self.shown and time.monotonic() < noticed:
+                self._look()
         self.wait_for(text)
 
     def wait_for(self, text: str) -> str:
