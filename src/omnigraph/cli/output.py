@@ -176,7 +176,7 @@ def as_text(value: Any) -> str:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """RFC 4180 with a heading; null is an empty cell, an empty text is quoted."""
+    """RFC 4180 with a heading; null is an empty cell, as an empty text is."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(sheet.columns)
