@@ -44,7 +44,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     suppress_health_check=list(HealthCheck),
     deadline=None,
 )
-def test_no_request_is_too_strange(case: schemathesis.Case, address: str) -> None:
+def test_no_request_is_too_strange(case: schemathesis.Case[Any], address: str) -> None:
     if "graph_id" in case.path_parameters:
         case.path_parameters["graph_id"] = "alpha"
     headers = {"Authorization": f"Bearer {TOKENS['admin']}"}

@@ -136,7 +136,8 @@ def serve(server: Server, listen: Listen) -> None:
 
 def _bound(listen: Listen) -> socket.socket:
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    bound = socket.socket(family)
+    # With the protocol named, asyncio sends small answers at once instead of waiting for acknowledgements.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((listen.host, listen.port))
