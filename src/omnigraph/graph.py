@@ -31,10 +31,10 @@ from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
-from omnigraph.pipeline.engine import loading, query_on_spark, spark_frames
+from omnigraph.pipeline.engine import export_by, loading, query_on_spark, spark_frames
 from omnigraph.read import Result, run_query
 from omnigraph.read.blobs import Blob, open_blob
-from omnigraph.read.export import Exported, export
+from omnigraph.read.export import Exported
 from omnigraph.storage import metrics
 from omnigraph.versions import Versions
 from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
@@ -148,12 +148,10 @@ class Graph(Versions):
         engine: str = "auto",
     ) -> Exported:
         """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv."""
-        if engine not in ("auto", "local"):
-            raise OptionInvalid(f"engine must be 'auto' or 'local', got {engine!r}")
         with metrics.operation("export"):
             snapshot = self.snapshot(branch, at)
             with self._readable(snapshot):
-                return export(snapshot, dest, format, types)
+                return export_by(engine, self._repo, snapshot, dest, format, types)
 
     def analytics(
         self, branch: str = "main", at: object = None, engine: str = "local"

@@ -71,3 +71,20 @@ def test_dataframes_are_loaded_by_type(graph: Graph, spark: Any) -> None:
     missing = spark.createDataFrame([("eve@x", "nobody")], "`from` string, `to` string")
     with pytest.raises(omnigraph.OmnigraphError, match="not found in Person"):
         graph.load({"Knows": missing}, mode="append")
+
+
+@pytest.mark.parametrize("format", ["ndjson", "parquet"])
+def test_an_export_has_numbered_parts_and_a_list_of_them(
+    format: str, graph: Graph, spark: Any, tmp_path: Path
+) -> None:
+    local = graph.export(tmp_path / "local", format, engine="local")
+    on_spark = graph.export(tmp_path / "spark", format, engine="spark")
+    assert on_spark.rows == local.rows
+    assert (tmp_path / "spark" / "export.json").exists()
+    written = {path.name for path in (tmp_path / "spark").iterdir()} - {"export.json"}
+    assert written == {part.file for part in on_spark.parts}
+    if format == "ndjson":
+        schema = graph.schema()
+        again = omnigraph.init(tmp_path / "again", schema=schema)
+        again.load(str(tmp_path / "spark" / "*.ndjson"), mode="append", engine="local")
+        assert state_of(again) == state_of(graph)

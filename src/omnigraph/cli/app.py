@@ -14,7 +14,7 @@ import typer
 from omnigraph.cli.interrupt import Interrupted
 
 SECTIONS = {
-    "Start": ("init", "demo", "load", "query", "mutate", "shell", "export"),
+    "Start": ("init", "demo", "load", "query", "mutate", "shell", "export", "pipeline"),
     "History and branches": (
         "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "clone",
     ),

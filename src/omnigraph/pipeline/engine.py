@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.session import SparkMissing, is_configured, is_installed, spark_session
 from omnigraph.pipeline.sources import input_bytes, wants_spark
 from omnigraph.read import Result
+from omnigraph.read.export import Exported, export
 from omnigraph.write.input.options import Options
-from omnigraph.write.load import load
+from omnigraph.write.load import LoadOutcome, load
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.frames import GraphFrames
@@ -97,3 +99,35 @@ def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> G
     from omnigraph.pipeline.frames import graph_frames
 
     return graph_frames(found, repo, snapshot)
+
+
+def export_by(
+    engine: str,
+    repo: Repository,
+    snapshot: Snapshot,
+    dest: str | os.PathLike[str],
+    format: str,
+    types: Sequence[str] | None,
+) -> Exported:
+    """Export in process, or on Spark when that was asked for or a cluster is configured."""
+    if engine not in ENGINES:
+        raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    shared = repo.place.scheme != "memory" and is_installed()
+    if engine == "local" or (engine == "auto" and not (is_configured() and shared)):
+        return export(snapshot, dest, format, types)
+    pinned = pin(repo, snapshot)
+    session = spark_session()
+    from omnigraph.pipeline.export import export_on_spark
+
+    return export_on_spark(session, pinned, snapshot, dest, format, types)
+
+
+def check_on_spark(repo: Repository, source: Any, mode: str, branch: str) -> LoadOutcome:
+    """Everything a bulk load does up to the point where it would publish."""
+    from omnigraph.pipeline.load import bulk_load
+
+    work = bulk_load(repo, spark_session(), source, mode, branch)
+    try:
+        return work.prepare(repo.snapshot(repo.head(branch).commit)).outcome
+    finally:
+        work.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -59,6 +59,7 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
             yield Piece(reading.parts, reading.problems, lines)
         return
     problems = Gathered()
+    options = replace(options, columns=split.columns) if split.columns else options
     for part in _table_parts(split, kind, options, problems):
         yield Piece((part,), problems.taken())
     left = problems.taken()

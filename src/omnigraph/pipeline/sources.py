@@ -34,6 +34,23 @@ class Split:
     start: int = 0
     end: int | None = None
     first_line: int = 1
+    columns: tuple[tuple[str, str], ...] = ()  # names in the file, and the properties they fill
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A file of rows whose columns are called otherwise: pairs of a name in the file and a property."""
+
+    path: str
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Several things in one load: files of graph records, and tables by type."""
+
+    records: tuple[str, ...] = ()
+    tables: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +72,8 @@ def is_frame(value: Any) -> bool:
 
 def wants_spark(source: Any) -> bool:
     """Whether only Spark can read it."""
+    if isinstance(source, Sources):
+        return True
     return isinstance(source, Mapping) and any(map(is_frame, source.values()))
 
 
@@ -69,22 +88,31 @@ def input_bytes(source: Any) -> int | None:
 
 def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs:
     """The pieces of an input, in its order."""
+    given = _as_sources(source)
     found = Inputs()
-    if isinstance(source, Mapping):
-        for name, value in source.items():
-            found = _with_rows(found, kind_named(str(name), catalog), value, split_bytes)
-    else:
-        for path in source if isinstance(source, list | tuple) else [source]:
-            if not isinstance(path, str | os.PathLike):
-                raise _unreadable(path)
-            for file in expand(path):
-                if suffix_of(file) in FILE_READERS:
-                    raise OptionInvalid(
-                        f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
-                    )
-                found = _with_file(found, file, None, split_bytes)
+    for path in given.records:
+        for file in expand(path):
+            if suffix_of(file) in FILE_READERS:
+                raise OptionInvalid(
+                    f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
+                )
+            found = _with_file(found, file, None, split_bytes)
+    for name, value in given.tables:
+        found = _with_rows(found, kind_named(name, catalog), value, split_bytes)
     numbered = (replace(split, index=i) for i, split in enumerate(found.splits))
     return replace(found, splits=tuple(numbered))
+
+
+def _as_sources(source: Any) -> Sources:
+    if isinstance(source, Sources):
+        return source
+    if isinstance(source, Mapping):
+        return Sources(tables=tuple((str(name), value) for name, value in source.items()))
+    paths = source if isinstance(source, list | tuple) else [source]
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise _unreadable(path)
+    return Sources(records=tuple(os.fspath(path) for path in paths))
 
 
 def _unreadable(value: Any) -> OptionInvalid:
@@ -98,20 +126,30 @@ def _with_rows(found: Inputs, kind: Kind, value: Any, split_bytes: int) -> Input
     found = replace(found, named=(*found.named, kind.table_id))
     if is_frame(value):
         return replace(found, frames=(*found.frames, (kind.table_id, value)))
+    columns: tuple[tuple[str, str], ...] = ()
+    if isinstance(value, Mapped):
+        value, columns = value.path, value.columns
     if not isinstance(value, str | os.PathLike):
         raise _unreadable(value)
     for file in expand(value):
         if suffix_of(file) not in (*FILE_READERS, *LINES):
             known = ", ".join([*FILE_READERS, *LINES[:-1]])
             raise OptionInvalid(f"{file}: rows are read from files that end in {known}")
-        found = _with_file(found, file, kind.table_id, split_bytes)
+        found = _with_file(found, file, kind.table_id, split_bytes, columns)
     return found
 
 
-def _with_file(found: Inputs, file: str, table_id: str | None, split_bytes: int) -> Inputs:
+def _with_file(
+    found: Inputs,
+    file: str,
+    table_id: str | None,
+    split_bytes: int,
+    columns: tuple[tuple[str, str], ...] = (),
+) -> Inputs:
     size = size_of(file)
-    pieces = tuple(_pieces(file, table_id, size, split_bytes))
-    return replace(found, splits=found.splits + pieces, sizes={**found.sizes, file: size})
+    pieces = _pieces(file, table_id, size, split_bytes)
+    splits = tuple(replace(piece, columns=columns) for piece in pieces)
+    return replace(found, splits=found.splits + splits, sizes={**found.sizes, file: size})
 
 
 def _pieces(file: str, table_id: str | None, size: int, split_bytes: int) -> Iterator[Split]:

@@ -48,7 +48,10 @@ class Exported:
 
     @property
     def rows(self) -> dict[str, int]:
-        return {part.type_name: part.rows for part in self.parts}
+        found: dict[str, int] = {}
+        for part in self.parts:
+            found[part.type_name] = found.get(part.type_name, 0) + part.rows
+        return found
 
     def to_json(self) -> dict[str, Any]:
         built: dict[str, Any] = msgspec.to_builtins(self)
@@ -62,13 +65,24 @@ def export(
     types: Sequence[str] | None = None,
 ) -> Exported:
     """Write each type to a file of its own in the folder `dest`."""
+    folder = export_folder(dest, format)
+    chosen = chosen_types(snapshot, types)
+    parts = [write_part(snapshot, kind, folder, format) for kind in chosen]
+    return finish_export(snapshot, folder, format, parts)
+
+
+def export_folder(dest: str | os.PathLike[str], format: str) -> Path:
+    """The folder to write to, for a format there is."""
     if format not in FORMATS:
         raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, not {format!r}")
     folder = Path(dest)
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = chosen_types(snapshot, types)
-    parts = tuple(_write_part(snapshot, kind, folder, format) for kind in chosen)
-    done = Exported(snapshot.commit_id, format, parts)
+    return folder
+
+
+def finish_export(snapshot: Snapshot, folder: Path, format: str, parts: Iterable[Part]) -> Exported:
+    """Write the list of parts, which says that all of them are there."""
+    done = Exported(snapshot.commit_id, format, tuple(parts))
     _whole_file(folder / MANIFEST, [msgspec.json.format(msgspec.json.encode(done), indent=2)])
     return done
 
@@ -103,9 +117,21 @@ def _columns(kind: Kind) -> list[str]:
     return ["id", *ends, *kind.properties]
 
 
-def _write_part(snapshot: Snapshot, kind: Kind, folder: Path, format: str) -> Part:
-    name = f"{kind.kind}-{kind.name}.{format}"
-    counted = _Counted(snapshot.table_of(kind).batches(_columns(kind), batch_rows=BATCH_ROWS))
+def write_part(
+    snapshot: Snapshot,
+    kind: Kind,
+    folder: Path,
+    format: str,
+    fragments: Sequence[int] | None = None,
+    number: int | None = None,
+) -> Part:
+    """Write the rows of a type to a file: all of them, or those of some fragments as a numbered part."""
+    part = "" if number is None else f"-{number:05}"
+    name = f"{kind.kind}-{kind.name}{part}.{format}"
+    rows = snapshot.table_of(kind).batches(
+        _columns(kind), batch_rows=BATCH_ROWS, fragments=fragments
+    )
+    counted = _Counted(rows)
     if format == "ndjson":
         size, digest = _whole_file(folder / name, _ndjson(kind, counted))
     else:

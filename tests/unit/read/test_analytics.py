@@ -63,10 +63,10 @@ def test_degrees_count_every_edge(measure: Analytics, edges: list[tuple[str, str
 
 def test_pagerank_shares_along_edges(measure: Analytics, edges: list[tuple[str, str]]) -> None:
     out = Counter(a for a, _ in edges)
-    rank = {n: 1 / NODES for n in plain(edges)}
+    rank = dict.fromkeys(plain(edges), 1 / NODES)
     for _ in range(20):
         lost = sum(value for n, value in rank.items() if not out[n]) / NODES
-        new = {n: 0.15 / NODES + 0.85 * lost for n in rank}
+        new = dict.fromkeys(rank, 0.15 / NODES + 0.85 * lost)
         for a, b in edges:
             new[b] += 0.85 * rank[a] / out[a]
         rank = new

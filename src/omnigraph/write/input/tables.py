@@ -43,10 +43,11 @@ def _convert(
     convert: Callable[[Column, Property, Options], Column],
 ) -> Part | None:
     columns: dict[str, Column] = {}
+    renamed = dict(options.columns)
     before = len(problems.found)
     for name, values in zip(table.column_names, table.columns, strict=True):
         try:
-            target = _target(name, kind)
+            target = _target(renamed.get(name, name), kind)
             if target in columns:
                 raise Misfit(f"two columns fill '{name}'", rule="record", name=name)
             if target in ("id", "src", "dst"):

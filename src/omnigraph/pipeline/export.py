@@ -1,0 +1,73 @@
+"""Export on Spark: each task writes the part of a few fragments; the list of parts comes last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.pipeline.images import numbers
+from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.rows import kind_by_table
+from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
+from omnigraph.read.export import (
+    Exported,
+    Part,
+    chosen_types,
+    export_folder,
+    finish_export,
+    write_part,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PART_ROWS = 1 << 20  # fragments are put together up to this
+Work = tuple[str, tuple[int, ...], int]  # table, fragments, number of the part
+
+
+def export_on_spark(
+    session: SparkSession,
+    pinned: Pinned,
+    snapshot: Snapshot,
+    dest: str | os.PathLike[str],
+    format: str = "ndjson",
+    types: Sequence[str] | None = None,
+) -> Exported:
+    """Write one state to files in a folder all tasks can reach."""
+    folder = export_folder(dest, format)
+    work = [item for kind in chosen_types(snapshot, types) for item in _shares(snapshot, kind)]
+    task = _task(pinned, str(folder.resolve()), format, tuple(work))
+    rows = numbers(session, len(work)).mapInArrow(task, RESULT_DDL).collect()
+    parts: list[Part] = sorted(answered(rows), key=lambda part: part.file)
+    return finish_export(snapshot, folder, format, parts)
+
+
+def _shares(snapshot: Snapshot, kind: Any) -> Iterator[Work]:
+    """The fragments of a type in groups of about so many rows; at least one, so that every type has a file."""
+    held: list[int] = []
+    rows = number = 0
+    for info in snapshot.table_of(kind).fragments():
+        held.append(info.fragment_id)
+        rows += info.physical_rows - info.deleted_rows
+        if rows >= PART_ROWS:
+            yield kind.table_id, tuple(held), number
+            held, rows, number = [], 0, number + 1
+    if held or not number:
+        yield kind.table_id, tuple(held), number
+
+
+def _task(pinned: Pinned, folder: str, format: str, work: tuple[Work, ...]) -> Any:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        snapshot = pinned.snapshot()
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                table, fragments, number = work[place]
+                kind = kind_by_table(snapshot.catalog, table)
+                yield answer(write_part(snapshot, kind, Path(folder), format, fragments, number))
+
+    return run

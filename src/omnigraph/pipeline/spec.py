@@ -1,0 +1,114 @@
+"""Pipeline files: what to load, from where, into which branch, and what to do then.
+
+graph: people
+branch: import
+create_from: main
+mode: merge
+sources:
+  - records: data/*.jsonl
+  - type: Person
+    path: people.csv
+    columns: {E-Mail: email, Full name: name}
+  - type: Knows
+    jdbc: {url: "jdbc:postgresql://host/db", dbtable: friends}
+    columns: {a: from, b: to}
+then:
+  optimize: true
+  merge_into: main
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.pipeline.session import spark_session
+from omnigraph.pipeline.sources import Mapped, Sources
+
+
+class PipelineInvalid(OmnigraphError):
+    """A pipeline file says something that cannot be understood."""
+
+    code, kind = "pipeline_invalid", Kind.INVALID
+    default_help = "The guide `docs/guides/spark.md` shows what a pipeline file may hold."
+
+
+class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One source: graph records, a table of one type in files, or one that JDBC reads."""
+
+    records: str | None = None
+    type: str | None = None
+    path: str | None = None
+    jdbc: dict[str, str] | None = None
+    columns: dict[str, str] = {}
+
+
+class Then(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What follows a load that succeeded."""
+
+    optimize: bool = False
+    merge_into: str | None = None
+
+
+class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A whole pipeline file."""
+
+    sources: list[SourceSpec]
+    graph: str | None = None
+    branch: str = "main"
+    create_from: str | None = None
+    mode: str = "merge"
+    load_id: str | None = None
+    message: str | None = None
+    then: Then = Then()
+
+
+def read_spec(path: str | Path) -> PipelineSpec:
+    """Read a pipeline file; paths in it are relative to the folder it lies in."""
+    import yaml
+
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+        spec = msgspec.convert(yaml.safe_load(text), PipelineSpec)
+    except FileNotFoundError:
+        raise PipelineInvalid(f"there is no file {path}") from None
+    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as bad:
+        raise PipelineInvalid(f"{path}: {bad}", details={"file": str(path)}) from None
+    for number, source in enumerate(spec.sources, 1):
+        _check(source, number, str(path))
+    sources = [_placed(source, file.parent) for source in spec.sources]
+    return msgspec.structs.replace(spec, sources=sources)
+
+
+def _check(source: SourceSpec, number: int, file: str) -> None:
+    named = [what for what in ("records", "path", "jdbc") if getattr(source, what) is not None]
+    if len(named) != 1:
+        raise PipelineInvalid(f"{file}: source {number} needs one of records, path and jdbc")
+    if (source.records is None) != (source.type is not None):
+        raise PipelineInvalid(f"{file}: source {number} needs a type, unless it holds records")
+
+
+def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
+    def place(path: str | None) -> str | None:
+        return path if path is None or "://" in path else str(folder / path)
+
+    return msgspec.structs.replace(source, records=place(source.records), path=place(source.path))
+
+
+def sources_of(spec: PipelineSpec) -> Sources:
+    """What a load is given."""
+    records = tuple(s.records for s in spec.sources if s.records is not None)
+    tables = tuple((s.type or "", _table(s)) for s in spec.sources if s.records is None)
+    return Sources(records, tables)
+
+
+def _table(source: SourceSpec) -> Any:
+    columns = tuple(source.columns.items())
+    if source.path is not None:
+        return Mapped(source.path, columns)
+    frame = spark_session().read.format("jdbc").options(**(source.jdbc or {})).load()
+    return frame.withColumnsRenamed(dict(columns))
