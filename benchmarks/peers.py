@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from benchmarks.peerbench.adapters import ADAPTERS
 from benchmarks.peerbench.engine import Engine, NoAnswer, NotInstalled
 from benchmarks.peerbench.jobs import Job, jobs
 from benchmarks.peerbench.oracle import Oracle
-from benchmarks.peerbench.report import Line, table
+from benchmarks.peerbench.report import Line, head, row
 
 LOAD_TARGETS = {"parquet": 0.5, "ndjson": 0.8}  # of Kuzu's time
 LOADS = {"S": 3, "M": 2}
@@ -137,17 +138,24 @@ def compare(size: str, folder: Path) -> None:
     print(f"{size}: {oracle.n:,} persons, {len(oracle.src):,} follows; load average {_busy()}")
     names = present()
     field = Field(folder, folder / "files")
+    questions = jobs(oracle)
+    print("\n" + head(names), flush=True)
+    for line in measure(field, names, size, questions):
+        print(row(line, names), flush=True)
+    print()
+    for job in questions:
+        print(f"{job.name}: {job.says}")
+    print("\n".join(["", *field.remarks, f"load average {_busy()}"]))
+
+
+def measure(field: Field, names: list[str], size: str, questions: list[Job]) -> Iterator[Line]:
     with ExitStack() as stack:
-        lines = load(field, names, LOADS[size])
+        yield from load(field, names, LOADS[size])
         for engine in field.engines.values():
             stack.enter_context(engine)
-        lines.append(prepare(field))
-        questions = jobs(oracle)
-        lines += [read(field, job, ROUNDS[size]) for job in questions]
-    print("\n" + "\n".join(table(lines, names)) + "\n")
-    print("\n".join(f"{job.name}: {job.says}" for job in questions) + "\n")
-    print("\n".join(field.remarks))
-    print(f"load average {_busy()}")
+        yield prepare(field)
+        for job in questions:
+            yield read(field, job, ROUNDS[size])
 
 
 def _busy() -> str:

@@ -38,12 +38,18 @@ class Line:
         return self.times[OURS] / self.times[best]
 
 
-def table(lines: Iterable[Line], engines: Sequence[str]) -> list[str]:
-    """Markdown, so that it can be copied into a document."""
+def head(engines: Sequence[str]) -> str:
+    """The first two rows of a table in Markdown, so that it can be copied into a document."""
     heads = ["ms", *engines, "ours / best peer", "target at M"]
-    rule = ["---", *["---:"] * (len(heads) - 1)]
-    rows = [[*_cells(line, engines)] for line in lines]
-    return [f"| {' | '.join(row)} |" for row in (heads, rule, *rows)]
+    return _row(heads) + "\n" + _row(["---", *["---:"] * (len(heads) - 1)])
+
+
+def row(line: Line, engines: Sequence[str]) -> str:
+    return _row(_cells(line, engines))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _cells(line: Line, engines: Sequence[str]) -> Iterable[str]:
