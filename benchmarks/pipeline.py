@@ -53,7 +53,7 @@ def _run(folder: Path) -> None:
     session = _timed("start of a quiet local session", lambda: spark_session(master="local[*]"))[0]
     try:
         _load(folder, session, [str(nodes), str(edges)])
-        _memory(folder, session)
+        _memory(folder)
     finally:
         session.stop()
 
@@ -87,17 +87,16 @@ def _each(graph: omnigraph.Graph, files: list[str]) -> None:
         graph.load(file, mode="append", engine="local")
 
 
-def _memory(folder: Path, session: Any) -> None:
+def _memory(folder: Path) -> None:
     """The largest Python worker at three sizes of input."""
     for edges in (PEOPLE, PEOPLE * EDGES_EACH, PEOPLE * EDGES_EACH * 4):
-        nodes, knows = folder / "m-people.jsonl", folder / "m-knows.jsonl"
-        _write(nodes, knows, PEOPLE, edges)
+        files = [folder / "m-people.jsonl", folder / "m-knows.jsonl"]
+        _write(files[0], files[1], PEOPLE, edges)
         graph = omnigraph.init(folder / f"memory-{edges}", schema=SCHEMA)
+        started = time.perf_counter()
         with _watched() as peak:
-            seconds = _timed(
-                "", lambda g=graph: g.load([str(nodes), str(knows)], mode="append", engine="spark")
-            )[1]  # type: ignore[misc]
-        rate = (PEOPLE + edges) / seconds
+            graph.load([str(file) for file in files], mode="append", engine="spark")
+        rate = (PEOPLE + edges) / (time.perf_counter() - started)
         print(
             f"{edges:>12,} edges: {rate:,.0f} rows/s, largest task {max(peak, default=0):,.0f} MB"
         )
@@ -152,8 +151,7 @@ def _timed(name: str, work: Callable[[], Any]) -> tuple[Any, float]:
     started = time.perf_counter()
     found = work()
     seconds = time.perf_counter() - started
-    if name:
-        print(f"{name:<48}{seconds:8.2f} s", flush=True)
+    print(f"{name:<48}{seconds:8.2f} s", flush=True)
     return found, seconds
 
 

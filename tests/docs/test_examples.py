@@ -13,6 +13,7 @@ ELSEWHERE = {
     "docs/guides/branching.md",
     "docs/guides/loading.md",
     "docs/guides/search.md",
+    "docs/guides/spark.md",
     "docs/reference/explain.md",
     "docs/reference/query-language.md",
     "docs/reference/schema-language.md",
