@@ -70,7 +70,7 @@ def test_headers_that_decide_may_not_be_there_twice(world: World, name: str) -> 
 
 def test_a_comma_does_not_make_two_tokens(world: World) -> None:
     headers = {"Authorization": f"Bearer {TOKENS['reader']}, Bearer {TOKENS['admin']}"}
-    world.refused(401, "GET", "/schema", actor=None, headers=headers)
+    assert world.refused(401, "GET", "/schema", actor=None, headers=headers)
 
 
 # --- names that climb ------------------------------------------------------------------------------------------------

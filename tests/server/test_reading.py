@@ -208,4 +208,4 @@ def test_an_export_loads_again(world: World) -> None:
 
 @pytest.mark.parametrize("content", [{"type_names": ["Nobody"]}, {"unknown": 1}])
 def test_exports_of_what_is_not_there_are_refused(world: World, content: object) -> None:
-    world.refused(400, "POST", "/export", content)
+    assert world.refused(400, "POST", "/export", content)

@@ -37,11 +37,11 @@ def test_branches_are_made_listed_and_deleted(world: World) -> None:
     [({"name": "main"}, 400), ({"name": " "}, 400), ({}, 400), ({"name": "x", "from": "no"}, 404)],
 )
 def test_branches_that_cannot_be_are_refused(world: World, content: object, status: int) -> None:
-    world.refused(status, "POST", "/branches", content)
+    assert world.refused(status, "POST", "/branches", content)
 
 
 def test_the_main_branch_stays(world: World) -> None:
-    world.refused(400, "DELETE", "/branches/main")
+    assert world.refused(400, "DELETE", "/branches/main")
 
 
 def test_tags_name_commits(world: World) -> None:
@@ -83,8 +83,8 @@ def test_conflicts_are_told_and_nothing_is_published(world: World) -> None:
 
 
 def test_a_branch_is_not_merged_into_itself(world: World) -> None:
-    world.refused(400, "POST", "/branches/merge", {"source": "main"})
-    world.refused(404, "POST", "/branches/merge", {"source": "nowhere"})
+    assert world.refused(400, "POST", "/branches/merge", {"source": "main"})
+    assert world.refused(404, "POST", "/branches/merge", {"source": "nowhere"})
 
 
 def test_commits_are_reverted_picked_and_reset(world: World) -> None:
@@ -186,7 +186,7 @@ def test_the_changes_of_a_commit_come_in_pages(world: World) -> None:
 def test_polls_that_make_no_sense_are_refused(
     world: World, params: dict[str, Any], status: int
 ) -> None:
-    world.refused(status, "GET", "/changes", params=params)
+    assert world.refused(status, "GET", "/changes", params=params)
 
 
 def test_cursors_are_bound_to_what_they_were_made_for(world: World) -> None:
@@ -261,4 +261,4 @@ def test_a_head_request_has_no_body(world: World) -> None:
     ],
 )
 def test_blobs_that_are_not_there(world: World, changed: dict[str, str], status: int) -> None:
-    world.refused(status, "GET", "/blob", params={**BLOB, **changed})
+    assert world.refused(status, "GET", "/blob", params={**BLOB, **changed})

@@ -72,12 +72,12 @@ def test_conditional_writes_happen_only_at_their_head(world: World) -> None:
 @pytest.mark.parametrize("value", [None, "*", "a,b", '"x"', "W/x", ""])
 def test_conditions_must_be_one_commit(world: World, value: str | None) -> None:
     headers = {} if value is None else {"Omnigraph-If-Graph-Commit": value}
-    world.refused(400, "POST", "/mutate/if-graph-commit", _add("Zoe"), headers=headers)
+    assert world.refused(400, "POST", "/mutate/if-graph-commit", _add("Zoe"), headers=headers)
 
 
 def test_conditions_on_ordinary_routes_are_refused(world: World) -> None:
     headers = {"Omnigraph-If-Graph-Commit": world.graphs["alpha"].snapshot().commit_id}
-    world.refused(400, "POST", "/mutate", _add("Zoe"), headers=headers)
+    assert world.refused(400, "POST", "/mutate", _add("Zoe"), headers=headers)
 
 
 def test_a_key_makes_a_mutation_happen_once(world: World) -> None:
@@ -201,7 +201,7 @@ def test_a_key_makes_a_load_happen_once(world: World) -> None:
 @pytest.mark.parametrize("params", [{"mode": "upsert"}, {"branch": ["a", "b"]}])
 def test_options_of_a_load_are_checked(world: World, params: dict[str, Any]) -> None:
     headers = {"Content-Type": NDJSON}
-    world.refused(400, "POST", "/load", raw=b"", headers=headers, params=params)
+    assert world.refused(400, "POST", "/load", raw=b"", headers=headers, params=params)
 
 
 def test_a_load_to_a_branch_that_is_not_there_is_refused(world: World) -> None:

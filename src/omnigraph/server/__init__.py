@@ -11,6 +11,7 @@ In the order of control flow:
 - `access`      may they: the one place below every route that decides
 - `limits`      how much at once: requests and loads of an actor, of the process
 - `bodies`      request bodies: unpacked within bounds, decoded to structs, or spooled to disk
+- `multipart`   Arrow tables in a body of several parts
 - `calls`       what a handler is given, and what it gives back
 - `routes/`     the handlers by noun; each is one call of a graph
 - `wire`        the shapes of requests and answers

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -110,18 +110,18 @@ def _open(id: str, graph: GraphSettings, settings: Settings) -> Served:
 # --- listening -----------------------------------------------------------------------------------------------------
 
 
-def serve(server: Server, listen: Listen) -> None:
-    """Listen until told to stop; then finish what was begun."""
+def serve(server: Server, listen: Listen, announce: Callable[[str], None]) -> None:
+    """Listen until told to stop; then finish what was begun. `announce` is told the address."""
     import uvicorn
 
     class Announcing(uvicorn.Server):
-        """Says where it listens once it does; harnesses wait for that line."""
+        """Says where it listens once it does."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             for bound in sockets or ():
                 host, port = bound.getsockname()[:2]
-                print(f"OMNIGRAPH_LISTEN_ADDR={host}:{port}", flush=True)
+                announce(f"{host}:{port}")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             server.admission.closing = True

@@ -11,7 +11,12 @@ from omnigraph.cli import app
 from tests.unit.cli.world import Done
 
 Cli = Callable[..., Done]
-INTERACTIVE = ("shell", "demo", "serve")  # run by tests of their own
+OWN_TESTS = (
+    "shell",
+    "demo",
+    "serve",
+    "pipeline run",
+)  # interactive, or long: run by tests of their own
 
 
 def verbs() -> Iterator[tuple[str, app.Verb]]:
@@ -26,7 +31,7 @@ def verbs() -> Iterator[tuple[str, app.Verb]]:
 EXAMPLES = [
     pytest.param(example, id=f"{path}-{number}")
     for path, verb in verbs()
-    if path not in INTERACTIVE
+    if path not in OWN_TESTS
     for number, example in enumerate(verb.examples, 1)
 ]
 

@@ -48,6 +48,27 @@ PEOPLE = [
 ]
 
 
+POLICY = """\
+version: 1
+groups:
+  admins: [ada]
+  readers: [grace, ada]
+protected_branches: [main]
+rules:
+  - id: everybody-reads
+    allow: {actors: {group: readers}, actions: [read, export]}
+  - id: admins-write-drafts
+    allow: {actors: {group: admins}, actions: [change], branch_scope: unprotected}
+"""
+CEDAR = 'permit(principal == Omnigraph::Actor::"grace", action == Omnigraph::Action::"read", resource);\n'
+CASES = """\
+version: 1
+cases:
+  - {id: readers read, actor: grace, action: read, branch: main, expect: allow}
+  - {id: strangers see nothing, actor: eve, action: read, branch: main, expect: deny}
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a command answered."""
@@ -65,6 +86,9 @@ def write_files(folder: Path) -> None:
     (folder / "people.pg").write_text(SCHEMA)
     (folder / "next.pg").write_text(NEXT_SCHEMA)
     (folder / "people.gq").write_text(QUERIES)
+    (folder / "people.policy.yaml").write_text(POLICY)
+    (folder / "people.cedar").write_text(CEDAR)
+    (folder / "cases.yaml").write_text(CASES)
     lines = "".join(json.dumps(record) + "\n" for record in PEOPLE)
     (folder / "people.jsonl").write_text(lines)
 

@@ -57,7 +57,12 @@ def serve(
     changed = _replaced(settings, tokens, unauthenticated=unauthenticated)
     boot.log_to_stderr()
     host, port = _address(bind)
-    boot.serve(boot.build(changed), boot.Listen(host, port, tls_cert, tls_key))
+    boot.serve(boot.build(changed), boot.Listen(host, port, tls_cert, tls_key), _announce)
+
+
+def _announce(address: str) -> None:
+    """The line harnesses wait for."""
+    print(f"OMNIGRAPH_LISTEN_ADDR={address}", flush=True)
 
 
 def _settings(

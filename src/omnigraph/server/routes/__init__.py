@@ -1,4 +1,8 @@
-"""All routes. Authentication, policy, limits, metrics, the description and the tests of access follow this table."""
+"""All routes. Authentication, policy, limits, metrics, the description and the tests of access follow this table.
+
+The handlers by noun: `about` the server itself, `reading` (queries, found with `texts`), `blobs`, `exports`, `writing`,
+`versions` (branches, tags, commits, merges) and `feed`, the changes.
+"""
 
 from __future__ import annotations
 
