@@ -60,7 +60,7 @@ rules:
   - id: admins-write-drafts
     allow: {actors: {group: admins}, actions: [change], branch_scope: unprotected}
 """
-CEDAR = 'permit(principal == Omnigraph::Actor::"grace", action == Omnigraph::Action::"read", resource);\n'
+CEDAR = 'permit(principal == Omnigraph::Actor::"grace", action, resource);\n'
 CASES = """\
 version: 1
 cases:
