@@ -60,10 +60,9 @@ def _run(folder: Path) -> None:
 
 def _load(folder: Path, session: Any, files: list[str]) -> None:
     plain = [_parquet(session, files, folder / f"parquet{i}") for i in range(2)][-1]
-    graph = omnigraph.init(folder / "graph", schema=SCHEMA)
-    ours = _timed(
-        "validated load on Spark", lambda: graph.load(files, mode="append", engine="spark")
-    )[1]
+    graphs = [omnigraph.init(folder / name, schema=SCHEMA) for name in ("warm", "graph")]
+    ours = [_loaded(graph, files) for graph in graphs][-1]
+    graph = graphs[-1]
     _ratio("load on Spark / Spark's NDJSON to Parquet", ours, plain, 1.0)
     local = omnigraph.init(folder / "local", schema=SCHEMA)
     _timed("the same load in process", lambda: _each(local, files))
@@ -80,6 +79,13 @@ def _load(folder: Path, session: Any, files: list[str]) -> None:
     )[1]
     copy = _timed("Spark's copy of the same Parquet", lambda: _copy(session, folder))[1]
     _ratio("export / copy", out, copy, 1.2)
+
+
+def _loaded(graph: omnigraph.Graph, files: list[str]) -> float:
+    def work() -> None:
+        graph.load(files, mode="append", engine="spark")
+
+    return _timed("validated load on Spark", work)[1]
 
 
 def _each(graph: omnigraph.Graph, files: list[str]) -> None:

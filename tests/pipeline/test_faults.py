@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
 from tests.pipeline.planes import SCHEMA, edge, person, write_lines
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("spark")
 PEOPLE = 400
@@ -129,15 +129,12 @@ def _each_row_once(graph: Graph) -> None:
 
 def _wait(child: subprocess.Popen[str], ready: Callable[[], Any]) -> Any:
     """What a condition gives once it gives something."""
-    end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        found = ready()
-        if found:
-            return found
-        if child.poll() is not None:
-            raise AssertionError(f"the load ended too early: {child.communicate()}")
-        time.sleep(0.05)
-    raise AssertionError("the load did not get so far")
+
+    def still() -> Any:
+        assert child.poll() is None, f"the load ended too early: {child.communicate()}"
+        return ready()
+
+    return wait_until(still, timeout=WAIT_SECONDS, interval=0.05, what="the load")
 
 
 def _finished(child: subprocess.Popen[str]) -> None:

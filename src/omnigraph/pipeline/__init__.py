@@ -3,12 +3,22 @@
 Nothing here commits: tasks write files nobody sees, and the driver hands a plan to the publisher every write goes
 through. In the order of control flow:
 
+- `engine`     which plane a load, a query or an export runs on
 - `session`    the Spark session: given, active, configured or a quiet local one
 - `pinned`     one state of a graph, as it travels to tasks
+- `spec`       pipeline files
 - `sources`    what a load is given, cut into pieces
 - `rows`       a piece as rows, by the readers of `write.input`
 - `stage`      what a task does with a piece: complete, check, write
 - `images`     columns of table versions as DataFrames
 - `verify`     rules about more than one row, as exact joins
 - `load`       the whole of it
+- `frames`     nodes and edges as DataFrames
+- `source`     the format `omnigraph` of Spark programs
+- `export`     parts of files, written by tasks
+- `query`      the operators of a query as DataFrames
+- `bags`       their rows, and expressions over them
+- `scans`      nodes and edges as rows
+- `walks`      hops and paths
+- `analytics`  measures of whole graphs
 """

@@ -43,7 +43,7 @@ def export_on_spark(
     work = [item for kind in chosen_types(snapshot, types) for item in _shares(snapshot, kind)]
     task = _task(pinned, str(folder.resolve()), format, tuple(work))
     rows = numbers(session, len(work)).mapInArrow(task, RESULT_DDL).collect()
-    parts: list[Part] = sorted(answered(rows), key=lambda part: part.file)
+    parts: list[Part] = sorted(answered(rows, Part), key=lambda part: part.file)
     return finish_export(snapshot, folder, format, parts)
 
 

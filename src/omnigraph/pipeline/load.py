@@ -7,6 +7,7 @@ the branch moved meanwhile, the verdict is found again; rows are read again only
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,7 @@ from omnigraph.write.resolve import Mode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("omnigraph.pipeline")
 Progress = Callable[[str, int, int], None]  # phase, done, of how many
 
 
@@ -68,8 +70,9 @@ class Tuning:
     )
 
 
-def quiet(_phase: str, _done: int, _total: int) -> None:
-    """Progress nobody looks at."""
+def logged(phase: str, done: int, total: int) -> None:
+    """Progress for whoever listens to the log."""
+    log.info("%s: %d of %d", phase, done, total)
 
 
 @dataclass(slots=True)
@@ -84,7 +87,7 @@ class BulkLoad:
     options: Options = field(default_factory=Options)
     load_id: str | None = None
     tuning: Tuning = field(default_factory=Tuning)
-    progress: Progress = quiet
+    progress: Progress = logged
     _work: Work | None = None
     _plan: StoredPlan | None = None
 
@@ -225,7 +228,7 @@ def bulk_load(
     options: Options | None = None,
     load_id: str | None = None,
     tuning: Tuning | None = None,
-    progress: Progress = quiet,
+    progress: Progress = logged,
 ) -> BulkLoad:
     """A load to prepare and to publish."""
     return BulkLoad(
@@ -309,14 +312,15 @@ class Work:
 
 def _run_wave(session: SparkSession, job: Job, wave: Sequence[Split]) -> list[StagedSplit]:
     rows = numbers(session, len(wave)).mapInArrow(stage_task(job, tuple(wave)), RESULT_DDL)
-    return list(answered(rows.collect()))
+    return list(answered(rows.collect(), StagedSplit))
 
 
 def _run_frames(job: Job, inputs: Inputs) -> dict[int, StagedSplit]:
     done: dict[int, StagedSplit] = {}
     first = len(inputs.splits)
     for table, frame in inputs.frames:
-        found = answered(frame.mapInArrow(frame_task(job, table, first), RESULT_DDL).collect())
+        rows = frame.mapInArrow(frame_task(job, table, first), RESULT_DDL).collect()
+        found = answered(rows, StagedSplit)
         done |= {one.split: one for one in found}
         first = max([first, *(split + 1 for split in done)])
     return done
@@ -480,7 +484,7 @@ def _locate(
     task = locate_task(staging.job, splits, wanted)
     rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
     lines = staging.first_lines()
-    found = [place for places in answered(rows) for place in places]
+    found = [place for places in answered(rows, list[Place]) for place in places]
     return [
         place if place.line is None else replace(place, line=place.line + lines[place.split])
         for place in found

@@ -7,12 +7,13 @@ the load and the place in the input alone, so both make the same ones.
 from __future__ import annotations
 
 import base64
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from omnigraph.core.plan import Overwrite
@@ -63,13 +64,25 @@ class Job:
 class Failure:
     """An error of ours, on its way from a task to the driver."""
 
-    kind: type[OmnigraphError]
+    code: str
     message: str
     help: str | None
-    details: Mapping[str, Any]
+    details: dict[str, Any]
+
+    @classmethod
+    def of(cls, error: OmnigraphError) -> Failure:
+        return cls(str(error.code), error.message, error.help, dict(error.details))
 
     def error(self) -> OmnigraphError:
-        return self.kind(self.message, help=self.help, details=dict(self.details))
+        kind = _error_class(OmnigraphError, self.code) or OmnigraphError
+        return kind(self.message, help=self.help, details=self.details)
+
+
+def _error_class(base: type[OmnigraphError], code: str) -> type[OmnigraphError] | None:
+    if str(base.code) == code:
+        return base
+    found = (_error_class(kind, code) for kind in base.__subclasses__())
+    return next((kind for kind in found if kind is not None), None)
 
 
 @dataclass(slots=True)
@@ -155,7 +168,7 @@ def stage_pieces(job: Job, split: int, rows: Iterable[Piece]) -> StagedSplit:
                 writer.add(to_incoming(piece.parts), ids)
         writer.flush()
     except OmnigraphError as error:
-        done.failure = Failure(type(error), error.message, error.help, error.details)
+        done.failure = Failure.of(error)
     return done
 
 
@@ -327,11 +340,48 @@ def located(job: Job, split: Split, wanted: Mapping[str, frozenset[str]]) -> lis
     return found
 
 
+T = TypeVar("T")
+
+
 def answer(value: Any) -> pa.RecordBatch:
     """A value on its way to the driver."""
-    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(value)], pa.binary())], schema=RESULT)
+    body = msgspec.msgpack.encode(_portable(value))
+    return pa.RecordBatch.from_arrays([pa.array([body], pa.binary())], schema=RESULT)
 
 
-def answered(rows: Iterable[Any]) -> Iterator[Any]:
-    """The values tasks of this very job sent."""
-    return (pickle.loads(bytes(row.body)) for row in rows)  # noqa: S301 - made by our own tasks
+def answered(rows: Iterable[Any], kind: type[T]) -> Iterator[T]:
+    """The values tasks sent."""
+    for row in rows:
+        value: Any = msgspec.msgpack.decode(bytes(row.body), type=kind)
+        if kind is StagedSplit:
+            value = _with_dates(value, _from_portable)
+        yield value
+
+
+def _portable(value: Any) -> Any:
+    """The wire knows no dates, only instants."""
+    return _with_dates(value, _to_portable) if isinstance(value, StagedSplit) else value
+
+
+def _with_dates(done: StagedSplit, change: Callable[[Any], Any]) -> StagedSplit:
+    def changed(found: list[Violation]) -> list[Violation]:
+        return [replace(violation, value=change(violation.value)) for violation in found]
+
+    values = {table: changed(found) for table, found in done.values.items()}
+    return replace(done, problems=changed(done.problems), keys=changed(done.keys), values=values)
+
+
+def _to_portable(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_to_portable(item) for item in value]
+    is_date = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+    return {"date": value.isoformat()} if is_date else value
+
+
+def _from_portable(value: Any) -> Any:
+    match value:
+        case {"date": str(text)}:
+            return dt.date.fromisoformat(text)
+        case list():
+            return [_from_portable(item) for item in value]
+    return value

