@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,27 @@ def test_a_server_starts_answers_and_ends(store: str) -> None:
         assert graph.query(COUNT).scalar() == 2
         assert running.stop() in (0, -15)
     assert omnigraph.open(store).query(COUNT).scalar() == 2
+
+
+def test_commands_work_through_a_server(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "people.jsonl"
+    lines.write_text('{"type":"Person","data":{"name":"Ada"}}\n')
+    with serving("--store", store, "--unauthenticated") as running:
+        where = ["--server", f"http://{running.address}", "--graph", "default", "--json"]
+
+        def told(*words: str) -> Any:
+            assert main([*words, *where]) == 0, capsys.readouterr().err
+            return json.loads(capsys.readouterr().out)
+
+        told("branch", "create", "draft")
+        assert told("load", "--data", str(lines), "--branch", "draft")["nodes"] == {"Person": 1}
+        assert told("diff", "main..draft")["counts"]["Person"]["inserted"] == 1
+        assert told("merge", "draft")["outcome"] == "fast_forward"
+        assert told("query", "-e", COUNT)["rows"] == [{"n": 2}]
+        assert main(["query", "-e", COUNT, "--branch", "nowhere", *where]) == 3
+        assert main(["doctor", *where]) == 1
 
 
 def test_a_file_of_settings_is_understood(store: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from omnigraph.graph import Graph
 from omnigraph.server.access import Need
 from omnigraph.server.bodies import Spool
+from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.settings import Bounds
 from omnigraph.server.stored import StoredQuery
 
@@ -19,6 +20,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 BYTES = "application/octet-stream"
 IF_COMMIT = "omnigraph-if-graph-commit"
+KEY_CHARACTERS_MAX = 255
 COMMIT_HEADER = "Omnigraph-Graph-Commit"
 
 
@@ -65,6 +67,8 @@ class Call:
     def idempotency_key(self) -> str | None:
         """The key of the request; everybody has their own."""
         key = self.headers.get("idempotency-key")
+        if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
+            raise RequestInvalid(f"an Idempotency-Key has 1 to {KEY_CHARACTERS_MAX} characters")
         return None if not key else f"{self.actor or ''}:{key}"
 
 
