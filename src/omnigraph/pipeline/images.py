@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.model.keys import value_texts
+from omnigraph.pipeline.pinned import adopt, store_environment
 from omnigraph.storage.objects import locate
 from omnigraph.storage.tables import ADDRESS, Table, TableRef
 
@@ -81,7 +82,10 @@ def plain(*names: str) -> list[Column]:
 def _texts_task(
     image: Image, shares: tuple[tuple[int, ...], ...], columns: tuple[Column, ...]
 ) -> Any:
+    environment = store_environment()
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        adopt(environment)
         table = open_table(image.uri, image.ref)
         for batch in batches:
             for number in batch.column(0).to_pylist():

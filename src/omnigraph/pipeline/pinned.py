@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -29,6 +30,7 @@ class Pinned:
     uri: str
     commit: bytes
     schema: bytes
+    environment: tuple[tuple[str, str], ...] = ()  # how the driver reaches object stores
 
     def snapshot(self) -> Snapshot:
         """The state, opened in this process."""
@@ -45,13 +47,24 @@ def pin(repo: Repository, snapshot: Snapshot) -> Pinned:
     if repo.place.scheme == "memory":
         raise NotShared(f"{repo.place.uri} lives in the memory of this process")
     stored = repo.schema(snapshot.commit.schema).stored
-    return Pinned(repo.place.uri, encode(snapshot.commit), encode(stored))
+    return Pinned(repo.place.uri, encode(snapshot.commit), encode(stored), store_environment())
+
+
+def store_environment() -> tuple[tuple[str, str], ...]:
+    """The variables of this process that say how to reach object stores."""
+    return tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith("AWS_")))
+
+
+def adopt(environment: tuple[tuple[str, str], ...]) -> None:
+    """Reach object stores as the driver does: workers may have been started before it knew how."""
+    os.environ.update(environment)
 
 
 @lru_cache(maxsize=4)
 def _opened(pinned: Pinned) -> Snapshot:
     from omnigraph.storage.lance import LanceTables
 
+    adopt(pinned.environment)
     place = locate(pinned.uri)
     commit: Commit = decode(Commit, pinned.commit, "commit")
     stored: StoredSchema = decode(StoredSchema, pinned.schema, "schema")

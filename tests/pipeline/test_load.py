@@ -1,0 +1,85 @@
+"""Bulk loads among other writers, from object stores, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.core.leases import stored_plans
+from omnigraph.pipeline.load import Tuning, bulk_load
+from omnigraph.pipeline.verify import RepeatedRows
+from omnigraph.storage.objects import open_remote
+from omnigraph.validate import KeyConflict
+from tests.pipeline.planes import SCHEMA, edge, new_graph, person, state_of, write_lines
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return new_graph(tmp_path, "load")
+
+
+def test_what_others_wrote_meanwhile_is_judged_again(
+    graph: Graph, spark: Any, tmp_path: Path
+) -> None:
+    file = write_lines(tmp_path / "new.jsonl", [person("new@x"), edge("Knows", "new@x", "ada@x")])
+    head = graph.snapshot()
+    free, taken = (bulk_load(graph._repo, spark, str(file), "append", "main") for _ in range(2))
+    free.prepare(head)
+    taken.prepare(head)
+    graph.mutate('query q() { insert City { name: "Elsewhere" } }')
+    graph.publish(free.verb, alone=True)
+    assert len(state_of(graph)["Person"]) == 3
+    with pytest.raises(KeyConflict, match="exists already"):
+        graph.publish(taken.verb, alone=True)
+    free.finish()
+    taken.finish()
+
+
+def test_a_load_that_is_refused_leaves_no_plan(graph: Graph, spark: Any, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "bad.jsonl", [person("bad@x", age=999)])
+    with pytest.raises(omnigraph.OmnigraphError, match="above the maximum"):
+        graph.load(str(file), engine="spark", idempotency_key="bad")
+    assert not list(stored_plans(graph._repo))
+
+
+def test_a_load_makes_its_branch(graph: Graph, spark: Any, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "new.jsonl", [person("new@x")])
+    result = graph.load(str(file), branch="import", create_from="main", engine="spark")
+    assert result.branch_created
+    assert len(state_of(graph, "import")["Person"]) == 3
+    assert len(state_of(graph)["Person"]) == 2
+
+
+def test_repeated_rows_without_a_key_are_refused_across_pieces(
+    graph: Graph, spark: Any, tmp_path: Path
+) -> None:
+    rows = [{"type": "Note", "data": {"id": "n", "text": f"{i}" * 300}} for i in range(4)]
+    file = write_lines(tmp_path / "notes.jsonl", rows)
+    load = bulk_load(graph._repo, spark, str(file), "merge", "main", tuning=Tuning(split_bytes=400))
+    with pytest.raises(RepeatedRows, match="given more than once"):
+        load.prepare(graph.snapshot())
+    load.finish()
+
+
+def test_repeated_rows_of_a_dataframe_are_named_by_id(graph: Graph, spark: Any) -> None:
+    frame = spark.createDataFrame([("Bern",), ("Bern",)], "name string").repartition(2)
+    with pytest.raises(omnigraph.OmnigraphError, match="'Bern' is given twice"):
+        graph.load({"City": frame}, mode="append")
+
+
+@pytest.mark.s3
+def test_files_and_graphs_on_an_object_store(s3_root: str, spark: Any) -> None:
+    graph = omnigraph.init(s3_root + "/graph", schema=SCHEMA)
+    store, key = open_remote(s3_root + "/people.jsonl")
+    lines = "\n".join(json.dumps(person(f"p{i}@x")) for i in range(50))
+    store.put(key, lines.encode())
+    result = graph.load(s3_root + "/people.jsonl", mode="append", engine="spark")
+    assert result.nodes == {"Person": 50}
+    assert len(state_of(graph)["Person"]) == 50
