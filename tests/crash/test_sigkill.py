@@ -52,7 +52,7 @@ def all_records(logs: Path) -> list[dict[str, Any]]:
 def test_nothing_acknowledged_is_lost_when_writers_are_killed(tmp_path: Path) -> None:
     uri = str(tmp_path / "graph")
     new_graph(uri, 0)
-    victims = rings.count(50, 500)
+    victims = rings.count(12, 500)
     with ThreadPoolExecutor(VICTIMS_AT_ONCE) as pool:
         list(pool.map(lambda victim: one_victim(uri, tmp_path, victim), range(victims)))
     records = all_records(tmp_path)
