@@ -124,6 +124,21 @@ def test_the_rows_are_the_same(name: str, spark: Any, pieces: Tuning, tmp_path: 
     assert on_spark.counts == local.counts
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [*BAD, *FINE])
+def test_tasks_judge_as_the_driver_does(
+    name: str, spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tuning = Tuning(split_bytes=150, judged_rows_max=0)
+    monkeypatch.setattr(bulk, "Tuning", lambda: tuning)
+    mode, records = (BAD | FINE)[name]
+    file = write_lines(tmp_path / "data.jsonl", records)
+    local, on_spark = both(tmp_path, file, mode)
+    assert on_spark.violations == local.violations
+    assert (on_spark.error, on_spark.more) == (local.error, local.more)
+    assert on_spark.state == local.state
+
+
 PEOPLE = "email,name,age\n" + "".join(f"p{i}@x,P{i},{i}\n" for i in range(50))
 
 
