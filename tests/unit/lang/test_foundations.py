@@ -287,9 +287,9 @@ def test_did_you_mean(word: str, options: list[str], meant: str | None) -> None:
 
 def test_suggestions_among_many_names_are_quick() -> None:
     names = [f"Type{n}Name{n}" for n in range(2_000)]
-    started = time.process_time()
+    started = time.thread_time()
     assert did_you_mean("Type77Naem77", names) == "Type77Name77"
-    assert time.process_time() - started < 0.5
+    assert time.thread_time() - started < 0.5
 
 
 def test_the_languages_start_without_heavy_packages() -> None:

@@ -145,8 +145,8 @@ def test_hostile_texts_are_answered_quickly(name: str) -> None:
     text = HOSTILE[name]
     times = []
     for _ in range(5):
-        started = time.process_time()
+        started = time.thread_time()
         with contextlib.suppress(OmnigraphError):
             parse_queries(text)
-        times.append(time.process_time() - started)
+        times.append(time.thread_time() - started)
     assert min(times) < 0.05
