@@ -194,6 +194,7 @@ def _http(status: str, body: bytes = b"{}", more: str = "") -> bytes:
 
 BUSY = _http("503 Busy", b'{"error":"busy","error_code":"server_busy","kind":"unavailable"}')
 GOOD = _http("200 OK", b'{"affected_nodes":1,"affected_edges":0,"commit":null}')
+CUT = GOOD[:-5]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +203,8 @@ GOOD = _http("200 OK", b'{"affected_nodes":1,"affected_edges":0,"commit":null}')
         ([BUSY, GOOD], None, 2, None),
         ([b"", GOOD], "k", 2, None),
         ([b"", GOOD], None, 1, CommitUnknown),
+        ([CUT, GOOD], "k", 2, None),
+        ([CUT, GOOD], None, 1, CommitUnknown),
         (
             [_http("409 No", b'{"error":"x","error_code":"conflict","kind":"conflict"}')],
             "k",
@@ -209,7 +212,7 @@ GOOD = _http("200 OK", b'{"affected_nodes":1,"affected_edges":0,"commit":null}')
             True,
         ),
     ],
-    ids=["refused", "lost with a key", "lost without a key", "conflict"],
+    ids=["refused", "lost with a key", "lost without", "cut with a key", "cut without", "conflict"],
 )
 def test_writes_are_repeated_only_where_that_is_safe(
     answers: list[bytes], key: str | None, asked: int, error: Any, monkeypatch: pytest.MonkeyPatch

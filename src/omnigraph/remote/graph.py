@@ -20,7 +20,7 @@ from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
 from omnigraph.read.export import MANIFEST, Exported, Part
 from omnigraph.remote import shapes
 from omnigraph.remote.sources import upload_of
-from omnigraph.remote.transport import Asked, NotServed, Transport, segment
+from omnigraph.remote.transport import Answer, Asked, NotServed, Transport, decoded, segment
 
 ARROW = "application/vnd.apache.arrow.stream"
 IF_COMMIT = "Omnigraph-If-Graph-Commit"
@@ -92,10 +92,7 @@ class RemoteGraph:
         raw = msgspec.json.encode(content, enc_hook=str)
         headers = {"Content-Type": "application/json", "Accept": ARROW}
         asked = Asked("POST", "/query", body=lambda: raw, headers=headers, safe=True)
-        answer = self._http.send(asked)
-        with answer:
-            table = pa.ipc.open_stream(answer).read_all()
-        return shapes.RemoteResult(table, answer.headers[COMMIT_HEADER])
+        return self._http.send(asked, _table)
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
@@ -135,19 +132,14 @@ class RemoteGraph:
     def _part(
         self, folder: Path, kind: str, name: str, rows: int, format: str, commit: str
     ) -> Part:
-        file, digest, size = f"{kind}-{name}.{format}", hashlib.sha256(), 0
+        file = f"{kind}-{name}.{format}"
         query = {"at": commit, "types": [name]}
         headers = {"Accept": FORMATS[format]}
-        with (
-            self._http.send(Asked("GET", "/export", query, headers=headers, safe=True)) as answer,
-            open(folder / f".{file}.partial", "wb") as out,
-        ):
-            for block in answer.stream(CHUNK_BYTES):
-                out.write(block)
-                digest.update(block)
-                size += len(block)
-        os.replace(folder / f".{file}.partial", folder / file)
-        return Part(file, name, rows, size, digest.hexdigest())
+        asked = Asked("GET", "/export", query, headers=headers, safe=True)
+        partial = folder / f".{file}.partial"
+        size, digest = self._http.send(asked, lambda answer: _saved(answer, partial))
+        os.replace(partial, folder / file)
+        return Part(file, name, rows, size, digest)
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -204,8 +196,7 @@ class RemoteGraph:
             safe=idempotency_key is not None,
             repeatable=upload.repeatable,
         )
-        with self._http.send(asked) as answer:
-            return shapes.loaded(msgspec.json.decode(answer.data))
+        return shapes.loaded(self._http.send(asked, decoded))
 
     def plan_schema(
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
@@ -423,6 +414,22 @@ class RemoteFeed:
         for id, _ in self.commits():
             last = id
         return last
+
+
+def _table(answer: Answer) -> shapes.RemoteResult:
+    table = pa.ipc.open_stream(answer).read_all()
+    return shapes.RemoteResult(table, answer.headers[COMMIT_HEADER])
+
+
+def _saved(answer: Answer, path: Path) -> tuple[int, str]:
+    """The size and digest of an answer, written to a file as it comes."""
+    digest, size = hashlib.sha256(), 0
+    with open(path, "wb") as out:
+        for block in answer.stream(CHUNK_BYTES):
+            out.write(block)
+            digest.update(block)
+            size += len(block)
+    return size, digest.hexdigest()
 
 
 def _point(at: object) -> str | None:

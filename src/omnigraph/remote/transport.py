@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -34,6 +34,8 @@ CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 3900.0  # longer than any server lets a load run
 TOKEN = "OMNIGRAPH_TOKEN"  # noqa: S105  the name of a variable
 Body = bytes | Iterable[bytes]
+Answer = urllib3.BaseHTTPResponse
+T = TypeVar("T")
 
 
 class RemoteFailure(OmnigraphError):
@@ -89,14 +91,13 @@ class Transport:
         headers = {"Content-Type": "application/json", **(more.pop("headers", None) or {})}
         raw = None if content is None else msgspec.json.encode(content, enc_hook=str)
         body = None if raw is None else (lambda: raw)
-        answer = self.send(Asked(method, path, body=body, headers=headers, **more))
-        return msgspec.json.decode(answer.data)
+        return self.send(Asked(method, path, body=body, headers=headers, **more), decoded)
 
-    def send(self, asked: Asked) -> urllib3.BaseHTTPResponse:
-        """The answer to a request, once it is a good one. Its body is not read yet."""
+    def send(self, asked: Asked, read: Callable[[Answer], T]) -> T:
+        """What `read` makes of the answer to a request, once it is a good one that came in full."""
         for attempt in range(ATTEMPTS_MAX):
             try:
-                return self._once(asked)
+                return self._once(asked, read)
             except OmnigraphError as error:
                 last = attempt + 1 == ATTEMPTS_MAX
                 if last or not asked.repeatable or not _may_repeat(error, asked):
@@ -104,26 +105,31 @@ class Transport:
                 time.sleep(_pause(error, attempt))
         raise AssertionError("the loop ends by returning or raising")
 
-    def _once(self, asked: Asked) -> urllib3.BaseHTTPResponse:
+    def _once(self, asked: Asked, read: Callable[[Answer], T]) -> T:
         body: Any = None if asked.body is None else asked.body()
         try:
-            answer = self._pool.request(
+            with self._pool.request(
                 asked.method,
                 self.address + asked.path + _query(asked.query),
                 body=body,
                 headers=self._headers(asked),
                 preload_content=False,
                 redirect=False,
-            )
-            if answer.status >= 300:
-                raise _failure(answer)
+            ) as answer:
+                if answer.status >= 300:
+                    raise _failure(answer)
+                return read(answer)
         except urllib3.exceptions.HTTPError as error:
             raise _lost(error, asked) from error
-        return answer
 
     def _headers(self, asked: Asked) -> dict[str, str]:
         own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         return {**own, **(asked.headers or {})}
+
+
+def decoded(answer: Answer) -> Any:
+    """The JSON of an answer."""
+    return msgspec.json.decode(answer.data)
 
 
 def segment(name: str) -> str:
@@ -168,7 +174,7 @@ def _lost(error: Exception, asked: Asked) -> OmnigraphError:
 # --- failures --------------------------------------------------------------------------------------------------------
 
 
-def _failure(answer: urllib3.BaseHTTPResponse) -> OmnigraphError:
+def _failure(answer: Answer) -> OmnigraphError:
     """The error a server told, as the class that stands for it here."""
     try:
         told = msgspec.json.decode(answer.data)

@@ -289,7 +289,7 @@ def test_suggestions_among_many_names_are_quick() -> None:
     names = [f"Type{n}Name{n}" for n in range(2_000)]
     started = time.thread_time()
     assert did_you_mean("Type77Naem77", names) == "Type77Name77"
-    assert time.thread_time() - started < 0.5
+    assert time.thread_time() - started < 2.0
 
 
 def test_the_languages_start_without_heavy_packages() -> None:
