@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: setup check test nightly bench demo lock clean
+.PHONY: setup check test nightly recorded bench demo lock clean
 
 setup: .venv/.installed
 
@@ -24,6 +24,11 @@ test: setup
 
 nightly: setup
 	OMNIGRAPH_NIGHTLY=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(MAKE) recorded
+
+# Puts the figures the long runs counted into docs/reliability.md.
+recorded: setup
+	$(BIN)/python -m tests.support.record
 
 bench: setup
 	$(BIN)/python -m benchmarks
