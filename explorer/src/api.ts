@@ -1,0 +1,543 @@
+/** The public HTTP API, typed. The explorer has no other door. */
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type Row = Record<string, Json>;
+export type Op = "insert" | "update" | "delete";
+export type EntityKind = "node" | "edge";
+
+export interface Span {
+  start: number;
+  end: number;
+  line: number;
+  column: number;
+  start16: number; // the same offsets as a browser counts them
+  end16: number;
+}
+
+export interface Diagnostic {
+  code: string;
+  severity: "error" | "warning" | "info";
+  message: string;
+  help: string;
+  label?: string;
+  suggestion?: string | null;
+  span?: Span | null;
+}
+
+/** A failure as the server tells it; `network` where there was no answer. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly code: string,
+    readonly kind: string,
+    readonly help: string,
+    readonly span: Span | null = null,
+    readonly details: Record<string, unknown> = {},
+    readonly body: Record<string, unknown> = {},
+    readonly retryable = false,
+  ) {
+    super(message);
+  }
+
+  get diagnostics(): Diagnostic[] {
+    const found = this.details["diagnostics"];
+    return Array.isArray(found) ? (found as Diagnostic[]) : [];
+  }
+
+  /** Whether who asks may not, so that asking again changes nothing. */
+  get denied(): boolean {
+    return this.status === 403;
+  }
+}
+
+// --- what there is -------------------------------------------------------------------------------------------------
+
+export interface Health {
+  status: string;
+  version: string;
+  source_version: string;
+}
+
+export interface GraphInfo {
+  graph_id: string;
+  uri: string;
+}
+
+export interface PropertyInfo {
+  name: string;
+  type: string; // as written, such as `[String]?`
+  scalar: string; // `String`, `I32`, …
+  nullable: boolean;
+  list: boolean;
+  enum: string[] | null;
+  vector_dim: number | null;
+  default: Json;
+  embed: string | null; // the property it is made from
+  metric: string | null;
+  description: string | null;
+}
+
+export interface IndexInfo {
+  properties: string[];
+  kind: string | null; // how it is built; null: not yet
+  rows_indexed: number | null; // null: not known
+}
+
+interface EntityInfo {
+  name: string;
+  count: number;
+  description: string | null;
+  properties: PropertyInfo[];
+  key: string[] | null;
+  uniques: string[][];
+  indices: IndexInfo[];
+  ranges: { property: string; minimum: number | null; maximum: number | null }[];
+  checks: { property: string; pattern: string }[];
+}
+
+export interface NodeInfo extends EntityInfo {
+  implements: string[];
+}
+
+export interface EdgeInfo extends EntityInfo {
+  from_type: string;
+  to_type: string;
+  cardinality: { minimum: number; maximum: number | null };
+}
+
+export interface InterfaceInfo {
+  name: string;
+  description: string | null;
+  properties: PropertyInfo[];
+}
+
+/** `GET /catalog`: the checked schema of one state, with counts. */
+export interface Catalog {
+  graph_commit_id: string;
+  nodes: NodeInfo[];
+  edges: EdgeInfo[];
+  interfaces: InterfaceInfo[];
+}
+
+/** `GET /access`: what the caller may do on a branch. */
+export interface Access {
+  actor: string | null;
+  read_only: boolean;
+  actions: string[]; // read, change, export, schema_apply, branch_create, branch_delete, branch_merge, invoke_query
+}
+
+// --- queries -------------------------------------------------------------------------------------------------------
+
+export interface ParamInfo {
+  name: string;
+  type: string; // as written, such as `[String]?`
+}
+
+export interface TypeRef {
+  kind: EntityKind;
+  type_name: string;
+}
+
+export interface QueryInfo {
+  name: string;
+  kind: "read" | "mutation";
+  params: ParamInfo[];
+  operation?: { result: { name: string; kind: string }[]; reads: TypeRef[]; writes: TypeRef[] };
+}
+
+/** `POST /lint`: what our compiler says about a text of queries or a schema. */
+export interface LintReport {
+  diagnostics: Diagnostic[];
+  queries: QueryInfo[];
+}
+
+export interface StoredQuery {
+  name: string;
+  description?: string | null;
+  mutation?: boolean;
+  params?: ParamInfo[];
+  query?: string;
+  [more: string]: unknown;
+}
+
+export interface ReadOutput {
+  query_name: string;
+  target: { branch: string | null; snapshot: string | null };
+  row_count: number;
+  columns?: string[];
+  rows: Row[];
+  graph_commit_id: string;
+  explain?: { text: string } & Record<string, unknown>;
+}
+
+export interface QueryBody {
+  query: string;
+  name?: string;
+  params?: Record<string, Json>;
+  max_rows?: number;
+  timeout?: number;
+  explain?: boolean;
+}
+
+export interface ChangeOutput {
+  branch: string;
+  query_name: string;
+  affected_nodes: number;
+  affected_edges: number;
+  actor_id: string | null;
+  commit: Commit | null;
+  changes?: TypeCounts[]; // of a dry run
+}
+
+// --- versions ------------------------------------------------------------------------------------------------------
+
+export interface TypeCounts {
+  type_name: string;
+  inserted: number;
+  updated: number;
+  deleted: number;
+}
+
+export interface Commit {
+  graph_commit_id: string;
+  graph_branch: string | null; // null: main
+  graph_manifest_version: number;
+  parent_commit_id: string | null;
+  merged_parent_commit_id: string | null;
+  actor_id: string | null;
+  created_at: number; // microseconds
+  kind: string;
+  message: string | null;
+  changes: TypeCounts[];
+}
+
+export interface Tag {
+  name: string;
+  graph_commit_id: string;
+}
+
+export interface DiffRow {
+  kind: EntityKind;
+  type: string;
+  id: string;
+  operation: Op;
+  before: Row | null;
+  after: Row | null;
+  [more: string]: unknown;
+}
+
+export interface Diff {
+  from: string;
+  to: string;
+  counts: Record<string, Record<string, number>>;
+  schema: Row[];
+  rows: DiffRow[];
+  truncated: boolean;
+}
+
+export interface Conflict {
+  entity_kind: EntityKind;
+  type_name: string;
+  entity_id?: string;
+  kind: string;
+  message: string;
+  field: string | null;
+  base: Json;
+  ours: Json;
+  theirs: Json;
+}
+
+export interface Resolution {
+  type: string;
+  id?: string;
+  field?: string | null;
+  [more: string]: Json | undefined;
+}
+
+export interface MergeBody {
+  source: string;
+  target?: string;
+  delete_branch?: boolean;
+  dry_run?: boolean;
+  strategy?: string | Record<string, string>;
+  resolutions?: Resolution[];
+  message?: string;
+}
+
+export interface UndoBody {
+  commit: string;
+  branch?: string;
+  dry_run?: boolean;
+  message?: string;
+}
+
+export interface MergeOutput {
+  source: string;
+  target: string;
+  outcome: string;
+  commit: Commit | null;
+  counts: TypeCounts[];
+}
+
+/** `GET /entity/history`: what commits did to one node or edge, newest first. */
+export interface EntityChange {
+  commit: Commit;
+  op: Op;
+  before: Row | null;
+  after: Row | null;
+}
+
+export interface SchemaStep {
+  kind: string;
+  [more: string]: Json;
+}
+
+export interface SchemaPlan {
+  supported: boolean;
+  step_count: number;
+  steps: SchemaStep[];
+}
+
+export interface SchemaApplied extends SchemaPlan {
+  applied: boolean;
+  commit: Commit | null;
+}
+
+export type LoadMode = "append" | "merge" | "overwrite";
+
+export interface LoadOutput {
+  branch: string;
+  branch_created: boolean;
+  nodes: { name: string; entities_loaded: number }[];
+  edges: { name: string; entities_loaded: number }[];
+  total_entities: number;
+  commit: Commit | null;
+}
+
+// --- calls ---------------------------------------------------------------------------------------------------------
+
+export interface Point {
+  branch: string;
+  at?: string | null;
+}
+
+type Query = Record<string, string | number | boolean | null | undefined | readonly string[]>;
+
+interface Options {
+  query?: Query;
+  body?: unknown;
+  headers?: Record<string, string>;
+  raw?: BodyInit;
+  signal?: AbortSignal;
+}
+
+/** A server and a token; `unauthorized` is told when the token does not (or no longer) count. */
+export class Server {
+  constructor(
+    private readonly token: string | null,
+    private readonly unauthorized: () => void = () => {},
+    private readonly base = "",
+  ) {}
+
+  health(): Promise<Health> {
+    return this.call("GET", "/healthz");
+  }
+
+  async graphs(): Promise<GraphInfo[]> {
+    return (await this.call<{ graphs: GraphInfo[] }>("GET", "/graphs")).graphs;
+  }
+
+  graph(id: string): GraphClient {
+    return new GraphClient(this, id);
+  }
+
+  async call<T>(method: string, path: string, options: Options = {}): Promise<T> {
+    const response = await this.fetch(method, path, options);
+    return (await response.json()) as T;
+  }
+
+  /** The response itself; failures are thrown as `ApiError`. */
+  async fetch(method: string, path: string, options: Options = {}): Promise<Response> {
+    const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
+    if (this.token) headers["Authorization"] = `Bearer ${this.token}`;
+    if (options.body !== undefined) headers["Content-Type"] = "application/json";
+    const body = options.body !== undefined ? JSON.stringify(options.body) : options.raw;
+    let response: Response;
+    try {
+      response = await fetch(this.base + path + search(options.query), {
+        method, headers, body, signal: options.signal, cache: "no-store", credentials: "omit", redirect: "error",
+      });
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") throw error;
+      throw new ApiError("the server does not answer", 0, "network", "unavailable", "Check that it still runs, then try again.");
+    }
+    if (!response.ok) throw await this.failure(response);
+    return response;
+  }
+
+  private async failure(response: Response): Promise<ApiError> {
+    if (response.status === 401) this.unauthorized();
+    let body: Record<string, unknown> = {};
+    try {
+      body = (await response.json()) as Record<string, unknown>;
+    } catch {
+      // A proxy may answer with something else than JSON; the status says enough.
+    }
+    return new ApiError(
+      text(body["error"]) || `the server answered ${response.status}`,
+      response.status,
+      text(body["error_code"]) || text(body["code"]) || String(response.status),
+      text(body["kind"]),
+      text(body["help"]),
+      (body["span"] as Span | null | undefined) ?? null,
+      (body["details"] as Record<string, unknown> | undefined) ?? {},
+      body,
+      body["retryable"] === true,
+    );
+  }
+}
+
+/** One graph of a server. */
+export class GraphClient {
+  constructor(
+    readonly server: Server,
+    readonly id: string,
+  ) {}
+
+  // reading
+
+  catalog(point: Point): Promise<Catalog> {
+    return this.call("GET", "/catalog", { query: { ...point } });
+  }
+
+  access(branch: string): Promise<Access> {
+    return this.call("GET", "/access", { query: { branch } });
+  }
+
+  async schema(point: Point): Promise<string> {
+    return (await this.call<{ schema_source: string }>("GET", "/schema", { query: { ...point } })).schema_source;
+  }
+
+  query(point: Point, body: QueryBody, signal?: AbortSignal): Promise<ReadOutput> {
+    return this.call("POST", "/query", { body: { ...point, ...body }, signal });
+  }
+
+  lintQuery(point: Point, query: string, signal?: AbortSignal): Promise<LintReport> {
+    return this.call("POST", "/lint", { body: { ...point, query }, signal });
+  }
+
+  lintSchema(schema_source: string, signal?: AbortSignal): Promise<LintReport> {
+    return this.call("POST", "/lint", { body: { schema_source }, signal });
+  }
+
+  async storedQueries(): Promise<StoredQuery[]> {
+    return (await this.call<{ queries: StoredQuery[] }>("GET", "/queries")).queries;
+  }
+
+  invoke(name: string, point: Point, params: Record<string, Json>): Promise<ReadOutput | ChangeOutput> {
+    const where = point.at ? { snapshot: point.at } : { branch: point.branch };
+    return this.call("POST", `/queries/${encodeURIComponent(name)}`, { body: { params, ...where } });
+  }
+
+  async entityHistory(point: Point, type: string, id: string, limit = 20): Promise<EntityChange[]> {
+    const query = { ...point, type, id, limit };
+    return (await this.call<{ changes: EntityChange[] }>("GET", "/entity/history", { query })).changes;
+  }
+
+  async blob(point: Point, entity: EntityKind, type: string, id: string, property: string): Promise<Blob> {
+    const where = point.at ? { snapshot: point.at } : { branch: point.branch };
+    const options = { query: { ...where, entity, type, id, property }, headers: { Accept: "application/octet-stream" } };
+    return (await this.server.fetch("GET", this.path("/blob"), options)).blob();
+  }
+
+  // writing
+
+  mutate(branch: string, body: QueryBody & { message?: string; dry_run?: boolean }): Promise<ChangeOutput> {
+    return this.call("POST", "/mutate", { body: { branch, ...body } });
+  }
+
+  planSchema(branch: string, schema_source: string, allow_data_loss: boolean): Promise<SchemaPlan> {
+    return this.call("POST", "/schema/plan", { body: { branch, schema_source, allow_data_loss } });
+  }
+
+  applySchema(branch: string, schema_source: string, allow_data_loss: boolean, message?: string): Promise<SchemaApplied> {
+    return this.call("POST", "/schema/apply", { body: { branch, schema_source, allow_data_loss, message } });
+  }
+
+  load(
+    ndjson: BodyInit,
+    options: { branch: string; from?: string; mode?: LoadMode; message?: string; signal?: AbortSignal },
+  ): Promise<LoadOutput> {
+    const { signal, ...query } = options;
+    return this.call("POST", "/load/ndjson", {
+      query, raw: ndjson, signal, headers: { "Content-Type": "application/x-ndjson" },
+    });
+  }
+
+  // versions
+
+  async branches(): Promise<string[]> {
+    return (await this.call<{ branches: string[] }>("GET", "/branches")).branches;
+  }
+
+  createBranch(name: string, from: string): Promise<unknown> {
+    return this.call("POST", "/branches", { body: { name, from } });
+  }
+
+  deleteBranch(name: string): Promise<unknown> {
+    return this.call("DELETE", `/branches/${encodeURIComponent(name)}`);
+  }
+
+  async tags(): Promise<Tag[]> {
+    return (await this.call<{ tags: Tag[] }>("GET", "/tags")).tags;
+  }
+
+  async commits(query: { branch?: string; at?: string; limit?: number; actor?: string; maintenance?: boolean }): Promise<Commit[]> {
+    return (await this.call<{ commits: Commit[] }>("GET", "/commits", { query })).commits;
+  }
+
+  commit(id: string): Promise<Commit> {
+    return this.call("GET", `/commits/${encodeURIComponent(id)}`);
+  }
+
+  diff(query: { a: string; b: string; branch?: string; types?: string[]; op?: Op[]; limit?: number }): Promise<Diff> {
+    return this.call("GET", "/diff", { query });
+  }
+
+  /** Conflicts are an `ApiError` whose body has `merge_conflicts`. */
+  merge(body: MergeBody): Promise<MergeOutput> {
+    return this.call("POST", "/branches/merge", { body });
+  }
+
+  revert(body: UndoBody): Promise<MergeOutput> {
+    return this.call("POST", "/revert", { body });
+  }
+
+  call<T>(method: string, path: string, options: Options = {}): Promise<T> {
+    return this.server.call(method, this.path(path), options);
+  }
+
+  private path(path: string): string {
+    return `/graphs/${encodeURIComponent(this.id)}${path}`;
+  }
+}
+
+export function conflictsOf(error: unknown): Conflict[] | null {
+  if (!(error instanceof ApiError) || error.code !== "merge_conflicts") return null;
+  return (error.body["merge_conflicts"] as Conflict[] | undefined) ?? [];
+}
+
+function search(query: Query | undefined): string {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value === null || value === undefined) continue;
+    for (const one of Array.isArray(value) ? value : [value]) found.append(name, String(one));
+  }
+  const text = found.toString();
+  return text && `?${text}`;
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

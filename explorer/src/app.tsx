@@ -1,0 +1,69 @@
+/** From an address to a page: who asks, which graph, where in its history. */
+import { useMemo, useState } from "preact/hooks";
+import { Server } from "./api";
+import { HereContext, type Here } from "./context";
+import { useAsync } from "./hooks";
+import { PageBody } from "./pages";
+import { go, useRoute, type Route } from "./router";
+import { saveToken, savedToken } from "./session";
+import { ChooseGraph } from "./shell/choose";
+import { Header } from "./shell/header";
+import { Login } from "./shell/login";
+import { Failure, Progress } from "./ui/basics";
+import { Toasts } from "./ui/toast";
+
+export function App() {
+  const route = useRoute();
+  const [token, setToken] = useState(savedToken);
+  const [refused, setRefused] = useState(false);
+  const server = useMemo(() => new Server(token, () => setRefused(true)), [token]);
+  const signIn = (next: string | null) => {
+    saveToken(next);
+    setToken(next);
+    setRefused(false);
+  };
+  const signOut = token ? () => { signIn(null); setRefused(true); } : undefined;
+  return (
+    <>
+      {refused ? (
+        <Login failed={token !== null} onToken={signIn} />
+      ) : route.graph ? (
+        <InGraph key={`${token}/${route.graph}`} server={server} route={route} signOut={signOut} />
+      ) : (
+        <ChooseGraph server={server} onChoose={(graph) => go({ graph }, { replace: true })} />
+      )}
+      <Toasts />
+    </>
+  );
+}
+
+function InGraph({ server, route, signOut }: { server: Server; route: Route; signOut?: () => void }) {
+  const client = useMemo(() => server.graph(route.graph), [server, route.graph]);
+  const point = useMemo(() => ({ branch: route.branch, at: route.at }), [route.branch, route.at]);
+  const catalog = useAsync(() => client.catalog(point), [client, point]);
+  const branches = useAsync(() => client.branches(), [client]);
+  const access = useAsync(() => client.access(point.branch), [client, point.branch]);
+  const here: Here = {
+    client,
+    route,
+    point,
+    catalog: catalog.value,
+    branches: branches.value ?? [route.branch],
+    access: access.value,
+    may: (action) => !route.at && (access.value?.actions.includes(action) ?? false),
+    refresh: () => { catalog.reload(); branches.reload(); },
+  };
+  return (
+    <HereContext.Provider value={here}>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
+        Skip to the page
+      </a>
+      <Header signOut={signOut} />
+      <main id="main" tabIndex={-1}>
+        {catalog.error && <div class="page"><Failure error={catalog.error} retry={catalog.reload} /></div>}
+        {!catalog.error && !catalog.value && <div class="page"><Progress label="Opening the graph" /></div>}
+        {catalog.value && <PageBody page={route.page} />}
+      </main>
+    </HereContext.Provider>
+  );
+}
