@@ -7,6 +7,7 @@ segments pile up, and for kinds whose segments cannot stand side by side, the in
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -123,14 +124,15 @@ def _built(
     table: LanceTable, edit: IndexEdit, kind: str, covering: list[int], options: dict[str, Any]
 ) -> Index:
     doing = f"building a {kind} index on column {edit.column} of table {table.ref.path}"
+    handle = table.handle  # Lance locks the handle it builds on, and others read through ours
     try:
         with lance_errors(doing):
             # Lance refuses a second segment under a name in use, so it is built under another.
-            segment = table.handle.create_index_uncommitted(
+            segment = handle.create_index_uncommitted(
                 edit.column, kind, name=f"building_{uuid4().hex}", fragment_ids=covering, **options
             )
             if kind == "INVERTED":
-                segment = table.handle.merge_existing_index_segments([segment])
+                segment = handle.merge_existing_index_segments([segment])
             return segment
     except (
         TypeError,

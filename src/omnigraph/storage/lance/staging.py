@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +27,7 @@ from omnigraph.storage.tables import NewFragments, TableEdit
 
 FRAGMENT_ROWS_MAX = 2**20
 FRAGMENT_BYTES_MAX = 4 * 2**30
+WRITERS_MAX = min(8, os.cpu_count() or 1)
 
 
 @dataclass(slots=True)
@@ -216,10 +218,20 @@ def _append(table: LanceTable, rows: Incoming, change: RowChange) -> None:
             return
         case NewFragments():
             change.new.extend(map(from_description, rows.descriptions))
+        case pa.Table():
+            # A file is written by one thread, so the files of a large table are written beside each other.
+            tasks = [partial(write_new, table, part) for part in _parts(rows)]
+            change.new.extend(chain.from_iterable(metrics.parallel(tasks, WRITERS_MAX)))
+            if len(change.new) == 1:
+                recent.remember_rows(table.shape, describe(change.new[0]), rows)
         case _:
             change.new.extend(write_new(table, rows))
-            if isinstance(rows, pa.Table) and len(change.new) == 1:
-                recent.remember_rows(table.shape, describe(change.new[0]), rows)
+
+
+def _parts(rows: pa.Table) -> list[pa.Table]:
+    """The rows of each fragment: all full but the last, so that compaction leaves them as they are."""
+    starts = range(0, rows.num_rows, FRAGMENT_ROWS_MAX)
+    return [rows.slice(start, FRAGMENT_ROWS_MAX) for start in starts]
 
 
 def _run(tasks: Sequence[Callable[[], None]], *, remote: bool) -> None:
