@@ -12,5 +12,5 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
-  server: { proxy: { "/graphs": server, "/healthz": server } },
+  server: { proxy: { "/graphs": server, "/session": server, "/healthz": server } },
 });

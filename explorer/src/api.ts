@@ -59,29 +59,20 @@ export interface Health {
   source_version: string;
 }
 
-export interface GraphInfo {
-  graph_id: string;
-  uri: string;
-}
-
 export interface PropertyInfo {
   name: string;
-  type: string; // as written, such as `[String]?`
-  scalar: string; // `String`, `I32`, …
+  type: string; // as written, without the `?`
   nullable: boolean;
-  list: boolean;
   enum: string[] | null;
-  vector_dim: number | null;
   default: Json;
-  embed: string | null; // the property it is made from
-  metric: string | null;
   description: string | null;
 }
 
 export interface IndexInfo {
-  properties: string[];
-  kind: string | null; // how it is built; null: not yet
-  rows_indexed: number | null; // null: not known
+  property: string;
+  kind: string;
+  rows: number;
+  covered_rows: number;
 }
 
 interface EntityInfo {
@@ -89,21 +80,23 @@ interface EntityInfo {
   count: number;
   description: string | null;
   properties: PropertyInfo[];
-  key: string[] | null;
+  key: string[];
   uniques: string[][];
-  indices: IndexInfo[];
   ranges: { property: string; minimum: number | null; maximum: number | null }[];
   checks: { property: string; pattern: string }[];
+  indices: IndexInfo[]; // those that are built
 }
 
 export interface NodeInfo extends EntityInfo {
+  kind: "node";
   implements: string[];
 }
 
 export interface EdgeInfo extends EntityInfo {
-  from_type: string;
-  to_type: string;
-  cardinality: { minimum: number; maximum: number | null };
+  kind: "edge";
+  from: string;
+  to: string;
+  cardinality: string; // `0..1`; `0..` is free
 }
 
 export interface InterfaceInfo {
@@ -120,45 +113,63 @@ export interface Catalog {
   interfaces: InterfaceInfo[];
 }
 
-/** `GET /access`: what the caller may do on a branch. */
+/** `GET /session`: who asks, and the graphs they may read. */
+export interface Session {
+  actor: string | null;
+  authenticated: boolean;
+  version: string;
+  graphs: { graph_id: string }[];
+}
+
+/** `GET /permissions`: what the caller may do on a branch, or with it as the target. */
 export interface Access {
   actor: string | null;
+  branch: string;
   read_only: boolean;
-  actions: string[]; // read, change, export, schema_apply, branch_create, branch_delete, branch_merge, invoke_query
+  actions: Record<string, boolean>; // read, change, export, schema_apply, branch_create, branch_delete, branch_merge, …
+}
+
+/** `GET /entities/{type}/{id}`. */
+export interface Entity {
+  type: string;
+  kind: EntityKind;
+  id: string;
+  ends: { from: string; to: string; from_type: string; to_type: string } | null;
+  properties: Row;
+  neighbours: Neighbours[];
+  graph_commit_id: string;
+}
+
+/** How many edges of one type meet a node. */
+export interface Neighbours {
+  edge: string;
+  direction: "out" | "in";
+  type: string; // of the other ends
+  count: number;
 }
 
 // --- queries -------------------------------------------------------------------------------------------------------
 
 export interface ParamInfo {
   name: string;
-  type: string; // as written, such as `[String]?`
-}
-
-export interface TypeRef {
-  kind: EntityKind;
-  type_name: string;
+  kind: string; // string, bool, int, bigint, float, date, datetime, blob, list, vector
+  item_kind?: string;
+  vector_dim?: number;
+  nullable: boolean;
 }
 
 export interface QueryInfo {
   name: string;
-  kind: "read" | "mutation";
+  mutation: boolean;
   params: ParamInfo[];
-  operation?: { result: { name: string; kind: string }[]; reads: TypeRef[]; writes: TypeRef[] };
+  description?: string;
+  instruction?: string;
 }
 
-/** `POST /lint`: what our compiler says about a text of queries or a schema. */
-export interface LintReport {
+/** `POST /query/check`, `/schema/check`: what our compiler says about a text. */
+export interface Checked {
   diagnostics: Diagnostic[];
   queries: QueryInfo[];
-}
-
-export interface StoredQuery {
-  name: string;
-  description?: string | null;
-  mutation?: boolean;
-  params?: ParamInfo[];
-  query?: string;
-  [more: string]: unknown;
 }
 
 export interface ReadOutput {
@@ -187,7 +198,6 @@ export interface ChangeOutput {
   affected_edges: number;
   actor_id: string | null;
   commit: Commit | null;
-  changes?: TypeCounts[]; // of a dry run
 }
 
 // --- versions ------------------------------------------------------------------------------------------------------
@@ -280,10 +290,10 @@ export interface MergeOutput {
   counts: TypeCounts[];
 }
 
-/** `GET /entity/history`: what commits did to one node or edge, newest first. */
+/** `GET /entities/{type}/{id}/history`: what commits did to one node or edge, newest first. */
 export interface EntityChange {
   commit: Commit;
-  op: Op;
+  operation: Op;
   before: Row | null;
   after: Row | null;
 }
@@ -344,8 +354,8 @@ export class Server {
     return this.call("GET", "/healthz");
   }
 
-  async graphs(): Promise<GraphInfo[]> {
-    return (await this.call<{ graphs: GraphInfo[] }>("GET", "/graphs")).graphs;
+  session(): Promise<Session> {
+    return this.call("GET", "/session");
   }
 
   graph(id: string): GraphClient {
@@ -412,7 +422,7 @@ export class GraphClient {
   }
 
   access(branch: string): Promise<Access> {
-    return this.call("GET", "/access", { query: { branch } });
+    return this.call("GET", "/permissions", { query: { branch } });
   }
 
   async schema(point: Point): Promise<string> {
@@ -423,16 +433,16 @@ export class GraphClient {
     return this.call("POST", "/query", { body: { ...point, ...body }, signal });
   }
 
-  lintQuery(point: Point, query: string, signal?: AbortSignal): Promise<LintReport> {
-    return this.call("POST", "/lint", { body: { ...point, query }, signal });
+  checkQuery(point: Point, query: string, signal?: AbortSignal): Promise<Checked> {
+    return this.call("POST", "/query/check", { body: { ...point, query }, signal });
   }
 
-  lintSchema(schema_source: string, signal?: AbortSignal): Promise<LintReport> {
-    return this.call("POST", "/lint", { body: { schema_source }, signal });
+  checkSchema(schema_source: string, signal?: AbortSignal): Promise<Checked> {
+    return this.call("POST", "/schema/check", { body: { schema_source }, signal });
   }
 
-  async storedQueries(): Promise<StoredQuery[]> {
-    return (await this.call<{ queries: StoredQuery[] }>("GET", "/queries")).queries;
+  async storedQueries(): Promise<QueryInfo[]> {
+    return (await this.call<{ queries: QueryInfo[] }>("GET", "/queries")).queries;
   }
 
   invoke(name: string, point: Point, params: Record<string, Json>): Promise<ReadOutput | ChangeOutput> {
@@ -440,9 +450,12 @@ export class GraphClient {
     return this.call("POST", `/queries/${encodeURIComponent(name)}`, { body: { params, ...where } });
   }
 
-  async entityHistory(point: Point, type: string, id: string, limit = 20): Promise<EntityChange[]> {
-    const query = { ...point, type, id, limit };
-    return (await this.call<{ changes: EntityChange[] }>("GET", "/entity/history", { query })).changes;
+  entity(point: Point, type: string, id: string): Promise<Entity> {
+    return this.call("GET", entityPath(type, id), { query: { ...point } });
+  }
+
+  entityHistory(point: Point, type: string, id: string, limit = 20): Promise<{ changes: EntityChange[]; next: string | null }> {
+    return this.call("GET", `${entityPath(type, id)}/history`, { query: { ...point, limit } });
   }
 
   async blob(point: Point, entity: EntityKind, type: string, id: string, property: string): Promise<Blob> {
@@ -453,7 +466,7 @@ export class GraphClient {
 
   // writing
 
-  mutate(branch: string, body: QueryBody & { message?: string; dry_run?: boolean }): Promise<ChangeOutput> {
+  mutate(branch: string, body: QueryBody & { message?: string }): Promise<ChangeOutput> {
     return this.call("POST", "/mutate", { body: { branch, ...body } });
   }
 
@@ -526,6 +539,10 @@ export class GraphClient {
 export function conflictsOf(error: unknown): Conflict[] | null {
   if (!(error instanceof ApiError) || error.code !== "merge_conflicts") return null;
   return (error.body["merge_conflicts"] as Conflict[] | undefined) ?? [];
+}
+
+function entityPath(type: string, id: string): string {
+  return `/entities/${encodeURIComponent(type)}/${encodeURIComponent(id)}`;
 }
 
 function search(query: Query | undefined): string {

@@ -50,7 +50,7 @@ function InGraph({ server, route, signOut }: { server: Server; route: Route; sig
     catalog: catalog.value,
     branches: branches.value ?? [route.branch],
     access: access.value,
-    may: (action) => !route.at && (access.value?.actions.includes(action) ?? false),
+    may: (action) => !route.at && (access.value?.actions[action] ?? false),
     refresh: () => { catalog.reload(); branches.reload(); },
   };
   return (
