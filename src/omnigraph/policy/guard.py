@@ -1,0 +1,90 @@
+"""The one place that enforces a policy, for served graphs and for those opened directly alike."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.policy.cedar import Policy
+from omnigraph.policy.questions import Action, PolicyDenied, Question
+
+audit = logging.getLogger("omnigraph.audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something somebody wants to do; `types` are those whose rows it concerns, once they are known."""
+
+    action: Action
+    branch: str | None = None
+    target_branch: str | None = None
+    mode: str | None = None
+    types: frozenset[str] = frozenset()
+    instead: OmnigraphError | None = None  # what a refusal looks like where it must tell nothing
+
+    def of(self, types: frozenset[str]) -> Need:
+        """The same, now that the types are known."""
+        return replace(self, types=types)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What one actor may do with one graph, or with a server where `graph` is none.
+
+    Without a policy a graph can only be read. An actor nobody knows may do nothing.
+    """
+
+    policy: Policy | None
+    actor: str | None = None
+    graph: str | None = None
+
+    def acting(self, actor: str | None) -> Guard:
+        """The same guard for whoever is named; without a name, for whom it was made."""
+        return self if actor in (None, self.actor) else replace(self, actor=actor)
+
+    def require(self, need: Need) -> None:
+        """Raise unless it is allowed, for every type it concerns; a refusal is written to the audit log."""
+        for question in self._questions(need):
+            why = self._refusal(question)
+            if why is None:
+                continue
+            audit.info(
+                "denied graph=%s %a", self.graph, str(question)
+            )  # names may hold line breaks
+            if need.instead is not None:
+                raise need.instead
+            details = {"action": str(need.action)}
+            if question.type is not None:
+                details["type"] = question.type
+            raise PolicyDenied(why, details=details)
+
+    def allows(self, need: Need) -> bool:
+        """Whether it is allowed, without a word in the log."""
+        return all(self._refusal(question) is None for question in self._questions(need))
+
+    def _questions(self, need: Need) -> Iterator[Question]:
+        for type_name in sorted(need.types) or (None,):
+            yield Question(
+                self.actor or "",
+                need.action,
+                self.graph,
+                need.branch,
+                need.target_branch,
+                need.mode,
+                type_name,
+            )
+
+    def _refusal(self, question: Question) -> str | None:
+        """Why not; none if it is allowed."""
+        if self.actor is None:
+            return f"policy denied action '{question.action}': nobody says who is asking"
+        if self.policy is not None:
+            decided = self.policy.decide(question)
+            return None if decided.allowed else decided.message
+        if question.graph is None:
+            return f"policy denied {question}: no policy of the server allows it"
+        if question.action is Action.READ:
+            return None
+        return f"policy denied {question}: the graph has no policy, so it can only be read"

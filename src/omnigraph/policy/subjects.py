@@ -1,0 +1,61 @@
+"""Which types a query reads and which a write changes: what a policy on types is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from omnigraph.core.plan import Adopt, Alter, PublishPlan, Register
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.lang import ir
+
+QUERIES_KNOWN_MAX = 1024
+_known: dict[int, tuple[ir.Query, frozenset[str]]] = {}  # queries are compiled once and then shared
+
+
+def types_read(query: ir.Query) -> frozenset[str]:
+    """The node and edge types a query looks at, on its way as well as in its answer."""
+    known = _known.get(id(query))
+    if known is not None and known[0] is query:
+        return known[1]
+    found = frozenset(_named(query.body))
+    if len(_known) >= QUERIES_KNOWN_MAX:
+        _known.clear()
+    _known[id(query)] = (query, found)
+    return found
+
+
+def _named(part: Any) -> Iterator[str]:
+    """Every type named anywhere below a part of a query."""
+    match part:
+        case ir.EdgeStep(edge, _, near, far):
+            yield from (edge, near, far)
+        case ir.Target(_, type_name):
+            yield type_name
+        case ir.NodeScan(_, types) | ir.EntityValue(types):
+            yield from types
+        case ir.Expand() | ir.ShortestPath():
+            yield from part.dst_types
+    if isinstance(part, tuple):
+        for item in part:
+            yield from _named(item)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _named(getattr(part, field.name))
+
+
+def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
+    """The types whose rows a write changes, or tells about in its conflicts."""
+    tables = snapshot.commit.tables
+    found = set()
+    for action in plan.actions:
+        match action:
+            case Register(type_name=name) | Alter(type_name=name):
+                found.add(name)
+            case Adopt(entry=entry):
+                found.add(entry.type_name)
+        if action.table_id in tables:
+            found.add(tables[action.table_id].type_name)
+    told = {conflict.type for conflict in getattr(plan.value, "conflicts", ())}
+    return frozenset(found | told)
