@@ -124,7 +124,7 @@ def _built(
     table: LanceTable, edit: IndexEdit, kind: str, covering: list[int], options: dict[str, Any]
 ) -> Index:
     doing = f"building a {kind} index on column {edit.column} of table {table.ref.path}"
-    handle = table.handle  # Lance locks the handle it builds on, and others read through ours
+    handle = copy(table.handle)  # Lance locks the handle it builds on, and others read through ours
     try:
         with lance_errors(doing):
             # Lance refuses a second segment under a name in use, so it is built under another.
