@@ -24,6 +24,7 @@ from omnigraph.merge.diff import DELETE, INSERT, OPERATIONS, UPDATE
 from omnigraph.merge.lens import Kind, kinds_of, seen_as
 from omnigraph.merge.lineage import ancestry
 from omnigraph.merge.rows import Delta
+from omnigraph.model.catalog import Catalog
 from omnigraph.model.tokens import Footprint, id_tokens
 from omnigraph.read.result import to_json
 from omnigraph.storage.tables import ADDRESS
@@ -92,12 +93,23 @@ class Feed:
     types: frozenset[str] | None = None
     operations: frozenset[str] = frozenset(OPERATIONS)
     limit: int | None = None  # commits
+    until: str | None = (
+        None  # the last commit that belongs to it; else the feed goes on to the head
+    )
+    catalog: Catalog | None = (
+        None  # the schema in whose words rows are told; else each commit's own
+    )
+
+    @property
+    def start(self) -> str:
+        """The commit this feed begins after."""
+        return layout.commit_id(*self.after)
 
     @property
     def cursor(self) -> str:
         """Where this feed ends: `after` for the next one."""
-        last = self._after_id()
-        for entry, _ in self._entries():
+        last = self.start
+        for entry, _ in self.entries():
             last = entry.id
         return last
 
@@ -111,19 +123,22 @@ class Feed:
 
     def commits(self) -> Iterator[tuple[str, list[Change]]]:
         """The id of each commit and its changes; one without changes of the kind asked for has none."""
-        for entry, before in self._entries():
+        for commit, deltas in self.deltas():
+            rows = (self._rows(commit, kind, delta) for kind, delta in deltas)
+            yield commit, [change for part in rows for change in part]
+
+    def deltas(self) -> Iterator[tuple[str, list[tuple[Kind, Delta]]]]:
+        """The same as tables: the id of each commit, and of each type it changed the rows before and after."""
+        for entry, before in self.entries():
             try:
-                found = list(self._changes(entry, before))
+                found = list(self._deltas(entry, before))
             except (Corrupt, ObjectNotFound) as error:
                 if is_pruned_now(self.repo, before):
                     raise pruned_error(layout.commit_id(before.chain, before.number)) from error
                 raise
             yield entry.id, found
 
-    def _after_id(self) -> str:
-        return layout.commit_id(*self.after)
-
-    def _entries(self) -> Iterator[tuple[Entry, Commit]]:
+    def entries(self) -> Iterator[tuple[Entry, Commit]]:
         """The writes after the cursor, oldest first, each with the commit object before its own."""
         count = 0
         chain, number, member = self.after
@@ -137,6 +152,8 @@ class Feed:
                     return
                 count += 1
                 yield entry, before
+                if entry.id == self.until:
+                    return
 
     def _pairs(self) -> Iterator[tuple[Commit, Commit]]:
         chain, number, member = self.after
@@ -149,19 +166,20 @@ class Feed:
                 yield last, thing
             last = thing
 
-    def _changes(self, entry: Entry, before: Commit) -> Iterator[Change]:
+    def _deltas(self, entry: Entry, before: Commit) -> Iterator[tuple[Kind, Delta]]:
         commit, member = entry.commit, entry.member
         if member is None or not isinstance(commit, Commit):
             return
         after = self.repo.snapshot(commit)
-        between = Between(self.repo, seen_as(self.repo.snapshot(before), after.catalog), after)
-        kinds = kinds_of(after.catalog)
+        catalog = self.catalog or after.catalog
+        one, other = (seen_as(s, catalog) for s in (self.repo.snapshot(before), after))
+        between = Between(self.repo, one, other)
+        kinds = kinds_of(catalog)
         for table, change in sorted(member.changes.items()):
             kind = kinds.get(table)
             if kind is None or (self.types is not None and kind.name not in self.types):
                 continue
-            delta = own_part(between.delta(table, kind), change, commit, member, table)
-            yield from self._rows(entry.id, kind, delta)
+            yield kind, own_part(between.delta(table, kind), change, commit, member, table)
 
     def _rows(self, commit: str, kind: Kind, delta: Delta) -> Iterator[Change]:
         old = {row["id"]: row for row in delta.before.drop_columns([ADDRESS]).to_pylist()}
@@ -182,11 +200,12 @@ def own_part(
         return delta
     after = commit.members[commit.members.index(member) + 1 :]
     later = {i for m in after if table in m.changes for i in listed_ids(m.changes[table])}
-    ids = [i for i in delta.ids.to_pylist() if i not in later and _touches(change, i)]
+    ids = [i for i in delta.ids.to_pylist() if i not in later and touches(change, i)]
     return delta.filter(pa.array(ids, pa.string()))
 
 
-def _touches(change: TableChange, id: str) -> bool:
+def touches(change: TableChange, id: str) -> bool:
+    """Whether a commit may have changed this row of a table; a no is certain."""
     listed = (change.inserted_ids, change.updated_ids, change.deleted_ids)
     if all(ids is not None for ids in listed):
         return id in listed_ids(change)
@@ -219,6 +238,8 @@ def changes(
     types: Sequence[str] | None = None,
     operations: Sequence[str] | None = None,
     limit: int | None = None,
+    until: str | None = None,
+    catalog: Catalog | None = None,
 ) -> Feed:
     """The feed of a branch after a cursor; without one, from the very first commit."""
     chosen = frozenset(OPERATIONS if operations is None else operations)
@@ -226,10 +247,20 @@ def changes(
         raise OptionInvalid(f"operations are {', '.join(OPERATIONS)}; got {sorted(chosen)}")
     if limit is not None and limit < 1:
         raise OptionInvalid(f"limit must be at least 1, got {limit}")
-    head = repo.head(branch).commit
+    last = None if until is None else resolve(repo, until, branch)
+    head = repo.head(branch).commit if last is None else last.commit
     if after is None:
         *_, (chain, _) = ancestry(repo, head)
         start: tuple[str, int, int | None] = chain, 0, None
     else:
         start = layout.parse_commit_id(resolve(repo, after, branch).id)
-    return Feed(repo, head, start, None if types is None else frozenset(types), chosen, limit)
+    return Feed(
+        repo,
+        head,
+        start,
+        None if types is None else frozenset(types),
+        chosen,
+        limit,
+        None if last is None else last.id,
+        catalog,
+    )

@@ -15,6 +15,7 @@ through. In the order of control flow:
 - `load`       the whole of it
 - `frames`     nodes and edges as DataFrames
 - `source`     the format `omnigraph` of Spark programs
+- `changes`    what a branch changed, as batches and streams
 - `export`     parts of files, written by tasks
 - `query`      the operators of a query as DataFrames
 - `bags`       their rows, and expressions over them

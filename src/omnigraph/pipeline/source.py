@@ -4,9 +4,12 @@
     spark.read.format("omnigraph").option("graph", uri).option("type", "Person").load()
     frame.write.format("omnigraph").option("graph", uri).option("type", "Person").mode("append").save()
 
+    spark.readStream.format("omnigraph").option("changes", "true").option("graph", uri).option("type", "Person").load()
+
 A read is pinned to one commit and has one partition for each fragment; simple filters are applied where rows are read,
 and `columns` (separated by commas) narrows what is read. A write is one load: checked like every other, published as
-one commit. `load_mode` (append, merge, overwrite) decides where Spark's own modes cannot.
+one commit. `load_mode` (append, merge, overwrite) decides where Spark's own modes cannot. With `changes` a read gives
+what a branch changed `after` one commit `until` another, and a stream goes on from where its checkpoint stands.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ from omnigraph.model.columns import arrow_schema
 from omnigraph.model.names import branch_name
 from omnigraph.model.predicates import Op, Predicate
 from omnigraph.pipeline.bags import ddl
+from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
 from omnigraph.pipeline.frames import Entity, entity, outer_names, wired
 from omnigraph.pipeline.load import publishing
 from omnigraph.pipeline.pinned import Pinned, pin
@@ -69,7 +73,8 @@ COMPARISONS = {
 
 
 class OmnigraphSource(DataSource):  # type: ignore[misc]
-    """Options: `graph`, `type`, and `branch`, `at` and `columns` of reads, `branch` and `load_mode` of writes."""
+    """Options: `graph`, `type`, `branch`; `at` and `columns` of reads; `changes`, `after`, `until` and `commits_max` of
+    changes; `load_mode` of writes."""
 
     @classmethod
     def name(cls) -> str:
@@ -83,13 +88,28 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         target = Target.of(self.options)
+        if _asks_for_changes(self.options):
+            return self._changes().schema()
         names = target.columns()
         types = {f.name: f.type for f in arrow_schema(target.kind)}
         found: StructType = ddl({outer: types[stored] for stored, outer in names.items()})
         return found
 
-    def reader(self, schema: StructType) -> Reader:  # noqa: ARG002 - Spark's signature
+    def reader(self, schema: StructType) -> Reader | ChangeReader:  # noqa: ARG002 - Spark's signature
+        if _asks_for_changes(self.options):
+            return ChangeReader(self._changes())
         return Reader(Target.of(self.options))
+
+    def streamReader(self, schema: StructType) -> ChangeStream:  # noqa: ARG002, N802
+        if not _asks_for_changes(self.options):
+            raise OptionInvalid(
+                "a stream of a graph is made of changes: set the option 'changes' to true"
+            )
+        return ChangeStream(self._changes())
+
+    def _changes(self) -> Wanted:
+        target = Target.of(self.options)
+        return Wanted.of(self.options, target.pinned, target.branch, target.table_id)
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: ARG002
         mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
@@ -126,6 +146,10 @@ class Target:
         if unknown:
             raise OptionInvalid(f"{self.kind.name} has no column {', '.join(sorted(unknown))}")
         return {stored[outer]: outer for outer in self.wanted or stored}
+
+
+def _asks_for_changes(options: Any) -> bool:
+    return str(options.get("changes") or "false").lower() == "true"
 
 
 def _required(options: Any, key: str) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.sources import Mapped, Sources
 
@@ -68,15 +69,13 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 def read_spec(path: str | Path) -> PipelineSpec:
     """Read a pipeline file; paths in it are relative to the folder it lies in."""
-    import yaml
-
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
-        spec = msgspec.convert(yaml.safe_load(text), PipelineSpec)
+        spec = msgspec.convert(read_yaml(text), PipelineSpec)
     except FileNotFoundError:
         raise PipelineInvalid(f"there is no file {path}") from None
-    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as bad:
+    except (YamlRefused, msgspec.ValidationError, UnicodeDecodeError) as bad:
         raise PipelineInvalid(f"{path}: {bad}", details={"file": str(path)}) from None
     for number, source in enumerate(spec.sources, 1):
         _check(source, number, str(path))
