@@ -32,7 +32,7 @@ def rank(step: Step, rows: Rows, ctx: Context) -> Rows:
     """The rows inside the ranking, of the best entities only."""
     op = step.op
     assert isinstance(op, ir.Rank)  # noqa: S101
-    keep = None if op.keep is None else _whole_number(op.keep, ctx)
+    keep = None if op.keep is None else whole_number(op.keep, ctx)
     scores = _scores(op.ranking, rows, ctx, keep)
     rows = _with_score(rows, op.name, scores).filter(~np.isnan(scores))
     if keep is not None:
@@ -48,7 +48,8 @@ def _with_score(rows: Rows, name: str, scores: Floats) -> Rows:
     )
 
 
-def _whole_number(expr: ir.Expr, ctx: Context) -> int:
+def whole_number(expr: ir.Expr, ctx: Context) -> int:
+    """How many entities a ranking keeps, or the constant of a fusion."""
     value = evaluate_constant(expr, ctx.bound)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise OptionInvalid(f"a ranking keeps a whole number of entities from 0, not {value!r}")
@@ -62,7 +63,7 @@ def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context, keep: int | None = No
     """The score of every row's entity; NaN outside the ranking, and where it cannot be among the `keep` best."""
     match ranking:
         case ir.Nearest(field):
-            query = _query_vector(ranking, ctx)
+            query = query_vector(ranking, ctx)
             return _by_type(
                 rows.entities(field.var), ctx, partial(_distances, ranking, query, keep)
             )
@@ -87,7 +88,8 @@ def _by_type(
     return found
 
 
-def _query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
+def query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
+    """What vectors are compared with; a text is embedded."""
     value = evaluate_constant(ranking.query, ctx.bound)
     if value is None:
         raise OptionInvalid("nearest needs a vector or a text to compare with, not null")
@@ -161,7 +163,7 @@ def _places(entities: Entities, scores: Floats, descending: bool, ctx: Context) 
 
 
 def _fused_scores(ranking: ir.Rrf, rows: Rows, ctx: Context) -> Floats:
-    constant = _whole_number(ranking.constant, ctx)
+    constant = whole_number(ranking.constant, ctx)
     entities = rows.entities(ranking.primary.field.var)
     total = np.zeros(rows.n)
     for part in (ranking.primary, ranking.secondary):
@@ -194,13 +196,13 @@ def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
     assert isinstance(op, ir.Fuse)  # noqa: S101
     first = _run(primary, op.primary_score, op.primary, op.var, ctx)
     second = _run(secondary, op.secondary_score, op.secondary, op.var, ctx)
-    constant = _whole_number(op.constant, ctx)
+    constant = whole_number(op.constant, ctx)
     kinds = np.union1d(first[0], second[0])
     places = [_places_of(kinds, run) for run in (first, second)]
     fused = _reciprocal(places[0], constant) + _reciprocal(places[1], constant)
     order = np.lexsort((places[1], places[0], -fused))
     if op.keep is not None:
-        order = order[: _whole_number(op.keep, ctx)]
+        order = order[: whole_number(op.keep, ctx)]
     kept = np.zeros(len(kinds), np.bool_)
     kept[order] = True
     parts = []
@@ -218,13 +220,13 @@ def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
 def _run(rows: Rows, name: str, op: ir.Op, var: str, ctx: Context) -> tuple[Ints, Ints]:
     """The entities of a run, ascending, and their places in it."""
     entities = rows.entities(var)
-    descending = _is_descending(op, name)
+    descending = is_descending(op, name)
     place = _places(entities, rows.scores[name], descending, ctx)
     kinds, first = np.unique(_numbers(entities), return_index=True)
     return kinds, place[first]
 
 
-def _is_descending(op: ir.Op, name: str) -> bool:
+def is_descending(op: ir.Op, name: str) -> bool:
     """Whether the ranking that made a score calls larger ones better."""
     return any(
         isinstance(node, ir.Rank) and node.name == name and isinstance(node.ranking, ir.Bm25)

@@ -51,7 +51,7 @@ def text_match(expr: ir.TextMatch, rows: Rows, ctx: Context) -> pa.Array:
     entities = rows.entities(expr.field.var)
     if query is None:
         return pa.nulls(rows.n, pa.bool_())
-    mode = _bound_mode(expr.mode, ctx)
+    mode = bound_mode(expr.mode, ctx)
 
     def fetch(i: int, positions: Any) -> pa.Array:
         from omnigraph.read.search import text_match as search_text
@@ -68,7 +68,8 @@ def _entity_wise(entities: Entities, fetch: Any) -> pa.Array:
     return by_type(entities, fetch)
 
 
-def _bound_mode(mode: ir.TextMode, ctx: Context) -> ir.TextMode:
+def bound_mode(mode: ir.TextMode, ctx: Context) -> ir.TextMode:
+    """With parameters replaced by their values."""
     match mode:
         case ir.Fuzzy(edits):
             return ir.Fuzzy(ir.Literal(evaluate_constant(edits, ctx.bound), ir.I64))

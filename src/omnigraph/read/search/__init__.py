@@ -14,11 +14,13 @@ the same rows are found with any of them or none.
 from __future__ import annotations
 
 from omnigraph.read.search.embed import embed_text, embed_texts
-from omnigraph.read.search.text import bm25, text_mask, text_match
+from omnigraph.read.search.text import Corpus, bm25, corpus_of, text_mask, text_match
 from omnigraph.read.search.vectors import distances, nearest
 
 __all__ = [
+    "Corpus",
     "bm25",
+    "corpus_of",
     "distances",
     "embed_text",
     "embed_texts",

@@ -6,6 +6,7 @@ The inverted form is derived from the column itself, so the rows found never dep
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,32 +137,48 @@ def _begins(segment: Segment, part: slice, place: int, stride: int) -> npt.NDArr
 # --- ranking -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What BM25 has to know of all texts together, which may be found part by part and added up."""
+
+    texts: int  # that are not null
+    words: int
+    holding: Mapping[str, int]  # words of the query, and how many texts hold each
+
+    def __add__(self, other: Corpus) -> Corpus:
+        holding = {word: n + other.holding[word] for word, n in self.holding.items()}
+        return Corpus(self.texts + other.texts, self.words + other.words, holding)
+
+    @property
+    def mean(self) -> float:
+        """Words per text."""
+        return self.words / max(self.texts, 1)
+
+
+def corpus_of(columns: Columns, prop: str, query: str) -> Corpus:
+    """The texts of a table version, as far as they matter to a query."""
+    found = _found(columns, prop, query)
+    texts, words = _size(columns, prop)
+    return Corpus(texts, words, {word: len(each.rows) for word, each in found.items()})
+
+
 def bm25(
-    columns: Columns, prop: str, query: str
+    columns: Columns, prop: str, query: str, corpus: Corpus | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The positions of the texts with some word of the query, ascending, and their scores.
 
-    Statistics are exact: the texts of this very table version that are not null. Each distinct word of the query counts
-    once: ln(1 + (N - n + 0.5) / (n + 0.5)) * f * (K1 + 1) / (f + K1 * (1 - B + B * length / mean length)), where n of N
-    texts hold the word, and this one f times. Words are added in alphabetical order, so equal texts score alike.
+    Statistics are exact: the texts of this very table version that are not null, or those of `corpus` where these
+    columns are a part of it. Each distinct word of the query counts once: ln(1 + (N - n + 0.5) / (n + 0.5)) * f *
+    (K1 + 1) / (f + K1 * (1 - B + B * length / mean length)), where n of N texts hold the word, and this one f times.
+    Words are added in alphabetical order, so equal texts score alike.
     """
-    analyzer = analyzer_of(columns.kind.properties[prop])
-    words = {word for word, _ in query_words(query, analyzer)}
     scores, hits = np.zeros(columns.n), np.zeros(columns.n, np.bool_)
-    kept_as = f"search/corpus/{prop}/{analyzer.signature}"
-    corpus = columns.derived(kept_as, lambda: _corpus(columns, prop), lambda _: 64)
-    for word in sorted(words):
-        found = _frequencies(columns, prop, word)
-        scores[found.rows] += _score(found, corpus)
+    corpus = corpus_of(columns, prop, query) if corpus is None else corpus
+    for word, found in _found(columns, prop, query).items():
+        scores[found.rows] += _score(found, corpus, corpus.holding[word])
         hits[found.rows] = True
     positions = np.flatnonzero(hits)
     return positions, scores[positions]
-
-
-@dataclass(frozen=True, slots=True)
-class _Corpus:
-    texts: int  # that are not null
-    mean: float  # words per text
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +190,25 @@ class _Found:
     lengths: npt.NDArray[np.int32]
 
 
-def _corpus(columns: Columns, prop: str) -> _Corpus:
+def _found(columns: Columns, prop: str, query: str) -> dict[str, _Found]:
+    """The texts that hold each word of a query, words in alphabetical order."""
+    analyzer = analyzer_of(columns.kind.properties[prop])
+    words = {word for word, _ in query_words(query, analyzer)}
+    return {word: _frequencies(columns, prop, word) for word in sorted(words)}
+
+
+def _size(columns: Columns, prop: str) -> tuple[int, int]:
+    """How many texts there are, and how many words they have."""
+    analyzer = analyzer_of(columns.kind.properties[prop])
+    kept_as = f"search/corpus/{prop}/{analyzer.signature}"
+    return columns.derived(kept_as, lambda: _counted(columns, prop), lambda _: 64)
+
+
+def _counted(columns: Columns, prop: str) -> tuple[int, int]:
     parts = [segment.lengths for segment in segments(columns, prop)]
     lengths = np.concatenate([np.empty(0, np.int32), *parts])
     counted = lengths >= 0 if columns.live is None else (lengths >= 0) & columns.live
-    texts, words = int(counted.sum()), int(lengths[counted].sum(dtype=np.int64))
-    return _Corpus(texts, words / max(texts, 1))
+    return int(counted.sum()), int(lengths[counted].sum(dtype=np.int64))
 
 
 def _frequencies(columns: Columns, prop: str, word: str) -> _Found:
@@ -194,7 +224,7 @@ def _frequencies(columns: Columns, prop: str, word: str) -> _Found:
     return _Found(every[firsts], np.diff(firsts, append=len(every)), long[firsts])
 
 
-def _score(found: _Found, corpus: _Corpus) -> npt.NDArray[np.float64]:
-    rarity = math.log(1 + (corpus.texts - len(found.rows) + 0.5) / (len(found.rows) + 0.5))
+def _score(found: _Found, corpus: Corpus, holding: int) -> npt.NDArray[np.float64]:
+    rarity = math.log(1 + (corpus.texts - holding + 0.5) / (holding + 0.5))
     discount = K1 * (1 - B + B * found.lengths / corpus.mean)
     return rarity * found.counts * (K1 + 1) / (found.counts + discount)
