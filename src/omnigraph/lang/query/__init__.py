@@ -19,7 +19,7 @@ In the order of control flow:
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import omnigraph.lang.query.codes  # noqa: F401  every diagnostic looks its code up in the catalogue
 from omnigraph.errors import Kind, OmnigraphError
@@ -28,14 +28,15 @@ from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
 from omnigraph.lang.evaluate import Bound
 from omnigraph.lang.query import ast, checked
 from omnigraph.lang.query.check import check
-from omnigraph.lang.query.describe import Operation, describe_operation
-from omnigraph.lang.query.format import print_queries
-from omnigraph.lang.query.lint import LintReport, lint
 from omnigraph.lang.query.params import ParamInvalid, ParamMissing, bind_params
 from omnigraph.lang.query.parser import parse
 from omnigraph.lang.query.plan import plan
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
+
+if TYPE_CHECKING:
+    from omnigraph.lang.query.describe import Operation, describe_operation
+    from omnigraph.lang.query.lint import LintReport
 
 __all__ = [
     "Bound",
@@ -55,6 +56,16 @@ __all__ = [
     "lint_queries",
     "parse_queries",
 ]
+# Running a query needs no report about it: these are imported when they are first used.
+_LAZY = {"LintReport": "lint", "Operation": "describe", "describe_operation": "describe"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
 
 
 class QueryNotFound(OmnigraphError):
@@ -146,6 +157,8 @@ def format_queries(text: str, name: str = "") -> str:
       return { $p.name }
     }
     """
+    from omnigraph.lang.query.format import print_queries
+
     return print_queries(parse_queries(text, name), text)
 
 
@@ -153,4 +166,6 @@ def lint_queries(
     text: str, catalog: Catalog, name: str = "", schema_source: dict[str, Any] | None = None
 ) -> LintReport:
     """Everything there is to say about a file of queries, without raising."""
+    from omnigraph.lang.query.lint import lint
+
     return lint(Source(text, name), catalog, schema_source or {"kind": "file"})

@@ -14,19 +14,19 @@ In the order of control flow:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import omnigraph.lang.schema.codes  # noqa: F401  diagnostics look their codes up in the catalogue
 from omnigraph.lang.diagnostics import Diagnostic, Diagnostics
-from omnigraph.lang.schema.ast import Schema
-from omnigraph.lang.schema.check import Checker, Draft
-from omnigraph.lang.schema.format import print_schema
-from omnigraph.lang.schema.identity import identify
 from omnigraph.lang.schema.ir import SchemaIR, catalog_of, decode_ir, encode_ir, shape_hash
-from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, merge_schemas
-from omnigraph.lang.schema.migrate import MigrationPlan, SchemaChangeRefused, compare
-from omnigraph.lang.schema.parser import Parser
-from omnigraph.lang.schema.steps import UnsupportedChange
-from omnigraph.lang.schema.unparse import schema_to_text
 from omnigraph.lang.source import Source
+
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.ast import Schema
+    from omnigraph.lang.schema.check import Draft
+    from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, merge_schemas
+    from omnigraph.lang.schema.migrate import MigrationPlan, SchemaChangeRefused
+    from omnigraph.lang.schema.unparse import schema_to_text
 
 __all__ = [
     "MigrationPlan",
@@ -48,6 +48,24 @@ __all__ = [
     "schema_to_text",
     "shape_hash",
 ]
+# A query needs a stored schema and none of its language: what only texts need is imported with the first text.
+_LAZY = {
+    "MigrationPlan": "migrate",
+    "Schema": "ast",
+    "SchemaChangeRefused": "migrate",
+    "SchemaConflict": "merge",
+    "SchemaMerge": "merge",
+    "merge_schemas": "merge",
+    "schema_to_text": "unparse",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
 
 
 def parse_schema(text: str, name: str = "") -> Schema:
@@ -56,6 +74,8 @@ def parse_schema(text: str, name: str = "") -> Schema:
     >>> parse_schema("node Person { name: String }").declarations[0].kind
     'node'
     """
+    from omnigraph.lang.schema.parser import Parser
+
     diagnostics = Diagnostics(Source(text, name))
     schema = Parser(diagnostics).schema()
     diagnostics.raise_errors()
@@ -76,7 +96,7 @@ def check_schema(text: str, name: str = "") -> tuple[Diagnostic, ...]:
 def lint_schema(text: str, name: str = "") -> tuple[Diagnostic, ...]:
     """Everything there is to say about a schema text, errors and warnings, without raising."""
     diagnostics = Diagnostics(Source(text, name))
-    Checker(Parser(diagnostics).schema(), diagnostics).check()
+    _checked(diagnostics)
     return diagnostics.sorted()
 
 
@@ -88,6 +108,8 @@ def compile_schema(
     >>> compile_schema("node Person { name: String @key }").nodes[0].table_id
     'n1'
     """
+    from omnigraph.lang.schema.identity import identify
+
     diagnostics = Diagnostics(Source(text, name))
     ir = identify(accepted, _draft(diagnostics), block, diagnostics)
     diagnostics.raise_errors()
@@ -101,6 +123,10 @@ def plan_migration(
 
     `block` is a multiple of 4096 that no other schema change uses; new identities are drawn from it.
     """
+    from omnigraph.lang.schema.identity import identify
+    from omnigraph.lang.schema.migrate import MigrationPlan, compare
+    from omnigraph.lang.schema.steps import UnsupportedChange
+
     diagnostics = Diagnostics(Source(text, name))
     desired = identify(accepted, _draft(diagnostics), block, diagnostics)
     diagnostics.raise_errors()
@@ -118,10 +144,19 @@ def format_schema(text: str, name: str = "") -> str:
       c: String @key
     }
     """
+    from omnigraph.lang.schema.format import print_schema
+
     return print_schema(parse_schema(text, name))
 
 
 def _draft(diagnostics: Diagnostics) -> Draft:
-    draft = Checker(Parser(diagnostics).schema(), diagnostics).check()
+    draft = _checked(diagnostics)
     diagnostics.raise_errors()
     return draft
+
+
+def _checked(diagnostics: Diagnostics) -> Draft:
+    from omnigraph.lang.schema.check import Checker
+    from omnigraph.lang.schema.parser import Parser
+
+    return Checker(Parser(diagnostics).schema(), diagnostics).check()
