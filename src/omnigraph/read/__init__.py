@@ -14,7 +14,7 @@ In the order of control flow:
 - `aggregate`    groups; `relational` output columns; `rank` rankings by `search`
 - `result`       what a person holds
 - `export`       a whole state as files; `blobs` the bytes of one property
-- `analytics`    measures of a whole graph
+- `analytics`    measures of a whole graph; `degrees` the edges that meet one node
 
 And what they stand on:
 

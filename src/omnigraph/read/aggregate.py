@@ -17,7 +17,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.tree import variables, walk
 from omnigraph.model.columns import arrow_type
-from omnigraph.read.arrays import AnyArray, Ints, distinct
+from omnigraph.read.arrays import AnyArray, Ints, count_distinct, distinct
 from omnigraph.read.blocks import number_rows
 from omnigraph.read.columns import TableColumns
 from omnigraph.read.context import Context
@@ -152,10 +152,12 @@ def _aggregated(wanted: ir.NamedAggregate, rows: Rows, groups: Groups, ctx: Cont
 def _count_entities(entities: Entities, groups: Groups, ctx: Context) -> Ints:
     """How many different entities each group has, without looking at their ids."""
     size = ctx.columns(entities.types[0], entities.edge).n
-    bound = np.flatnonzero(entities.position >= 0)
-    position, of = entities.position[bound], groups.of[bound]
+    position, of = entities.position, groups.of
+    if len(position) and int(position.min()) < 0:
+        bound = np.flatnonzero(position >= 0)
+        position, of = position[bound], of[bound]
     if len(groups) == 1:
-        return np.array([len(distinct(position, size))])
+        return np.array([count_distinct(position, size)])
     pairs = np.unique(of * size + position)
     return np.bincount(pairs // max(size, 1), minlength=len(groups))
 

@@ -13,6 +13,7 @@ from omnigraph.lang.evaluate import Bound
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.columns import TableColumns, columns_of
+from omnigraph.read.topology import Topology
 from omnigraph.read.trace import Trace
 
 ROWS_HELD_MAX = 200_000_000  # bindings of one operator's rows; about a gigabyte of positions
@@ -30,6 +31,7 @@ class Context:
     rows_held_max: int = ROWS_HELD_MAX
     cancelled: Callable[[], bool] | None = None
     trace: Trace | None = None
+    topologies: dict[str, Topology] = field(default_factory=dict)  # by edge type, as far as used
     _columns: dict[tuple[str, bool], TableColumns] = field(default_factory=dict)
 
     def columns(self, type_name: str, edge: bool = False) -> TableColumns:

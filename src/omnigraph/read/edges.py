@@ -31,6 +31,13 @@ WORDS = {Direction.OUT: ("src", "dst"), Direction.IN: ("dst", "src")}
 
 def topology(edge: str, ctx: Context) -> Topology:
     """The topology of an edge type in the query's snapshot."""
+    found = ctx.topologies.get(edge)
+    if found is None:
+        found = ctx.topologies[edge] = _topology(edge, ctx)
+    return found
+
+
+def _topology(edge: str, ctx: Context) -> Topology:
     tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
     key = ("topology", tables.identity)
     found = ctx.cache.get(key)
@@ -105,7 +112,7 @@ def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> in
 
 def prefers_lookup(edge: str, direction: Direction, frontier: int, ctx: Context) -> bool:
     """Whether this frontier is better looked up in storage than walked in memory."""
-    if frontier > LOOKUP_FRONTIER_MAX or direction is Direction.BOTH:
+    if frontier > LOOKUP_FRONTIER_MAX or direction is Direction.BOTH or edge in ctx.topologies:
         return False
     tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
     columns = tables.edge

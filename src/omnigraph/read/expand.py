@@ -111,6 +111,8 @@ def _hop(step: Step, op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
         return rows.filter(plain.view().has(source, rows.entities(op.dst).position))
     if op.into or plain.edge_is_read:
         return _written_out(plain, rows, plain.view().hop(source))
+    if not step.bag and step.live == {op.dst} and not (rows.tags or rows.scores):
+        return _gathered(plain, rows, source)
     total = plain.view().total(source)
     if total <= WRITE_OUT_MAX:
         return _written_out(plain, rows, plain.view().hop(source))
@@ -193,7 +195,7 @@ def _gathered(plain: _Plain, rows: Rows, source: Whole) -> Rows:
         sources = distinct(source, plain.ctx.columns(plain.edge.near).n)
         nodes = plain.destinations(plain.view().reached(sources))
     found = Rows(len(nodes.position), {plain.op.dst: nodes}, weight=weight)
-    return found.filter(plain.admits(found.entities(plain.op.dst)))
+    return found if plain.op.predicate is None else found.filter(plain.admits(nodes))
 
 
 def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:

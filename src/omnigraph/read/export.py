@@ -25,6 +25,7 @@ Kind = NodeType | EdgeType
 FORMATS = ("ndjson", "parquet", "arrow", "csv")
 MANIFEST = "export.json"
 BATCH_ROWS = 65_536
+PART_ROWS = 1 << 20  # fragments are put together up to this
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,20 @@ def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[Kind]:
 def _columns(kind: Kind) -> list[str]:
     ends = ["src", "dst"] if isinstance(kind, EdgeType) else []
     return ["id", *ends, *kind.properties]
+
+
+def shares(snapshot: Snapshot, kind: Kind) -> Iterator[tuple[int, ...]]:
+    """The fragments of a type in groups of about so many rows; at least one, so that every type has a file."""
+    held: list[int] = []
+    rows = given = 0
+    for info in snapshot.table_of(kind).fragments():
+        held.append(info.fragment_id)
+        rows += info.physical_rows - info.deleted_rows
+        if rows >= PART_ROWS:
+            yield tuple(held)
+            held, rows, given = [], 0, given + 1
+    if held or not given:
+        yield tuple(held)
 
 
 def write_part(

@@ -54,7 +54,7 @@ def load_topology(store: ObjectStore, edge_path: str) -> Topology | None:
         return _decode(data)
     except OmnigraphError as absent:
         log.debug("no stored topology for %s: %s", edge_path, absent)
-    except (msgspec.MsgspecError, ValueError, TypeError) as damaged:
+    except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as damaged:
         log.warning("the stored topology of %s is ignored: %s", edge_path, damaged)
     return None
 
