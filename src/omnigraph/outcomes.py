@@ -75,6 +75,24 @@ class Commit:
         return commit_html(self.to_json())
 
 
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """What one commit did to a node or edge: the row before and after, none where it was not there."""
+
+    commit: Commit
+    operation: str  # insert, update or delete
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntityHistory:
+    """The changes of a node or edge, newest first; `rest` is the `at` from which to go on, if there may be more."""
+
+    changes: tuple[EntityChange, ...]
+    rest: str | None = None
+
+
 def _counts(change: TableChange) -> dict[str, int]:
     return {"inserted": change.inserted, "updated": change.updated, "deleted": change.deleted}
 

@@ -12,5 +12,5 @@ In the order of control flow:
 - `conflicts`  what both sides did that cannot both stay, and what somebody decided about it
 - `settle`     the merged image judged by the one evaluator, and decisions applied until it stands
 - `adopt`      from a merged image to actions: versions taken over where they fit, changed rows elsewhere
-- `feed`       the changes of a branch, commit by commit
+- `feed`       the changes of a branch, commit by commit; `biography` those of one row
 """

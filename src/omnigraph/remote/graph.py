@@ -32,7 +32,7 @@ FORMATS = {
 }
 DIFF_ROWS_MAX = 10_000
 CHUNK_BYTES = 1 << 20
-UNSERVED = ("optimize", "cleanup", "doctor", "clone", "upkeep", "publish", "spark")
+UNSERVED = ("optimize", "cleanup", "doctor", "clone", "upkeep", "publish", "spark", "check_load")
 
 
 class RemoteGraph:

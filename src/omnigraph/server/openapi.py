@@ -33,6 +33,7 @@ ERROR_SCHEMA: dict[str, Any] = {
 
 def document(routes: Sequence[Route], *, authenticated: bool) -> dict[str, Any]:
     """The OpenAPI document of a table of routes."""
+    routes = [route for route in routes if not route.page]
     shapes = [s for r in routes for s in (r.body, r.query, r.answer) if s is not None]
     unique = list(dict.fromkeys(shapes))
     refs, components = msgspec.json.schema_components(
@@ -104,8 +105,9 @@ def _parameters(
 def _request_body(route: Route, named: dict[Any, Any]) -> dict[str, Any]:
     content = {"application/json": {"schema": named[route.body]}}
     streams = {media: {"schema": {"type": "string", "format": "binary"}} for media in STREAMED}
-    if route.path == "/load/ndjson":
-        content = {STREAMED[0]: streams[STREAMED[0]]}
+    if route.streams:
+        media = STREAMED[0] if route.path == "/load/ndjson" else "application/octet-stream"
+        content = {media: streams[STREAMED[0]]}
     elif route.work is Work.LOAD:
         content |= streams
     return {"required": bool(route.work is Work.LOAD), "content": content}

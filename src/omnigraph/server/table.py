@@ -43,6 +43,8 @@ class Route:
     public: bool = False  # no token is asked for
     conditional: bool = False  # takes the header Omnigraph-If-Graph-Commit
     successor: str | None = None  # of a deprecated route
+    streams: bool = False  # the body is taken as it is, whatever its media type says
+    page: bool = False  # for people with a browser; not part of the description for programs
 
     @property
     def full_path(self) -> str:
@@ -82,11 +84,20 @@ class Router:
 
     def _fitting(self, given: list[str]) -> Iterator[Match]:
         for pattern, route in self._routes:
-            if len(pattern) == len(given) and all(
-                p == g or (p.startswith("{") and g) for p, g in zip(pattern, given, strict=True)
+            parts = _with_rest(pattern, given)
+            if len(pattern) == len(parts) and all(
+                p == g or (p.startswith("{") and g) for p, g in zip(pattern, parts, strict=True)
             ):
-                names = zip(pattern, given, strict=True)
-                yield Match(route, {p.strip("{}"): g for p, g in names if p.startswith("{")})
+                names = zip(pattern, parts, strict=True)
+                yield Match(route, {p.strip("{}*"): g for p, g in names if p.startswith("{")})
+
+
+def _with_rest(pattern: list[str], given: list[str]) -> list[str]:
+    """The parts of a path; where a pattern ends in `{name*}`, all that is left is one part."""
+    if not pattern[-1].endswith("*}") or len(given) < len(pattern):
+        return given
+    fixed = len(pattern) - 1
+    return [*given[:fixed], "/".join(given[fixed:]) or "."]
 
 
 def _segments(path: str) -> list[str]:

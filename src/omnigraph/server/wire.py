@@ -176,6 +176,52 @@ class SchemaRequest(Request, frozen=True):
     message: str | None = None
 
 
+class HistoryQuery(Request, frozen=True):
+    limit: int | None = None
+    before: int | None = None
+
+
+class EntityHistoryQuery(Request, frozen=True):
+    branch: str | None = None
+    at: str | None = None
+    limit: int | None = None
+
+
+class PermissionsQuery(Request, frozen=True):
+    branch: str | None = None
+
+
+class QueryCheckRequest(Request, frozen=True):
+    query: str
+    branch: str | None = None
+    at: str | None = None
+
+
+class SchemaCheckRequest(Request, frozen=True):
+    schema_source: str
+
+
+FileFormat = Literal["csv", "tsv", "ndjson", "parquet", "arrow"]
+
+
+class PreviewRequest(Request, frozen=True):
+    format: FileFormat = "csv"
+    branch: str | None = None
+
+
+class ImportRequest(Request, frozen=True, rename={"create_from": "from"}):
+    """`columns` is JSON: names in the file, and the properties they fill. Without `type`, lines are graph records."""
+
+    type: str | None = None
+    format: FileFormat = "csv"
+    columns: str | None = None
+    branch: str | None = None
+    create_from: str | None = None
+    mode: Mode = "merge"
+    message: str | None = None
+    check: bool = False
+
+
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +318,86 @@ class SnapshotOutput(msgspec.Struct, frozen=True):
     datasets: list[Dataset]
 
 
+class Named(msgspec.Struct, frozen=True):
+    name: str
+    graph_commit_id: str
+
+
+class HistoryOutput(msgspec.Struct, frozen=True):
+    commits: list[CommitOutput]
+    branches: list[Named]
+    tags: list[Named]
+    next: int | None
+
+
+class EntityChangeOutput(msgspec.Struct, frozen=True):
+    commit: CommitOutput
+    operation: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class EntityHistoryOutput(msgspec.Struct, frozen=True):
+    changes: list[EntityChangeOutput]
+    next: str | None
+
+
+class Neighbours(msgspec.Struct, frozen=True):
+    edge: str
+    direction: str
+    type: str
+    count: int
+
+
+class EntityOutput(msgspec.Struct, frozen=True):
+    type: str
+    kind: str
+    id: str
+    ends: dict[str, str] | None
+    properties: dict[str, Any]
+    neighbours: list[Neighbours]
+    graph_commit_id: str
+
+
+class CheckOutput(msgspec.Struct, frozen=True):
+    diagnostics: list[dict[str, Any]]
+    queries: list[dict[str, Any]]
+
+
+class SessionGraph(msgspec.Struct, frozen=True):
+    graph_id: str
+
+
+class SessionOutput(msgspec.Struct, frozen=True):
+    actor: str | None
+    authenticated: bool
+    version: str
+    graphs: list[SessionGraph]
+
+
+class PermissionsOutput(msgspec.Struct, frozen=True):
+    actor: str | None
+    branch: str
+    read_only: bool
+    actions: dict[str, bool]
+
+
+class PreviewColumn(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+
+
+class PreviewOutput(msgspec.Struct, frozen=True):
+    columns: list[PreviewColumn]
+    rows: list[dict[str, Any]]
+    graph_records: bool
+
+
+class CheckedOutput(msgspec.Struct, frozen=True):
+    nodes: list[LoadedType]
+    edges: list[LoadedType]
+
+
 def commit_output(commit: Commit) -> CommitOutput:
     """The one shape of a commit: receipts and lookups must agree to the letter."""
     parents = commit.parents
@@ -324,17 +450,18 @@ def load_output(
         base_branch=asked.create_from,
         branch_created=done.branch_created,
         mode=asked.mode,
-        nodes=_loaded(done.nodes),
-        edges=_loaded(done.edges),
+        nodes=loaded(done.nodes),
+        edges=loaded(done.edges),
         total_entities=sum(done.nodes.values()) + sum(done.edges.values()),
         actor_id=actor,
         commit=maybe_commit(done.commit),
         replayed=done.replayed,
-        new_each_time=_loaded(done.new_each_time),
+        new_each_time=loaded(done.new_each_time),
     )
 
 
-def _loaded(counts: Mapping[str, int]) -> list[LoadedType]:
+def loaded(counts: Mapping[str, int]) -> list[LoadedType]:
+    """How many rows of each type, by name."""
     return [LoadedType(name, count) for name, count in sorted(counts.items())]
 
 

@@ -14,4 +14,5 @@ In the order of control flow:
 - `columns`     any Arrow column as a column of the schema
 - `parts`       rows of one type on their way to `Incoming`
 - `problems`    what is wrong, gathered up to a bound
+- `preview`     the first rows of a file, before anybody says what they are
 """

@@ -24,7 +24,7 @@ class Options:
     assume_timezone: str | None = None  # of date-times without one, in tables
     columns: tuple[
         tuple[str, str], ...
-    ] = ()  # names in a table's file, and the properties they fill
+    ] = ()  # names in a table's file, and the properties they fill; none (""): left out
     blob_allow: tuple[str, ...] = field(default_factory=_allowed_prefixes)
     line_bytes_max: int = 32 << 20
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line

@@ -46,6 +46,8 @@ def _convert(
     renamed = dict(options.columns)
     before = len(problems.found)
     for name, values in zip(table.column_names, table.columns, strict=True):
+        if renamed.get(name) == "":
+            continue
         try:
             target = _target(renamed.get(name, name), kind)
             if target in columns:
@@ -141,7 +143,7 @@ def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) ->
     import pyarrow.parquet as pq
 
     with open_file(file) as stream:
-        table = _readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).read())
+        table = readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).read())
     yield from _if_any(read_table(table, kind, options, problems, file))
 
 
@@ -150,7 +152,7 @@ def row_groups(file: str) -> list[tuple[int, int]]:
     import pyarrow.parquet as pq
 
     with open_file(file) as stream:
-        groups = _readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).metadata)
+        groups = readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).metadata)
         found = [groups.row_group(i) for i in range(groups.num_row_groups)]
     return [(group.num_rows, group.total_byte_size) for group in found]
 
@@ -167,9 +169,9 @@ def read_row_groups(
     import pyarrow.parquet as pq
 
     with open_file(file) as stream:
-        opened = _readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)))
+        opened = readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)))
         batches = opened.iter_batches(row_groups=list(groups))
-        while (batch := _readable(file, lambda: next(batches, None))) is not None:
+        while (batch := readable(file, lambda: next(batches, None))) is not None:
             table = pa.Table.from_batches([batch])
             yield from _if_any(
                 _convert(table, kind, options, problems, file, first_line, to_column)
@@ -188,7 +190,7 @@ def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> I
         except pa.ArrowInvalid:
             return pa.ipc.open_stream(data).read_all()
 
-    yield from _if_any(read_table(_readable(file, read), kind, options, problems, file))
+    yield from _if_any(read_table(readable(file, read), kind, options, problems, file))
 
 
 def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
@@ -196,8 +198,8 @@ def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Ite
     import pyarrow.csv as pv
 
     with open_file(file) as stream:
-        how = _csv_options(file)
-        table = _readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
+        how = csv_options(file)
+        table = readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
     yield from _if_any(_convert(table, kind, options, problems, file, 2, from_text))
 
 
@@ -207,9 +209,9 @@ def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> I
 
     first_line = 2
     with open_file(file) as stream:
-        how = _csv_options(file)
-        batches = _readable(file, lambda: pv.open_csv(pa.PythonFile(stream), **how))
-        while (batch := _readable(file, lambda: next(batches, None))) is not None:
+        how = csv_options(file)
+        batches = readable(file, lambda: pv.open_csv(pa.PythonFile(stream), **how))
+        while (batch := readable(file, lambda: next(batches, None))) is not None:
             table = pa.Table.from_batches([batch])
             yield from _if_any(
                 _convert(table, kind, options, problems, file, first_line, from_text)
@@ -217,11 +219,12 @@ def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> I
             first_line += batch.num_rows
 
 
-def _csv_options(file: str) -> dict[str, Any]:
+def csv_options(file: str) -> dict[str, Any]:
+    """How to read a file of comma- or tab-separated cells: as texts, since the schema says what they mean."""
     import pyarrow.csv as pv
 
     separator = "\t" if suffix_of(file) == ".tsv" else ","
-    names = _readable(file, lambda: _header(file, separator))
+    names = readable(file, lambda: _header(file, separator))
     texts = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
         strings_can_be_null=True,
@@ -259,7 +262,7 @@ def _json_lists(texts: pa.StringArray, prop: Property) -> pa.Array:
     for row, text in enumerate(texts.to_pylist()):
         try:
             found.append(None if text is None else msgspec.json.decode(text, type=list))
-        except msgspec.DecodeError as bad:
+        except (msgspec.DecodeError, RecursionError) as bad:
             misfit = Misfit(f"'{prop.name}' is no JSON array: {bad}", name=prop.name, value=text)
             misfit.row = row
             raise misfit from None
@@ -271,7 +274,8 @@ def _json_lists(texts: pa.StringArray, prop: Property) -> pa.Array:
         raise Misfit(f"'{prop.name}' expects {prop.type}: {bad}", name=prop.name) from None
 
 
-def _readable(file: str, read: Callable[[], Any]) -> Any:
+def readable(file: str, read: Callable[[], Any]) -> Any:
+    """What reading gives; a clear error when the file cannot be read."""
     try:
         return read()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:

@@ -1,0 +1,112 @@
+"""The first rows of a file, before anybody says what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from omnigraph.write.input.files import open_file
+from omnigraph.write.input.problems import InputInvalid
+from omnigraph.write.input.tables import csv_options, readable, suffix_of
+
+TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Columns with their kinds, some rows, and whether those are graph records, which say themselves what they are."""
+
+    columns: Mapping[str, str]
+    rows: tuple[Mapping[str, Any], ...]
+    graph_records: bool = False
+
+
+def preview(file: str, rows: int) -> Preview:
+    """The first rows of a CSV, Parquet, Arrow or NDJSON file."""
+    match suffix_of(file):
+        case ".csv" | ".tsv":
+            return _of_table(readable(file, lambda: _csv(file, rows)))
+        case ".parquet":
+            return _of_table(readable(file, lambda: _parquet(file, rows)))
+        case ".arrow":
+            return _of_table(readable(file, lambda: _arrow(file, rows)))
+        case _:
+            return _of_records(list(islice(records(file), rows)))
+
+
+def _of_table(table: pa.Table) -> Preview:
+    kinds = {f.name: TEXT if pa.types.is_string(f.type) else str(f.type) for f in table.schema}
+    return Preview(kinds, tuple(table.to_pylist()))
+
+
+def _of_records(found: list[dict[str, Any]]) -> Preview:
+    columns: dict[str, str] = {}
+    for record in found:
+        for name, value in record.items():
+            if value is not None:
+                columns.setdefault(name, _kind(value))
+            else:
+                columns.setdefault(name, "null")
+    enveloped = bool(found) and all("type" in r or "edge" in r for r in found) and "data" in columns
+    return Preview(columns, tuple(found), enveloped)
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int64"
+        case float():
+            return "double"
+        case str():
+            return TEXT
+        case list():
+            return "list"
+        case _:
+            return "object"
+
+
+def records(file: str) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines."""
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    with open_file(file) as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                yield decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+                raise InputInvalid(f"line {number} is no JSON object: {bad}") from None
+
+
+def _csv(file: str, rows: int) -> pa.Table:
+    import pyarrow.csv as pv
+
+    with open_file(file) as stream, pv.open_csv(pa.PythonFile(stream), **csv_options(file)) as part:
+        batch = next(iter(part), None)
+        found = pa.Table.from_batches([] if batch is None else [batch], part.schema)
+        return found.slice(0, rows)
+
+
+def _parquet(file: str, rows: int) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with open_file(file) as stream:
+        opened = pq.ParquetFile(pa.PythonFile(stream))
+        batch = next(opened.iter_batches(batch_size=rows), None)
+        return pa.Table.from_batches([] if batch is None else [batch], opened.schema_arrow)
+
+
+def _arrow(file: str, rows: int) -> pa.Table:
+    with open_file(file) as stream:
+        data = pa.py_buffer(stream.read())
+    try:
+        return pa.ipc.open_file(data).read_all().slice(0, rows)
+    except pa.ArrowInvalid:
+        return pa.ipc.open_stream(data).read_all().slice(0, rows)
