@@ -5,6 +5,7 @@ import { takeTokenFromAddress } from "./session";
 import "./style/base.css";
 import "./style/parts.css";
 import "./style/shell.css";
+import "./style/canvas.css";
 import { applyTheme } from "./theme";
 
 applyTheme();
