@@ -5,7 +5,7 @@ JOBS ?= 2
 
 UI := src/omnigraph/server/ui/index.html
 UI_SOURCES := $(shell find explorer/src explorer/public -type f 2>/dev/null) explorer/index.html explorer/vite.config.ts
-NODE := $(shell node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' 2>/dev/null && command -v npm)
+NODE := $(shell node -e 'process.exit(+process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
 
 .PHONY: setup explorer check test nightly recorded docs-screenshots bench demo lock clean
 
