@@ -78,7 +78,15 @@ def spawn(
     errors = log.with_name(f"{log.name}.{target.rpartition(':')[2]}.errors")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.processes", target, json.dumps(dict(arguments))],
+            [
+                sys.executable,
+                "-X",
+                "faulthandler",
+                "-m",
+                "tests.support.processes",
+                target,
+                json.dumps(dict(arguments)),
+            ],
             cwd=ROOT,
             env={**os.environ, **(environment or {}), LOG_VARIABLE: str(log)},
             stdin=subprocess.DEVNULL,

@@ -131,6 +131,10 @@ class Proxy:
         """The requests answered since the last reset, in the order of their answers."""
         return tuple(Request(**record) for record in self._command("requests"))
 
+    def keep_log(self, wanted: bool) -> None:
+        """Whether requests are remembered; a run of hours would remember too many."""
+        self._command("keep_log", wanted)
+
     def hops(self) -> int:
         return serial_depth(self.requests())
 

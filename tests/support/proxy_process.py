@@ -30,6 +30,7 @@ class State:
     concurrency: int = 8
     in_flight: int = 0
     in_flight_max: int = 0
+    keeps_log: bool = True
     log: list[dict[str, Any]] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -54,6 +55,8 @@ class State:
                     self.changed.notify_all()
             case "reset":
                 self.log, self.in_flight_max = [], self.in_flight
+            case "keep_log":
+                self.keeps_log = bool(value)
             case "requests":
                 return self.log
             case "in_flight_max":
@@ -82,7 +85,8 @@ class Link:
             record = _record(head, response, started, len(body.content), len(content.content))
             self.client[1].write(response.raw + content.raw)
             record["end"] = time.monotonic()
-            self.state.log.append(record)
+            if self.state.keeps_log:
+                self.state.log.append(record)
             await self.client[1].drain()
         finally:
             await self.state.leave()

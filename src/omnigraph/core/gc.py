@@ -23,7 +23,6 @@ from omnigraph.core.records import (
     Tombstone,
     encode,
     keys_of,
-    operations_of,
 )
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import table_ref
@@ -399,7 +398,7 @@ def _bury(repo: Repository, commit: Commit) -> None:
         time=commit.time,
         kind=commit.kind,
         content=commit.content,
-        operations=tuple(sorted(operations_of(commit))),
+        operations=tuple(member.operation_id for member in commit.members),
         keys=tuple(sorted(keys_of(commit))),
         recent=commit.recent,
     )
