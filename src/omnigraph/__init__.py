@@ -8,25 +8,24 @@ g = omnigraph.open("people")
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Kind, OmnigraphError
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph, init
-    from omnigraph.graph import open_graph as open
+    from omnigraph.graph import Graph
+    from omnigraph.guarded import init, open
     from omnigraph.outcomes import Commit
 
 __version__ = "0.1.0"
 __all__ = ["Commit", "Graph", "Kind", "OmnigraphError", "__version__", "init", "open"]
 
-_LAZY = {"Graph": "Graph", "Commit": "Commit", "init": "init", "open": "open_graph"}
+_LAZY = {"Graph": "graph", "Commit": "outcomes", "init": "guarded", "open": "guarded"}
 
 
 def __getattr__(name: str) -> Any:
     """The heavy names are imported when they are first used, so that `import omnigraph` stays quick."""
     if name not in _LAZY:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
-    from omnigraph import graph
-
-    return getattr(graph, _LAZY[name])
+    return getattr(import_module(f"omnigraph.{_LAZY[name]}"), name)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
 FILE_NAME = "config.yaml"
 CONFIG_BYTES_MAX = 1 << 20
@@ -58,6 +59,11 @@ SETTINGS = (
     Setting("defaults.branch", "OMNIGRAPH_BRANCH", "The branch used without `--branch`.", "main"),
     Setting("defaults.output", "OMNIGRAPH_FORMAT", "The output used without `--format`.", "table"),
     Setting("operator.actor", "OMNIGRAPH_ACTOR", "Who writes, as commits record it."),
+    Setting(
+        "operator.policy",
+        "OMNIGRAPH_POLICY",
+        "A file of rules for graphs that are opened directly, without a server.",
+    ),
 )
 VARIABLES = {
     "OMNIGRAPH_HOME": "The folder of the configuration file and the shell's history; default `~/.omnigraph`.",
@@ -160,12 +166,10 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _parse(path: Path, text: str) -> Mapping[str, Any]:
-    import yaml
-
     try:
-        content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigInvalid(f"{path} is not YAML: {error}") from error
+        content = read_yaml(text) or {}
+    except YamlRefused as error:
+        raise ConfigInvalid(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise ConfigInvalid(f"{path} must hold a mapping of sections")
     return content

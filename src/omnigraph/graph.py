@@ -23,6 +23,7 @@ from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published
 from omnigraph.core.records import StoredSchema, Tombstone
 from omnigraph.core.repository import Repository, open_repository
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import BranchNotFound, OptionInvalid
 from omnigraph.lang import ir
@@ -31,7 +32,9 @@ from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
-from omnigraph.pipeline.engine import export_by, loading, query_on_spark, spark_frames
+from omnigraph.pipeline.engine import Progress, export_by, loading, query_on_spark, spark_frames
+from omnigraph.policy.guard import Need
+from omnigraph.policy.questions import Action
 from omnigraph.read import Result, run_query
 from omnigraph.read.blobs import Blob, open_blob
 from omnigraph.read.export import Exported
@@ -39,7 +42,7 @@ from omnigraph.storage import metrics
 from omnigraph.versions import Versions
 from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
 from omnigraph.write.input.options import Options
-from omnigraph.write.load import LoadOutcome
+from omnigraph.write.load import LoadOutcome, load
 from omnigraph.write.mutate import mutate
 
 if TYPE_CHECKING:
@@ -65,6 +68,11 @@ class Graph(Versions):
     def uri(self) -> str:
         """Where the graph lives."""
         return self._repo.place.uri
+
+    @property
+    def repository(self) -> Repository:
+        """What the verbs work on, for tools that stand beside them."""
+        return self._repo
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r})"
@@ -101,14 +109,18 @@ class Graph(Versions):
         if engine not in ("local", "spark"):
             raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
         with metrics.operation("query"):
-            snapshot = self.snapshot(branch, at)
+            snapshot = self._pinned(branch, at)
             query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
+            self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
                 if engine == "spark":
                     return query_on_spark(self._repo, snapshot, query, params)
                 return run_query(
                     query, params, snapshot, timeout=timeout, max_rows=max_rows, explain=explain
                 )
+
+    def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:
+        """Whether it may be run; under a policy, that is asked here."""
 
     def _compiled(self, schema: str, text: str, name: str | None, want: Want) -> ir.Query:
         """A query is compiled once per text and schema."""
@@ -125,7 +137,7 @@ class Graph(Versions):
         self, type: str, id: str, property: str, branch: str = "main", at: object = None
     ) -> Blob:
         """A blob of one entity: its size, and its bytes by range."""
-        snapshot = self.snapshot(branch, at)
+        snapshot = self._pinned(branch, at)
         with self._readable(snapshot):
             return open_blob(snapshot, type, id, property)
 
@@ -135,7 +147,7 @@ class Graph(Versions):
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
-        commit = self.snapshot(branch, at).commit
+        commit = self._pinned(branch, at).commit
         return self._repo.schema(commit.schema).stored.source
 
     def export(
@@ -149,7 +161,7 @@ class Graph(Versions):
     ) -> Exported:
         """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv."""
         with metrics.operation("export"):
-            snapshot = self.snapshot(branch, at)
+            snapshot = self._pinned(branch, at)
             with self._readable(snapshot):
                 return export_by(engine, self._repo, snapshot, dest, format, types)
 
@@ -180,6 +192,7 @@ class Graph(Versions):
         create_from: str | None = None,
         alone: bool = False,
         deadline: Deadline = NEVER,
+        need: Need | None = None,
     ) -> Published:
         """Publish what a verb wants, as one commit; with `create_from`, as the first commit of a new branch."""
         request = Request(
@@ -194,8 +207,12 @@ class Graph(Versions):
             alone=alone,
             deadline=deadline,
         )
+        return self._submit(request, need or Need(Action.CHANGE, branch))
+
+    def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  what a policy is asked
+        """Bring a write to the publisher."""
         with metrics.operation("publish"):
-            if create_from is not None:
+            if request.create_from is not None:
                 self._repo.check_process()
                 return publish_first(self._repo, request)
             return self._writers.submit(request)
@@ -270,6 +287,7 @@ class Graph(Versions):
         *,
         timeout: float | None = None,
         options: Options | None = None,
+        progress: Progress | None = None,
     ) -> LoadResult:
         """Load records, files or tables as one commit: append, merge (upsert by id) or overwrite the types present.
 
@@ -289,6 +307,7 @@ class Graph(Versions):
                 engine=engine,
                 options=options,
                 load_id=idempotency_key,
+                progress=progress,
             ) as (verb, used),
         ):
             done = self.publish(
@@ -301,6 +320,7 @@ class Graph(Versions):
                 fingerprint=fingerprint("load", mode, _named(source)),
                 alone=True,
                 deadline=Deadline(timeout),
+                need=Need(Action.CHANGE, branch, mode=mode),
             )
         outcome = LoadOutcome.from_json(done.value) if done.replayed else done.value
         return LoadResult(
@@ -314,11 +334,37 @@ class Graph(Versions):
             new_each_time=outcome.new_each_time,
         )
 
+    def check_load(
+        self,
+        source: Any,
+        mode: str = "merge",
+        branch: str = "main",
+        *,
+        options: Options | None = None,
+    ) -> LoadOutcome:
+        """Everything a load does up to the point where it would write; it raises what the load would raise.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-check", schema="node Person { name: String @key }")
+        >>> g.check_load({"Person": [{"name": "Ada"}]}).nodes, len(g.log())
+        ({'Person': 1}, 1)
+        """
+        verb = load(source, mode, options=options)
+
+        def planned(txn: WriteTxn) -> PublishPlan:
+            raise _Checked(verb(txn).value)
+
+        try:
+            self.publish(planned, branch=branch, alone=True)
+        except _Checked as found:
+            return found.outcome
+        raise AssertionError("a checked load does not publish")
+
     def plan_schema(
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
     ) -> MigrationPlan:
         """What applying a schema would do, step by step. Nothing is changed."""
-        accepted = self._repo.schema(self.snapshot(branch).commit.schema).ir
+        accepted = self._repo.schema(self._pinned(branch).commit.schema).ir
         return plan_schema(accepted, schema_text(text), allow_data_loss=allow_data_loss)
 
     def apply_schema(
@@ -345,6 +391,7 @@ class Graph(Versions):
                 actor=actor,
                 alone=True,
                 deadline=Deadline(timeout),
+                need=Need(Action.SCHEMA_APPLY, target_branch=branch),
             )
         outcome: SchemaOutcome = done.value
         if (
@@ -415,7 +462,7 @@ class Graph(Versions):
         """The commits that led to the head of a branch (or to `at`), newest first."""
         if limit is not None and limit < 0:
             raise OptionInvalid(f"limit must not be negative, got {limit}")
-        start = self.snapshot(branch, at).commit
+        start = self._pinned(branch, at).commit
         entries = history.walk(self._repo, start, maintenance=maintenance)
         wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
         return [Commit.of(entry) for entry in islice(wanted, limit)]
@@ -446,6 +493,13 @@ class Graph(Versions):
             return collect(self._repo, Retention(keep, horizon), dry_run=dry_run)
 
 
+class _Checked(Exception):
+    """A load was planned and found valid; raised so that nothing is staged."""
+
+    def __init__(self, outcome: LoadOutcome) -> None:
+        self.outcome = outcome
+
+
 def fingerprint(*parts: Any) -> str:
     """What makes two requests the same, for idempotency keys."""
     return hashlib.sha256(
@@ -455,12 +509,14 @@ def fingerprint(*parts: Any) -> str:
 
 def _named(source: Any) -> Any:
     """Sources that have a name are compared by it; what lies in memory is the caller's word."""
+    if hasattr(source, "digest"):
+        return source.digest
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return (
         [os.fspath(s) for s in source if isinstance(s, str | os.PathLike)]
         if isinstance(source, list)
-        else getattr(source, "digest", None)
+        else None
     )
 
 

@@ -17,6 +17,7 @@ from omnigraph.core.doctor import Diagnosis
 from omnigraph.core.gc import Collected
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.publisher import Published
+from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.graph import Graph, open_graph
@@ -53,6 +54,11 @@ class GuardedGraph(Graph):
     def _where(self, snapshot: Snapshot, branch: str, at: object) -> str:
         """The branch a read is a read of: a point in time belongs to the one it was written on."""
         return branch if at is None else snapshot.commit.branch
+
+    @property
+    def repository(self) -> Repository:
+        self._require(Need(Action.ADMIN))
+        return super().repository
 
     # --- reading -----------------------------------------------------------------------------------------------
 

@@ -11,20 +11,26 @@ from omnigraph.core.deadline import Deadline
 from omnigraph.core.doctor import Diagnosis, diagnose
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import Request, Verb
+from omnigraph.core.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Corrupt, ObjectNotFound
+from omnigraph.errors import Corrupt, ObjectNotFound, TableNotFound
+from omnigraph.merge.biography import biography
 from omnigraph.merge.conflicts import decisions
 from omnigraph.merge.diff import Diff, diff
 from omnigraph.merge.feed import Feed, changes
 from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, MergeResult
+from omnigraph.outcomes import Commit, EntityChange, EntityHistory, MergeResult
+from omnigraph.policy.guard import Need
+from omnigraph.policy.questions import Action
 from omnigraph.storage import metrics
 from omnigraph.upkeep import Upkeep, optimize_branch
 from omnigraph.write.clone import Cloned, clone_branch, clone_graph
 from omnigraph.write.maintain import TableReport
 from omnigraph.write.merge import merge
 from omnigraph.write.undo import cherry_pick, reset, revert
+
+HISTORY_COMMITS_MAX = 1_000  # that one call looks into
 
 
 class Versions:
@@ -33,8 +39,16 @@ class Versions:
     _repo: Repository
     _writers: Writers
 
+    def _submit(self, request: Request, need: Need) -> Published:
+        """Bring a write to the publisher; `need` is what a policy is asked."""
+        raise NotImplementedError
+
     def snapshot(self, branch: str = "main", at: object = None) -> Snapshot:
         """One pinned state: the head of a branch, or the point `at` names."""
+        return self._pinned(branch, at)
+
+    def _pinned(self, branch: str = "main", at: object = None) -> Snapshot:
+        """The same, for verbs that ask for themselves whether they may."""
         self._repo.check_process()
         if at is None:
             return self._repo.snapshot(self._repo.head(branch).commit)
@@ -75,7 +89,8 @@ class Versions:
         """
         decided = decisions(strategy, resolutions)
         verb = merge(self._repo, source, into, decided, dry_run=dry_run)
-        return self._merged("merge", verb, into, message, actor, timeout)
+        need = Need(Action.BRANCH_MERGE, source, into)
+        return self._merged("merge", verb, into, message, actor, timeout, need)
 
     def _merged(
         self,
@@ -85,6 +100,7 @@ class Versions:
         message: str | None,
         actor: str | None,
         timeout: float | None,
+        need: Need | None = None,
     ) -> MergeResult:
         """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
         request = Request(
@@ -96,7 +112,7 @@ class Versions:
             deadline=Deadline(timeout),
         )
         with metrics.operation(operation):
-            done = self._writers.submit(request)
+            done = self._submit(request, need or Need(Action.CHANGE, branch))
         found = done.value
         return MergeResult(found.outcome, Commit.published(done), found.conflicts, found.counts)
 
@@ -165,7 +181,7 @@ class Versions:
         {'Person': {'inserted': 1, 'updated': 0, 'deleted': 0}}
         """
         with metrics.operation("diff"):
-            one, other = self.snapshot(branch, a), self.snapshot(branch, b)
+            one, other = self._pinned(branch, a), self._pinned(branch, b)
             with self._readable(one), self._readable(other):
                 return diff(self._repo, one, other, types=types, operations=operations)
 
@@ -191,6 +207,30 @@ class Versions:
             return changes(
                 self._repo, branch, after, types=types, operations=operations, limit=limit
             )
+
+    def history(
+        self, type: str, id: str, branch: str = "main", at: object = None, limit: int = 50
+    ) -> EntityHistory:
+        """What happened to one node or edge: the commits that changed it, newest first, with the row on both sides.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-history", schema="node Person { name: String @key }")
+        >>> _ = g.load({"Person": [{"name": "Ada"}]})
+        >>> [change.operation for change in g.history("Person", "Ada").changes]
+        ['insert']
+        """
+        state = self._pinned(branch, at)
+        kind = state.catalog.entity(type)
+        if kind is None:
+            raise TableNotFound(f"there is no type {type!r}")
+        with metrics.operation("history"), self._readable(state):
+            found = biography(
+                self._repo, state, kind, id, events_max=limit, commits_max=HISTORY_COMMITS_MAX
+            )
+        changes = (
+            EntityChange(Commit.of(e.entry), e.operation, e.before, e.after) for e in found.events
+        )
+        return EntityHistory(tuple(changes), found.rest)
 
     # --- keeping it in order -----------------------------------------------------------------------------------------
 

@@ -241,7 +241,7 @@ def test_refusals_are_audited_on_one_line(world: World, caplog: pytest.LogCaptur
     caplog.set_level(logging.INFO)
     content = {"query": PEOPLE, "branch": "x\nINFO forged line"}
     world.refused(403, "POST", "/query", content, actor="stranger")
-    found = [r.getMessage() for r in caplog.records if r.name == "omnigraph.server.audit"]
+    found = [r.getMessage() for r in caplog.records if r.name == "omnigraph.audit"]
     assert len(found) == 1
     assert "stranger" in found[0]
     assert "\n" not in found[0]

@@ -150,7 +150,8 @@ def test_the_description_names_every_route(world: World) -> None:
 
     document = world.ok("GET", "//openapi.json", actor=None)
     told = {(path, method) for path, methods in document["paths"].items() for method in methods}
-    assert told == {(route.full_path, route.method.lower()) for route in ROUTES}
+    described = [route for route in ROUTES if not route.page]
+    assert told == {(route.full_path, route.method.lower()) for route in described}
     page = world.call("GET", "//docs", actor=None).text
     assert all(route.full_path in page for route in ROUTES)
     assert "src=" not in page, "the page asks for something from elsewhere"

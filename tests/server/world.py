@@ -25,6 +25,7 @@ from omnigraph.server.calls import Served
 from omnigraph.server.identity import Identity
 from omnigraph.server.settings import Bounds
 from omnigraph.server.stored import stored_queries
+from tests.support.waiting import wait_until
 
 SCHEMA = """
 node Person { name: String @key
@@ -138,6 +139,26 @@ class World:
         rows = self.ok("POST", "/query", {"query": PEOPLE, "branch": branch})["rows"]
         return [row["name"] for row in rows]
 
+    def finished(self, job: str, **more: Any) -> Any:
+        """What is told of a job once it is over."""
+        found: dict[str, Any] = {}
+
+        def over() -> bool:
+            found.update(self.ok("GET", f"/jobs/{job}", **more))
+            return found["status"] not in ("waiting", "running")
+
+        wait_until(over)
+        return found
+
+    def exported(self, graph: str = "alpha") -> str:
+        """The id of an export that is done."""
+        owner = "admin" if graph == "alpha" else "beta"
+        begun = self.call("POST", "/exports", {}, graph=graph, actor=owner)
+        assert begun.status_code == 202, begun.text
+        job = str(begun.json()["job_id"])
+        assert self.finished(job, graph=graph, actor=owner)["status"] == "done"
+        return job
+
 
 def tokens_file(folder: Path, tokens: Mapping[str, str] = TOKENS) -> str:
     path = folder / "tokens.json"
@@ -188,8 +209,6 @@ def listening(server: Server) -> Iterator[str]:
 
 
 def _port(running: uvicorn.Server, thread: threading.Thread) -> int:
-    from tests.support.waiting import wait_until
-
     wait_until(lambda: running.started or not thread.is_alive())
     port: int = running.servers[0].sockets[0].getsockname()[1]
     return port

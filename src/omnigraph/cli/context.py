@@ -78,9 +78,9 @@ def _served(server: str, graph: str | None) -> str:
 
 def open_graph(where: Where, uri: str | None = None) -> Graph:
     """The graph that is meant, opened."""
-    from omnigraph.graph import open_graph
+    import omnigraph
 
-    return open_graph(address(where, uri))
+    return omnigraph.open(address(where, uri))
 
 
 def branch_of(branch: str | None) -> str:
@@ -96,7 +96,7 @@ def point_of(graph: Graph, at: str | None, branch: str) -> str | None:
     if at is None:
         return None
     try:
-        graph.snapshot(branch, at)
+        graph.schema(branch, at)  # asks for nothing but that the point is there
     except CommitNotFound:
         found = _by_prefix(graph, at, branch)
         if found is None:
@@ -168,7 +168,7 @@ def params_of(given: str | None) -> dict[str, Any] | None:
     text = read_text(given[1:]) if given.startswith("@") else given
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageMistake(f"--params is not JSON: {error}") from error
     if not isinstance(values, dict):
         raise UsageMistake('--params must be a JSON object such as \'{"name": "Ada"}\'')

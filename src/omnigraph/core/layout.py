@@ -18,6 +18,8 @@ RECORDS = "_gc"
 CLAIMS = "_keys"
 SCHEMAS = "_schemas"
 PLANS = "__recovery"
+JOBS = "_jobs"
+EXPORTS = "_exports"
 TABLE_FOLDERS = {"node": "nodes", "edge": "edges"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -62,6 +64,15 @@ def record_key(epoch: int) -> str:
 
 def plan_key(plan: str) -> str:
     return f"{PLANS}/{plan}.json"
+
+
+def job_key(job: str) -> str:
+    return f"{JOBS}/{job}.json"
+
+
+def export_folder(job: str) -> str:
+    """The parts an export job wrote."""
+    return f"{EXPORTS}/{job}"
 
 
 def table_path(kind: str, table_id: str, fresh: str) -> str:

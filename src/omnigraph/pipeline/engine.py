@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("omnigraph.pipeline")
 ENGINES = ("auto", "local", "spark")
+Progress = Callable[[str, int, int], None]  # phase, done, of how many; it may raise to stop the work
 FINAL = (Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.DENIED, Kind.LIMIT)
 
 
@@ -57,6 +58,7 @@ def loading(
     engine: str,
     options: Options | None,
     load_id: str | None,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[Verb, str]]:
     """The write that loads a source, and the engine it runs on; `branch` is none where it has to be made first.
 
@@ -66,10 +68,17 @@ def loading(
     if chosen == "local":
         yield load(source, mode, options=options), chosen
         return
-    from omnigraph.pipeline.load import bulk_load
+    from omnigraph.pipeline.load import bulk_load, logged
 
     work = bulk_load(
-        repo, spark_session(), source, mode, branch or "", options=options, load_id=load_id
+        repo,
+        spark_session(),
+        source,
+        mode,
+        branch or "",
+        options=options,
+        load_id=load_id,
+        progress=progress or logged,
     )
     try:
         if branch is not None and (load_id is None or existing_claim(repo, load_id) is None):

@@ -20,13 +20,13 @@ from omnigraph.read.export import (
     chosen_types,
     export_folder,
     finish_export,
+    shares,
     write_part,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PART_ROWS = 1 << 20  # fragments are put together up to this
 Work = tuple[str, tuple[int, ...], int]  # table, fragments, number of the part
 
 
@@ -48,17 +48,8 @@ def export_on_spark(
 
 
 def _shares(snapshot: Snapshot, kind: Any) -> Iterator[Work]:
-    """The fragments of a type in groups of about so many rows; at least one, so that every type has a file."""
-    held: list[int] = []
-    rows = number = 0
-    for info in snapshot.table_of(kind).fragments():
-        held.append(info.fragment_id)
-        rows += info.physical_rows - info.deleted_rows
-        if rows >= PART_ROWS:
-            yield kind.table_id, tuple(held), number
-            held, rows, number = [], 0, number + 1
-    if held or not number:
-        yield kind.table_id, tuple(held), number
+    for number, fragments in enumerate(shares(snapshot, kind)):
+        yield kind.table_id, fragments, number
 
 
 def _task(pinned: Pinned, folder: str, format: str, work: tuple[Work, ...]) -> Any:

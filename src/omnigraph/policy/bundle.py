@@ -16,9 +16,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from omnigraph.policy.questions import ON_BRANCH, ON_SERVER, ON_TARGET, Action, PolicyInvalid
+from omnigraph.model.yaml_text import YamlRefused, read_yaml
+from omnigraph.policy.questions import (
+    ON_BRANCH,
+    ON_SERVER,
+    ON_TARGET,
+    ON_TYPES,
+    Action,
+    PolicyInvalid,
+)
 
-BUNDLE_BYTES_MAX = 1 << 20
 Scope = Literal["any", "protected", "unprotected"]
 Mode = Literal["append", "merge", "overwrite"]
 
@@ -37,6 +44,7 @@ class Allow(_Strict, frozen=True):
     branch_scope: Scope | None = None
     target_branch_scope: Scope | None = None
     load_modes: list[Mode] | None = None
+    types: list[str] | None = None
 
 
 class Rule(_Strict, frozen=True):
@@ -75,14 +83,10 @@ def parse_bundle(text: str, name: str = "policy") -> Bundle:
 
 
 def _yaml(text: str, name: str) -> Any:
-    import yaml
-
-    if len(text) > BUNDLE_BYTES_MAX:
-        raise PolicyInvalid(f"{name} is larger than {BUNDLE_BYTES_MAX} bytes")
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PolicyInvalid(f"{name} is not YAML: {error}") from error
+        content = read_yaml(text)
+    except YamlRefused as error:
+        raise PolicyInvalid(f"{name} cannot be read: {error}") from error
     if isinstance(content, dict) and content.get("kind") in ("server", "graph"):
         content.pop("kind")  # published bundles say what they are for; the rules say so too
     return content
@@ -128,3 +132,7 @@ def _rule_mistakes(allow: Allow, bundle: Bundle) -> Any:
         yield f"target_branch_scope fits only {', '.join(sorted(ON_TARGET))}"
     if allow.load_modes is not None and actions != {Action.CHANGE}:
         yield "load_modes fits only change"
+    if allow.types is not None and not actions <= ON_TYPES:
+        yield f"types fits only {', '.join(sorted(ON_TYPES))}"
+    if allow.types is not None and not (allow.types and all(t.strip() for t in allow.types)):
+        yield "types needs the names of types"

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.cedar import Policy
 from omnigraph.policy.questions import ON_SERVER, Action, Decision, PolicyInvalid, Question
 
@@ -27,11 +28,14 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     branch: str | None = None
     target_branch: str | None = None
     mode: str | None = None
+    type: str | None = None
 
     @property
     def question(self) -> Question:
         graph = None if self.action in ON_SERVER else self.graph
-        return Question(self.actor, self.action, graph, self.branch, self.target_branch, self.mode)
+        return Question(
+            self.actor, self.action, graph, self.branch, self.target_branch, self.mode, self.type
+        )
 
 
 class CaseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,11 +56,9 @@ class Mismatch:
 
 def parse_cases(text: str, name: str = "cases") -> list[Case]:
     """The cases of a file."""
-    import yaml
-
     try:
-        return msgspec.convert(yaml.safe_load(text), CaseFile).cases
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        return msgspec.convert(read_yaml(text), CaseFile).cases
+    except (YamlRefused, msgspec.ValidationError) as error:
         raise PolicyInvalid(f"{name}: {error}") from error
 
 

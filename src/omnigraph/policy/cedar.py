@@ -4,12 +4,14 @@ A bundle becomes one `permit` for each rule and action; files in Cedar itself ar
 "allowed" only if Cedar says so without a single error: everything else, including a failure of ours, is a denial.
 
 Entities are `Omnigraph::Actor` (member of `Omnigraph::Group`), `Omnigraph::Graph` and `Omnigraph::Server::"root"`. The
-context has `has_branch`, `branch`, `branch_is_protected`, the same three for `target_branch`, `has_mode` and `mode`.
+context has `has_branch`, `branch`, `branch_is_protected`, the same three for `target_branch`, `has_mode` and `mode`,
+`has_type` and `type`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -77,6 +79,9 @@ def _conditions(allow: Allow) -> Iterator[str]:
     if allow.load_modes is not None:
         modes = ", ".join(_quoted(mode) for mode in allow.load_modes)
         yield f"(!context.has_mode || [{modes}].contains(context.mode))"
+    if allow.types is not None:
+        types = ", ".join(_quoted(name) for name in allow.types)
+        yield f"(!context.has_type || [{types}].contains(context.type))"
 
 
 def _quoted(text: str) -> str:
@@ -156,6 +161,8 @@ def _request(question: Question, rules: Rules) -> dict[str, Any]:
             **_branch_context("target_branch", question.target_branch, rules),
             "has_mode": question.mode is not None,
             "mode": question.mode or "",
+            "has_type": question.type is not None,
+            "type": question.type or "",
         },
     }
 
@@ -168,7 +175,7 @@ def _branch_context(name: str, branch: str | None, rules: Rules) -> dict[str, An
     }
 
 
-def read_policy(path: str | Path) -> Policy:
+def read_policy(path: str | os.PathLike[str]) -> Policy:
     """The policy in a file: a YAML bundle, or Cedar when the name ends in `.cedar`."""
     place = Path(path)
     try:

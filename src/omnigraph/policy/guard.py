@@ -11,6 +11,7 @@ from omnigraph.policy.cedar import Policy
 from omnigraph.policy.questions import Action, PolicyDenied, Question
 
 audit = logging.getLogger("omnigraph.audit")
+HARMLESS = frozenset({Action.READ, Action.EXPORT, Action.INVOKE_QUERY, Action.GRAPH_LIST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Guard:
     policy: Policy | None
     actor: str | None = None
     graph: str | None = None
+    read_only: bool = False  # whatever the policy says
 
     def acting(self, actor: str | None) -> Guard:
         """The same guard for whoever is named; without a name, for whom it was made."""
@@ -80,6 +82,8 @@ class Guard:
         """Why not; none if it is allowed."""
         if self.actor is None:
             return f"policy denied action '{question.action}': nobody says who is asking"
+        if self.read_only and question.action not in HARMLESS:
+            return f"denied {question}: it is served read-only"
         if self.policy is not None:
             decided = self.policy.decide(question)
             return None if decided.allowed else decided.message

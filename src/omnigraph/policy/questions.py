@@ -27,6 +27,7 @@ ON_BRANCH = frozenset({Action.READ, Action.EXPORT, Action.CHANGE})
 ON_TARGET = frozenset(
     {Action.BRANCH_CREATE, Action.BRANCH_DELETE, Action.BRANCH_MERGE, Action.SCHEMA_APPLY}
 )
+ON_TYPES = frozenset({Action.READ, Action.EXPORT, Action.CHANGE, Action.BRANCH_MERGE})
 ON_SERVER = frozenset({Action.GRAPH_LIST})
 
 
@@ -56,11 +57,13 @@ class Question:
     branch: str | None = None
     target_branch: str | None = None
     mode: str | None = None  # of a load: append, merge or overwrite
+    type: str | None = None  # whose rows; none: all that can be asked before that is known
 
     def __str__(self) -> str:
         on = f" on branch '{self.branch}'" if self.branch is not None else ""
         to = f" targeting branch '{self.target_branch}'" if self.target_branch is not None else ""
-        return f"action '{self.action}'{on}{to} for actor '{self.actor}'"
+        of = f" of type '{self.type}'" if self.type is not None else ""
+        return f"action '{self.action}'{on}{to}{of} for actor '{self.actor}'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,14 @@ from omnigraph.server.bodies import (
 from omnigraph.server.calls import IF_COMMIT, JSON, Answer, Call, Served
 from omnigraph.server.errors import RequestInvalid, body_of, headers_of, status_of
 from omnigraph.server.identity import Identity
+from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission
 from omnigraph.server.routes import ROUTES
+from omnigraph.server.routes.jobs import start_load
 from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.table import Route, Router, Work
 from omnigraph.server.telemetry import Telemetry, tracer
+from omnigraph.server.wire import LoadOutput
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -91,6 +94,7 @@ class Server:
         self.router = Router(ROUTES)
         self.pool = ThreadPoolExecutor(bounds.workers, "omnigraph-worker")
         self.load_pool = ThreadPoolExecutor(bounds.loads_max, "omnigraph-load")
+        self.jobs = Jobs(bounds)
         self.document = openapi.document(ROUTES, authenticated=identity.required)
         self.docs = openapi.page(ROUTES)
 
@@ -112,6 +116,7 @@ class Server:
         self.admission.closing = True
         self.pool.shutdown(wait=True)
         self.load_pool.shutdown(wait=True)
+        self.jobs.close()
 
 
 class _Started:
@@ -187,13 +192,12 @@ class Exchange:
         self, route: Route, headers: Mapping[str, str], params: dict[str, str], actor: str | None
     ) -> Call:
         graph = None if route.flat else params["graph_id"]
-        access = self.server.access
         call = Call(
             actor=actor,
             bounds=self.server.bounds,
             headers=headers,
             path=params,
-            require=lambda need: access.require(actor, graph, need),
+            guard=self.server.access.guard(actor, graph),
             state=self.server,
         )
         if not route.flat:
@@ -216,6 +220,8 @@ class Exchange:
         if route.work is Work.EXPORT:
             bounds = self.server.bounds
             self.held.enter_context(self.server.admission.slot("exports_max", bounds.exports_max))
+        if _becomes_job(route, call):
+            return await self.server.in_thread(lambda: _begin(route, call))
         pool = self.server.load_pool if route.work is Work.LOAD else None
         return await self.server.in_thread(lambda: _run(route, call), pool)
 
@@ -238,15 +244,20 @@ class Exchange:
         self.held.enter_context(admission.slot("uploads_max", bounds.uploads_max))
         self.held.enter_context(admission.bytes(call.actor or ANONYMOUS, size))
         call.spool = new_spool(call.headers, limits)
-        self.held.callback(call.spool.close)
+        self.held.callback(lambda: None if call.goes_on else call.close())
         receiving = fill(call.spool, self.receive, limits, self.server.in_thread)
         try:
             await asyncio.wait_for(receiving, bounds.load_seconds_max)
         except TimeoutError:
             raise ClientGone("the body took too long") from None
-        return await self.server.in_thread(
-            lambda: _made(route.handler(call)), self.server.load_pool
-        )
+        return await self._loaded(route, call)
+
+    async def _loaded(self, route: Route, call: Call) -> Answer:
+        """A load whose body is here: done while the client waits, or as a job that is asked about later."""
+        if _becomes_job(route, call):
+            return await self.server.in_thread(lambda: _made(start_load(call, route.handler)))
+        pool = self.server.load_pool
+        return await self.server.in_thread(lambda: _made(route.handler(call)), pool)
 
     def _limits(self, name: str) -> BodyLimits:
         bounds = self.server.bounds
@@ -338,6 +349,16 @@ def _run(route: Route, call: Call) -> Answer:
     return _made(route.handler(call))
 
 
+def _becomes_job(route: Route, call: Call) -> bool:
+    return call.is_async and route.answer is LoadOutput
+
+
+def _begin(route: Route, call: Call) -> Answer:
+    """As `_run`, but what is allowed goes on alone."""
+    _authorize(route, call)
+    return _made(start_load(call, route.handler))
+
+
 def _made(answer: Answer) -> Answer:
     """The answer with its JSON written."""
     if answer.raw is None and answer.blocks is None:
@@ -383,7 +404,7 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
 
 def _is_stream(route: Route, call: Call) -> bool:
     media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return route.path == "/load/ndjson" or media in ("application/x-ndjson", "multipart/mixed")
+    return route.streams or media in ("application/x-ndjson", "multipart/mixed")
 
 
 def _query_string(scope: Scope, shape: type[S]) -> S:

@@ -52,7 +52,7 @@ def build(settings: Settings, environment: Mapping[str, str] = os.environ) -> Se
         server_policy = _policy(settings.policy, for_server=True)
     _check_identity(settings, identity, any_policy=bool(policies) or server_policy is not None)
     graphs, quarantined = _opened(settings)
-    access = Access(identity.required, server_policy, policies)
+    access = Access(identity.required, server_policy, policies, settings.read_only)
     return Server(graphs, identity, access, settings.limits, quarantined)
 
 

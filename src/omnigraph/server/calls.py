@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from omnigraph.graph import Graph
-from omnigraph.server.access import Need
+from omnigraph.guarded import GuardedGraph
+from omnigraph.policy.guard import Guard, Need
 from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import RequestInvalid
+from omnigraph.server.jobs import Job
 from omnigraph.server.settings import Bounds
 from omnigraph.server.stored import StoredQuery
 
@@ -42,18 +44,42 @@ class Call:
     bounds: Bounds
     headers: Mapping[str, str]
     path: Mapping[str, str]
-    require: Callable[[Need], None]  # raises unless it is allowed
+    guard: Guard | None  # decides what the actor may do; none where all is open
     graph_id: str = ""
     served: Served | None = None
     query: Any = None  # the struct of the query string
     body: Any = None  # the struct of the JSON body
     spool: Spool | None = None
     state: Any = None  # the server itself, for routes about it
+    job: Job | None = None  # what the work tells how far it is
+    goes_on: bool = False  # as a job, after the request was answered
+
+    @property
+    def unguarded(self) -> Graph:
+        """The graph itself: to find out what a request needs, and to tell what it was allowed to know."""
+        assert self.served is not None  # noqa: S101  routes below /graphs/{id} have one
+        return self.served.graph
 
     @cached_property
     def graph(self) -> Graph:
-        assert self.served is not None  # noqa: S101  routes below /graphs/{id} have one
-        return self.served.graph
+        """The graph as the actor may use it: every verb asks."""
+        return self.unguarded if self.guard is None else GuardedGraph(self.unguarded, self.guard)
+
+    def require(self, need: Need) -> None:
+        """Raise unless it is allowed."""
+        if self.guard is not None:
+            self.guard.require(need)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the client would rather be answered at once, and ask later."""
+        wishes = self.headers.get("prefer", "").lower().replace(";", ",").split(",")
+        return "respond-async" in (wish.strip() for wish in wishes)
+
+    def close(self) -> None:
+        """Give back what the request brought."""
+        if self.spool is not None:
+            self.spool.close()
 
     @property
     def if_commit(self) -> str | None:

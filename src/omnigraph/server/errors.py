@@ -28,6 +28,7 @@ STATUSES_OF_CODES = {
     "method_not_allowed": 405,
     "not_acceptable": 406,
     "change_feed_gap": 410,
+    "job_expired": 410,
     "precondition_failed": 412,
     "blob_changed": 412,
     "media_unsupported": 415,

@@ -113,7 +113,7 @@ def _digests(text: str, source: str) -> dict[str, bytes]:
     """Actors and the digests of their tokens. Errors never quote the text: it is full of secrets."""
     try:
         pairs = json.loads(text, object_pairs_hook=tuple)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ServerInvalid(f"{source} is not a JSON object of actor: token") from None
     if not isinstance(pairs, tuple) or any(not _is_pair(pair) for pair in pairs):
         raise ServerInvalid(f"{source} must be a JSON object of actor: token, all of them texts")

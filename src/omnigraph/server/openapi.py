@@ -117,7 +117,7 @@ def _responses(route: Route, named: dict[Any, Any]) -> dict[str, Any]:
     schema = named[route.answer] if route.answer is not None else {}
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOutput"}}}
     good = {"description": _summary(route), "content": {"application/json": {"schema": schema}}}
-    return {"200": good, "default": {"description": "A failure.", "content": error}}
+    return {str(route.status): good, "default": {"description": "A failure.", "content": error}}
 
 
 def page(routes: Sequence[Route]) -> bytes:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
 GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
 RESERVED = frozenset({"policies", "healthz", "openapi", "graphs"})
@@ -50,6 +51,11 @@ class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     loads_max: int = 4  # at once; they run beside the workers
     uploads_max: int = 32  # loads whose bodies are being received
     exports_max: int = 4
+    jobs_max: int = 16  # waiting or running
+    jobs_running_max: int = 2
+    export_ttl_seconds: int = 86_400  # how long the parts of an export are kept
+    export_ttl_seconds_max: int = 7 * 86_400
+    signed_seconds_max: int = 3600  # how long a signed address of a part is good
     body_bytes_max: int = MIB
     json_load_bytes_max: int = 64 * MIB
     load_bytes_max: int = 4 << 30  # of one load, unpacked
@@ -79,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None  # for what concerns the server as a whole
     tokens_file: str | None = None
     unauthenticated: bool = False
+    read_only: bool = False
     require_all_graphs: bool = False
     load_from: list[str] = []  # addresses loads by reference may be read from
     limits: Bounds = Bounds()
@@ -97,13 +104,11 @@ def graph_id(text: str) -> str:
 
 def read_settings(path: str | Path) -> Settings:
     """The settings in a file."""
-    import yaml
-
     place = Path(path)
     try:
-        content = yaml.safe_load(place.read_text(encoding="utf-8"))
+        content = read_yaml(place.read_text(encoding="utf-8"))
         found = msgspec.convert(content, Settings)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, YamlRefused) as error:
         raise ServerInvalid(f"{place} cannot be read: {error}") from error
     except msgspec.ValidationError as error:
         raise ServerInvalid(f"{place}: {error}") from error

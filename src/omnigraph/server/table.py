@@ -44,6 +44,7 @@ class Route:
     conditional: bool = False  # takes the header Omnigraph-If-Graph-Commit
     successor: str | None = None  # of a deprecated route
     streams: bool = False  # the body is taken as it is, whatever its media type says
+    status: int = 200  # of a good answer, for the description
     page: bool = False  # for people with a browser; not part of the description for programs
 
     @property

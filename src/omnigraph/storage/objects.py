@@ -14,6 +14,7 @@ import errno
 import io
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -81,6 +82,22 @@ class ObjectStore(Protocol):
         ...
 
 
+class LargeObjects(Protocol):
+    """A store of objects too large for memory, as all but those of tests are."""
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Create or replace the object with the content of a file."""
+        ...
+
+    def stream(self, key: str) -> IO[bytes]:
+        """The object's bytes, read as they are asked for, from any position."""
+        ...
+
+    def signed(self, key: str, seconds: int) -> str | None:
+        """An address anybody can read the object from for a while; none where the store has no addresses."""
+        ...
+
+
 def numbered(folder: str, number: int) -> str:
     """The key of an object in a series.
 
@@ -130,6 +147,19 @@ class LocalObjects:
         _count("put", bytes=len(data))
         self._place(key, data, os.replace)
 
+    def put_file(self, key: str, path: Path) -> None:
+        _count("put", bytes=path.stat().st_size)
+        with open(path, "rb") as source:
+            self._place(key, source, os.replace)
+
+    def stream(self, key: str) -> IO[bytes]:
+        _count("get")
+        with self._translated(key, reading=True):
+            return open(self._path(key), "rb")
+
+    def signed(self, key: str, seconds: int) -> None:  # noqa: ARG002  a disk has no addresses
+        return None
+
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
             _count("delete")
@@ -173,7 +203,7 @@ class LocalObjects:
             raise AddressInvalid(f"{key!r} is not a key of an object")
         return self._root.joinpath(*parts)
 
-    def _place(self, key: str, data: bytes, move: Callable[[Path, Path], None]) -> None:
+    def _place(self, key: str, data: bytes | IO[bytes], move: Callable[[Path, Path], None]) -> None:
         path = self._path(key)
         for attempt in range(PLACE_ATTEMPTS_MAX):
             try:
@@ -188,14 +218,18 @@ class LocalObjects:
                     raise
 
     @contextlib.contextmanager
-    def _finished_file(self, data: bytes) -> Iterator[Path]:
+    def _finished_file(self, data: bytes | IO[bytes]) -> Iterator[Path]:
         """A temporary file with this content, already durable; its name can never be taken for an object."""
         folder = self._root / TEMPORARY
         self._make_folder(folder)
         path = folder / secrets.token_hex(12)
         try:
             with open(path, "wb") as file:
-                file.write(data)
+                if isinstance(data, bytes):
+                    file.write(data)
+                else:
+                    data.seek(0)
+                    shutil.copyfileobj(data, file, STREAM_BYTES)
                 file.flush()
                 if self._fsync:
                     os.fsync(file.fileno())
@@ -289,7 +323,6 @@ class RemoteObjects:
             return bytes(obstore.get(self._store, key).bytes())
 
     def stream(self, key: str) -> IO[bytes]:
-        """The object's bytes, read as they are asked for, from any position."""
         import obstore
 
         _count("get")
@@ -304,6 +337,21 @@ class RemoteObjects:
         _count("head")
         with self._translated(key, reading=True):
             return int(obstore.head(self._store, key)["size"])
+
+    def put_file(self, key: str, path: Path) -> None:
+        import obstore
+
+        _count("put", bytes=path.stat().st_size)
+        with self._translated(key):
+            obstore.put(self._store, key, path)
+
+    def signed(self, key: str, seconds: int) -> str | None:
+        import obstore
+        from obstore.store import S3Store
+
+        if not isinstance(self._store, S3Store):
+            return None
+        return str(obstore.sign(self._store, "GET", key, timedelta(seconds=seconds)))
 
     def put_new(self, key: str, data: bytes) -> None:
         import obstore

@@ -1,69 +1,82 @@
-"""A whole state as a stream: NDJSON that loads again, Arrow or Parquet of one type."""
+"""A whole state as a stream: NDJSON that loads again, Arrow or Parquet of one type, or a part of Arrow for each."""
 
 from __future__ import annotations
 
+import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import Kind, batches, chosen_types, stream
-from omnigraph.server.access import Need
 from omnigraph.server.calls import ARROW, COMMIT_HEADER, NDJSON, PARQUET, Answer, Call
 from omnigraph.server.errors import NotAcceptable
+from omnigraph.server.negotiation import accepted, packed
 from omnigraph.server.routes.reading import ipc_blocks
 from omnigraph.server.wire import ExportQuery, ExportRequest
 
 BLOCK_BYTES = 64 << 10
-FORMATS = (NDJSON, ARROW, PARQUET)
+MIXED = "multipart/mixed"
+FORMATS = (NDJSON, ARROW, PARQUET, MIXED)
 
 
 def export_at(call: Call) -> Iterable[Need]:
     """Exporting the branch, or the one a point in time was written on."""
-    asked: ExportQuery = call.query
+    asked: Any = call.query if call.query is not None else call.body
     branch = asked.branch or "main"
     if asked.at is not None:
-        branch = call.graph.snapshot(branch, asked.at).commit.branch
+        branch = call.unguarded.snapshot(branch, asked.at).commit.branch
     yield Need(Action.EXPORT, branch)
+
+
+def chosen(
+    call: Call, branch: str | None, at: str | None, types: Sequence[str] | None
+) -> tuple[Snapshot, list[Kind]]:
+    """The state that is meant and the types of it, once it is clear that they may be exported."""
+    snapshot = call.unguarded.snapshot(branch or "main", at)
+    kinds = chosen_types(snapshot, types)
+    where = snapshot.commit.branch if at is not None else branch or "main"
+    names = frozenset(kind.name for kind in kinds)
+    call.require(Need(Action.EXPORT, where, types=names))
+    return snapshot, kinds
 
 
 def export_state(call: Call) -> Answer:
     """One state, pinned to a commit, in the form `Accept` asks for."""
     asked: ExportQuery = call.query
-    snapshot = call.graph.snapshot(asked.branch or "main", asked.at)
-    chosen = chosen_types(snapshot, asked.types)
-    media = _media(call.headers.get("accept", ""))
-    if media == NDJSON:
-        return _answer(snapshot, NDJSON, _small(stream(snapshot, [kind.name for kind in chosen])))
-    if len(chosen) != 1:
-        raise NotAcceptable(f"{media} holds one type: name it with types=")
+    snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
+    media = accepted(call.headers.get("accept", ""), FORMATS)
+    match media:
+        case "multipart/mixed":
+            boundary = secrets.token_hex(16)
+            blocks = _parts(snapshot, kinds, boundary)
+            return _answer(call, snapshot, f"{MIXED}; boundary={boundary}", blocks)
+        case "application/x-ndjson":
+            lines = stream(snapshot, [kind.name for kind in kinds])
+            return _answer(call, snapshot, NDJSON, _small(lines))
+    if len(kinds) != 1:
+        raise NotAcceptable(f"{media} holds one type: name it with types=, or accept {MIXED}")
     make = _arrow if media == ARROW else _parquet
-    return _answer(snapshot, media, make(snapshot, chosen[0]))
+    return _answer(call, snapshot, media, make(snapshot, kinds[0]))
 
 
 def export(call: Call) -> Answer:
     """The head of a branch as NDJSON."""
     asked: ExportRequest = call.body
-    snapshot = call.graph.snapshot(asked.branch or "main")
-    chosen_types(snapshot, asked.type_names)
-    return _answer(snapshot, NDJSON, _small(stream(snapshot, asked.type_names)))
+    snapshot, _ = chosen(call, asked.branch, None, asked.type_names)
+    return _answer(call, snapshot, NDJSON, _small(stream(snapshot, asked.type_names)))
 
 
-def _answer(snapshot: Snapshot, media: str, blocks: Iterator[bytes]) -> Answer:
+def _answer(call: Call, snapshot: Snapshot, media: str, blocks: Iterator[bytes]) -> Answer:
     headers = {COMMIT_HEADER: snapshot.commit_id}
-    return Answer(media=media, headers=headers, blocks=blocks, commit=snapshot.commit_id)
-
-
-def _media(accept: str) -> str:
-    for media in FORMATS[1:]:
-        if media in accept:
-            return media
-    if not accept or any(known in accept for known in (NDJSON, "*/*", "application/*", "json")):
-        return NDJSON
-    raise NotAcceptable(f"an export is {', '.join(FORMATS)}")
+    encoding, smaller = packed(call.headers.get("accept-encoding", ""), blocks)
+    if encoding is not None:
+        headers |= {"Content-Encoding": encoding, "Vary": "Accept-Encoding"}
+    return Answer(media=media, headers=headers, blocks=smaller, commit=snapshot.commit_id)
 
 
 def _small(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -82,6 +95,19 @@ def _arrow(snapshot: Snapshot, kind: Kind) -> Iterator[bytes]:
 def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
+
+
+def _parts(snapshot: Snapshot, kinds: Sequence[Kind], boundary: str) -> Iterator[bytes]:
+    """A part for each type, nodes first, in the form in which `POST /load` takes them."""
+    for kind in kinds:
+        head = (
+            f"--{boundary}\r\nContent-Type: {ARROW}\r\n"
+            f'Content-Disposition: attachment; name="{kind.name}"\r\n\r\n'
+        )
+        yield head.encode()
+        yield from _arrow(snapshot, kind)
+        yield b"\r\n"
+    yield f"--{boundary}--\r\n".encode()
 
 
 def _parquet(snapshot: Snapshot, kind: Kind) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ from omnigraph.merge.feed import Change, Feed
 from omnigraph.model.catalog import Catalog
 from omnigraph.outcomes import Commit
 from omnigraph.policy.questions import Action
-from omnigraph.read.export import stream
+from omnigraph.read.export import chosen_types, stream
 from omnigraph.read.result import to_json
 from omnigraph.server import tokens
 from omnigraph.server.access import Need
@@ -104,7 +104,7 @@ def poll(call: Call) -> Answer:
     for count, (id, changes) in enumerate(with_gap, 1):
         offset = start.offset if count == 1 else 0
         wanted = changes[offset:]
-        taken = page.add(_cause(call.graph.commit(id)), _shown(call, branch, wanted))
+        taken = page.add(_cause(call.unguarded.commit(id)), _shown(call, branch, wanted))
         if taken < len(wanted):
             rest = msgspec.structs.replace(start, kind="page", after=last, offset=offset + taken)
             break
@@ -139,17 +139,17 @@ def _start(call: Call, asked: FeedQuery, branch: str, filters: str) -> Position:
 def _point(call: Call, start: str | None, branch: str) -> str:
     match start:
         case None | "now":
-            return call.graph.snapshot(branch).commit_id
+            return call.unguarded.snapshot(branch).commit_id
         case "beginning":
             return ""
         case str() if start.startswith("after:"):
-            return call.graph.commit(start.removeprefix("after:")).id
+            return call.unguarded.commit(start.removeprefix("after:")).id
         case _:
             raise OptionInvalid("start is now, beginning or after:<commit id>")
 
 
 def _feed(call: Call, asked: PageQuery, branch: str, start: Position) -> Feed:
-    types = _types(call.graph.snapshot(branch).catalog, asked.kind, asked.type)
+    types = _types(call.unguarded.snapshot(branch).catalog, asked.kind, asked.type)
     try:
         return call.graph.changes(
             start.after or None, branch, types=types, operations=asked.op, limit=POLL_COMMITS_MAX
@@ -207,7 +207,7 @@ def _cause(commit: Commit) -> dict[str, Any]:
 
 
 def _shown(call: Call, branch: str, changes: Iterable[Change]) -> Iterator[dict[str, Any]]:
-    catalog = call.graph.snapshot(branch).catalog
+    catalog = call.unguarded.snapshot(branch).catalog
     for change in changes:
         kind = catalog.entity(change.type)
         images = {"before": change.before, "after": change.after}
@@ -234,13 +234,13 @@ def commit_needs(call: Call) -> Iterator[Need]:
     """Reading the branch the commit landed on; whoever may not is told that there is none."""
     id = call.path["commit_id"]
     missing = CommitNotFound(f"no commit, tag, branch or time matches {id!r}", details={"at": id})
-    yield Need(Action.READ, call.graph.commit(id).branch, instead=missing)
+    yield Need(Action.READ, call.unguarded.commit(id).branch, instead=missing)
 
 
 def commit_changes(call: Call) -> Answer:
     """What one commit changed."""
     asked: PageQuery = call.query
-    limit, commit = _limit(asked.limit), call.graph.commit(call.path["commit_id"])
+    limit, commit = _limit(asked.limit), call.unguarded.commit(call.path["commit_id"])
     if not commit.parents:
         raise ChangeDiffRefused(
             "the first commit has no parent to compare with",
@@ -274,10 +274,12 @@ def baseline(call: Call) -> Answer:
     """Everything there is now, then the cursor from which the feed goes on."""
     asked: BaselineRequest = call.body
     branch = asked.branch or "main"
-    snapshot = call.graph.snapshot(branch)
+    snapshot = call.unguarded.snapshot(branch)
     filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op)
     resume = Position("cursor", call.graph_id, branch, filters, snapshot.commit_id)
     types = _types(snapshot.catalog, asked.kind, asked.type)
+    chosen = frozenset(kind.name for kind in chosen_types(snapshot, types))
+    call.require(Need(Action.EXPORT, branch, types=chosen))
     last = {"snapshot_commit_id": snapshot.commit_id, "resume_cursor": tokens.encode(resume)}
 
     def blocks() -> Iterator[bytes]:

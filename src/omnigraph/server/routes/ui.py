@@ -81,6 +81,12 @@ def page(call: Call) -> Answer:
     return _answer(call, str(name) if found else INDEX, "no-cache")
 
 
+def require_built() -> None:
+    """Raise unless there is an explorer to serve."""
+    if not (BUILT / INDEX).is_file():
+        raise ExplorerMissing("the explorer is not built")
+
+
 def _is_inside(name: PurePosixPath) -> bool:
     return not name.is_absolute() and not {"..", "\0"} & set(name.parts) and "\0" not in str(name)
 
@@ -90,8 +96,7 @@ def _answer(call: Call, name: str, keeping: str) -> Answer:
     try:
         found = _file(path, path.stat().st_mtime_ns)
     except (OSError, ValueError):
-        if not (BUILT / INDEX).is_file():
-            raise ExplorerMissing("the explorer is not built") from None
+        require_built()
         raise PageNotFound("there is no such file") from None
     headers = {**PROTECTIVE, "Cache-Control": keeping, "Vary": "Accept-Encoding"}
     if found.packed is not None and "gzip" in call.headers.get("accept-encoding", ""):

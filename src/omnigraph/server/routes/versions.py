@@ -112,7 +112,7 @@ def get_commit(call: Call) -> Answer:
 def diff_needs(call: Call) -> Iterator[Need]:
     """Reading both points, each on the branch it was written on."""
     for point in (call.query.a, call.query.b):
-        found = call.graph.snapshot(call.query.branch or "main", point)
+        found = call.unguarded.snapshot(call.query.branch or "main", point)
         yield Need(Action.READ, found.commit.branch)
 
 
@@ -170,7 +170,7 @@ def merge(call: Call) -> Answer:
 def _settled(call: Call, done: MergeResult, source: str, target: str) -> MergeOutput:
     """How a merge ended; conflicts are an error to clients of this protocol."""
     if done.conflicts:
-        catalog = call.graph.snapshot(target).catalog
+        catalog = call.unguarded.snapshot(target).catalog
         found = [_conflict(c, catalog.entity(c.type)) for c in done.conflicts]
         raise MergeConflicts(merge_summary(found), details={"merge_conflicts": found})
     return merge_output(done, source, target, call.actor)
@@ -207,7 +207,7 @@ def undo_needs(call: Call) -> Iterator[Need]:
     """Changing a branch, by what another commit holds: that one must be readable."""
     branch = call.body.branch or "main"
     yield Need(Action.CHANGE, branch)
-    yield Need(Action.READ, call.graph.snapshot(branch, call.body.commit).commit.branch)
+    yield Need(Action.READ, call.unguarded.snapshot(branch, call.body.commit).commit.branch)
 
 
 def revert(call: Call) -> Answer:

@@ -17,6 +17,7 @@ from omnigraph.server.errors import MediaUnsupported, RequestInvalid
 from omnigraph.server.multipart import tables_in
 from omnigraph.server.references import allowed_reference
 from omnigraph.server.routes.texts import source_of
+from omnigraph.server.spooled import readable
 from omnigraph.server.wire import (
     LoadRequest,
     MutateRequest,
@@ -51,7 +52,7 @@ def explained(call: Call, branch: str) -> Iterator[None]:
 
 def _kind_of(call: Call, branch: str, type_name: str) -> str:
     try:
-        found = call.graph.snapshot(branch).catalog.entity(type_name)
+        found = call.unguarded.snapshot(branch).catalog.entity(type_name)
     except BranchNotFound:
         found = None
     return found.kind if found is not None else "node"
@@ -91,7 +92,7 @@ def load_needs(call: Call) -> Iterator[Need]:
     """Changing the branch; and creating it, where it has to be forked first."""
     asked: LoadRequest = call.body
     branch = asked.branch or "main"
-    if asked.create_from is not None and branch not in call.graph.branches():
+    if asked.create_from is not None and branch not in call.unguarded.branches():
         yield Need(Action.BRANCH_CREATE, asked.create_from, branch)
     yield Need(Action.CHANGE, branch, mode=asked.mode)
 
@@ -147,9 +148,9 @@ def _records(text: str) -> list[dict[str, Any]]:
 def _load(call: Call, source: Any, uri: Any) -> Answer:
     asked: LoadRequest = call.body
     branch = asked.branch or "main"
-    with explained(call, branch):
+    with explained(call, branch), readable(call, source) as given:
         done = call.graph.load(
-            source,
+            given,
             mode=asked.mode,
             branch=branch,
             create_from=asked.create_from,
@@ -157,6 +158,7 @@ def _load(call: Call, source: Any, uri: Any) -> Answer:
             actor=call.actor,
             idempotency_key=call.idempotency_key(),
             timeout=call.bounds.load_seconds_max,
+            progress=None if call.job is None else call.job.progress,
         )
     commit = done.commit.id if done.commit else None
     return Answer(load_output(done, asked, call.actor, uri), commit=commit)
@@ -195,7 +197,7 @@ def apply_schema(call: Call) -> Answer:
         timeout=call.bounds.load_seconds_max,
     )
     commit = maybe_commit(done.commit)
-    head = call.graph.snapshot(asked.branch or "main").commit
+    head = call.unguarded.snapshot(asked.branch or "main").commit
     content = {
         "uri": call.graph.uri,
         "supported": done.supported,

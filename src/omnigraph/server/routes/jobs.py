@@ -1,0 +1,301 @@
+"""Long work beside requests: exports whose parts are fetched later, loads that go on alone, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import IO, Any, Literal, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from omnigraph.core import jobs as stored
+from omnigraph.core import layout
+from omnigraph.core.jobs import JobRecord
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OptionInvalid
+from omnigraph.policy.guard import Need
+from omnigraph.policy.questions import Action
+from omnigraph.read.export import Kind
+from omnigraph.read.export_parts import export_parts
+from omnigraph.server.calls import BYTES, COMMIT_HEADER, Answer, Call
+from omnigraph.server.jobs import Job, JobExpired, JobNotFound, Jobs
+from omnigraph.server.routes.exports import BLOCK_BYTES, chosen
+from omnigraph.server.wire import LoadRequest, StrictRequest
+from omnigraph.storage.objects import LargeObjects
+
+MICROS = 1_000_000
+ACTIONS = {"export": Action.EXPORT, "load": Action.CHANGE}
+HINTS = {
+    "load": "The server ended before the load did; nothing half is visible. Send it again: under the same "
+    "Idempotency-Key it happens once, whether or not it had been published.",
+    "export": "The server ended before the export did. Start it again.",
+}
+
+
+class ExportJobRequest(StrictRequest, frozen=True):
+    """An export to fetch later: which state and types, in which form, and for how long it is kept."""
+
+    branch: str | None = None
+    at: str | None = None
+    types: list[str] | None = None
+    format: Literal["ndjson", "parquet", "arrow", "csv"] = "ndjson"
+    ttl_seconds: int | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    phase: str
+    done: int
+    total: int
+
+
+class PartOutput(msgspec.Struct, frozen=True):
+    """One file of an export, and where it can be fetched for now."""
+
+    name: str
+    type_name: str
+    rows: int
+    bytes: int
+    sha256: str
+    url: str
+    presigned: bool
+
+
+class JobOutput(msgspec.Struct, frozen=True):
+    """A job: `waiting`, `running`, `done`, `failed`, `cancelled`, `lost` or `expired`."""
+
+    job_id: str
+    kind: str
+    status: str
+    actor_id: str | None
+    branch: str
+    created_at: int
+    progress: Progress
+    graph_commit_id: str | None = None
+    format: str | UnsetType = UNSET
+    expires_at: int | UnsetType = UNSET
+    parts: list[PartOutput] | UnsetType = UNSET
+    result: dict[str, Any] | UnsetType = UNSET
+    error: dict[str, Any] | UnsetType = UNSET
+    hint: str | UnsetType = UNSET
+
+
+def _jobs(call: Call) -> Jobs:
+    found: Jobs = call.state.jobs
+    return found
+
+
+def _repo(call: Call) -> Repository:
+    return call.unguarded.repository
+
+
+def _accepted(call: Call, record: JobRecord) -> Answer:
+    """The answer to work that has only begun."""
+    folder = "exports" if record.kind == "export" else "jobs"
+    place = f"/graphs/{call.graph_id}/{folder}/{record.job}"
+    return Answer(_output(call, record), 202, headers={"Location": place}, commit=record.commit)
+
+
+# --- beginning -----------------------------------------------------------------------------------------------------
+
+
+def start_export(call: Call) -> Answer:
+    """Begin an export whose parts are fetched later; its commit is held until it is written."""
+    asked: ExportJobRequest = call.body
+    snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
+    record = _begun(
+        call,
+        "export",
+        branch=snapshot.commit.branch if asked.at is not None else asked.branch or "main",
+        types=tuple(kind.name for kind in kinds),
+        commit=snapshot.commit_id,
+        format=asked.format,
+    )
+    kept = _ttl(call, asked.ttl_seconds) * MICROS
+    work = partial(_exported, snapshot=snapshot, kinds=kinds, kept=kept)
+    stored.hold(_repo(call), snapshot, record.job)
+    try:
+        return _accepted(call, _jobs(call).start(_repo(call), record, work))
+    except BaseException:
+        stored.release(_repo(call), record.job)
+        raise
+
+
+def _ttl(call: Call, wanted: int | None) -> int:
+    most = call.bounds.export_ttl_seconds_max
+    if wanted is not None and not 0 < wanted <= most:
+        raise OptionInvalid(f"ttl_seconds is from 1 to {most}, not {wanted}")
+    return wanted or min(call.bounds.export_ttl_seconds, most)
+
+
+def _begun(call: Call, kind: str, **facts: Any) -> JobRecord:
+    world = _repo(call).world
+    now = world.now()
+    return JobRecord(world.fresh_id(), kind, call.actor, created=now, seen=now, **facts)
+
+
+def _exported(job: Job, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dict[str, Any]:
+    """Write the parts; an export that ends otherwise leaves none."""
+    id, repo = job.record.job, job.repo
+    try:
+        parts = export_parts(
+            repo, snapshot, id, str(job.record.format), kinds, partial(job.progress, "export")
+        )
+        shown = tuple(msgspec.to_builtins(part) for part in parts)
+        job.update(parts=shown, expires=repo.world.now() + kept)
+        return {"rows": sum(part.rows for part in parts), "parts": len(parts)}
+    except BaseException:
+        stored.discard_parts(repo, id)
+        raise
+    finally:
+        stored.release(repo, id)
+
+
+def start_load(call: Call, work: Callable[[Call], Answer]) -> Answer:
+    """Let a load that was received go on alone."""
+    asked: LoadRequest = call.body
+    record = _begun(call, "load", branch=asked.branch or "main")
+
+    def loaded(job: Job) -> Any:
+        call.job = job
+        try:
+            answer = work(call)
+        finally:
+            call.close()
+        job.update(commit=answer.commit)
+        return answer.content
+
+    begun = _jobs(call).start(_repo(call), record, loaded)
+    call.goes_on = True
+    return _accepted(call, begun)
+
+
+# --- asking --------------------------------------------------------------------------------------------------------
+
+
+def list_jobs(call: Call) -> Answer:
+    """Your jobs, newest first; with the permission `admin`, everybody's."""
+    found = (record for record in stored.all_jobs(_repo(call)) if _is_visible(call, record))
+    shown = [_output(call, _jobs(call).find(_repo(call), record.job) or record) for record in found]
+    return Answer({"jobs": shown})
+
+
+def _is_visible(call: Call, record: JobRecord) -> bool:
+    if call.guard is None:
+        return True
+    if record.actor != call.actor:
+        return call.guard.allows(Need(Action.ADMIN))
+    return call.guard.allows(_need(record))
+
+
+def _need(record: JobRecord) -> Need:
+    """Whoever may not do such work any more is not told of it either."""
+    types = frozenset(record.types)
+    return Need(ACTIONS[record.kind], record.branch, types=types, instead=_no_job())
+
+
+def _no_job() -> JobNotFound:
+    return JobNotFound("there is no such job")
+
+
+def job_needs(call: Call) -> Iterable[Need]:
+    record = _found(call)
+    if call.guard is not None and record.actor != call.actor:
+        yield Need(Action.ADMIN, instead=_no_job())
+    else:
+        yield _need(record)
+
+
+def _found(call: Call) -> JobRecord:
+    id = call.path["job_id"]
+    known = id.isascii() and id.isalnum() and len(id) <= 64
+    record = _jobs(call).find(_repo(call), id) if known else None
+    if record is None:
+        raise _no_job()
+    return record
+
+
+def get_job(call: Call) -> Answer:
+    """How far a job is, and what came of it."""
+    record = _found(call)
+    return Answer(_output(call, record), commit=record.commit)
+
+
+def cancel_job(call: Call) -> Answer:
+    """Call a job off; one that is over stays as it is."""
+    record = _jobs(call).cancel(_repo(call), _found(call).job)
+    if record is None:
+        raise _no_job()
+    return Answer(_output(call, record))
+
+
+def get_export(call: Call) -> Answer:
+    """An export and its parts; once they are no longer kept, 410."""
+    record = _export(call)
+    return Answer(_output(call, record), commit=record.commit)
+
+
+def _export(call: Call) -> JobRecord:
+    record = _found(call)
+    if record.kind != "export":
+        raise _no_job()
+    if record.status == stored.EXPIRED:
+        raise JobExpired(f"the export {record.job} is no longer kept")
+    return record
+
+
+def get_part(call: Call) -> Answer:
+    """One part of an export."""
+    record = _export(call)
+    part = next((p for p in record.parts if p["file"] == call.path["name"]), None)
+    if part is None or record.status != stored.DONE:
+        raise JobNotFound("the export has no such part")
+    key = f"{layout.export_folder(record.job)}/{part['file']}"
+    file = cast(LargeObjects, _repo(call).objects).stream(key)
+    headers = {"Content-Length": str(part["bytes"]), COMMIT_HEADER: str(record.commit)}
+    return Answer(media=BYTES, headers=headers, blocks=_blocks(file), commit=record.commit)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while block := file.read(BLOCK_BYTES):
+            yield bytes(block)
+
+
+# --- telling -------------------------------------------------------------------------------------------------------
+
+
+def _output(call: Call, record: JobRecord) -> JobOutput:
+    is_export = record.kind == "export"
+    return JobOutput(
+        job_id=record.job,
+        kind=record.kind,
+        status=record.status,
+        actor_id=record.actor,
+        branch=record.branch,
+        created_at=record.created,
+        progress=Progress(record.phase, record.done, record.total),
+        graph_commit_id=record.commit,
+        format=record.format or UNSET,
+        expires_at=record.expires or UNSET,
+        parts=_parts(call, record) if is_export and record.status == stored.DONE else UNSET,
+        result=record.result if record.result is not None else UNSET,
+        error=record.error if record.error is not None else UNSET,
+        hint=HINTS[record.kind] if record.status == stored.LOST else UNSET,
+    )
+
+
+def _parts(call: Call, record: JobRecord) -> list[PartOutput]:
+    return [_part(call, record, part) for part in record.parts]
+
+
+def _part(call: Call, record: JobRecord, part: dict[str, Any]) -> PartOutput:
+    repo, name = _repo(call), part["file"]
+    left = ((record.expires or 0) - repo.world.now()) // MICROS
+    seconds = max(1, min(left, call.bounds.signed_seconds_max))
+    key = f"{layout.export_folder(record.job)}/{name}"
+    signed = cast(LargeObjects, repo.objects).signed(key, seconds)
+    own = f"/graphs/{call.graph_id}/exports/{record.job}/parts/{name}"
+    facts = {field: part[field] for field in ("type_name", "rows", "bytes", "sha256")}
+    return PartOutput(name=name, url=signed or own, presigned=signed is not None, **facts)
