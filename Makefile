@@ -55,7 +55,10 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 demo: setup
-	$(BIN)/omnigraph demo
+	$(BIN)/omnigraph demo --engine spark --again
+
+docs: setup
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 lock: setup
 	$(BIN)/pip freeze --exclude-editable > constraints.txt

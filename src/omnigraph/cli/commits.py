@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.output import styled
+from omnigraph.drawing.history import ago
 
 if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CHAIN_CHARACTERS = 8
 CELL_CHARACTERS_MAX = 60
+OUTCOMES = {"fast_forward": " (fast-forward)", "already_up_to_date": ": already up to date"}
 STEP_SIGNS = {"add": "+", "extend": "+", "drop": "-", "unsupported": "!"}
 STEP_HIDDEN = {"kind", "code", "table_id", "type_id", "property_id", "type_kind"}
 SIGNS = {"inserted": "+", "updated": "~", "deleted": "-"}
@@ -82,17 +83,12 @@ def published(commit: Commit | None, branch: str) -> str:
     return f"commit {short(commit.id)} on {branch}"
 
 
-def ago(time: datetime, now: datetime | None = None) -> str:
-    """How long ago, in one unit.
-
-    >>> ago(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 3, tzinfo=UTC))
-    '2d ago'
+def counted(count: int, word: str) -> str:
     """
-    seconds = max(0, int(((now or datetime.now(UTC)) - time).total_seconds()))
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit} ago"
-    return f"{seconds}s ago"
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def human_bytes(count: float) -> str:
@@ -122,7 +118,15 @@ def change_line(row: RowDiff | Change) -> str:
             names = [n for n in after if before.get(n) != after[n]]
             moved = (f"{n}: {_value(before.get(n))} → {_value(after[n])}" for n in names)
             line = f"  ~ {row.type} {row.id}  {', '.join(moved)}"
-    return coloured(line.rstrip())
+    return coloured(_within(line.rstrip()))
+
+
+def _within(line: str) -> str:
+    """A line that fits where people read it; programs get all of it."""
+    from omnigraph.cli.table import width_available
+
+    width = width_available()
+    return line if width is None or len(line) <= width else line[: width - 1] + "…"
 
 
 def _assignments(properties: Mapping[str, Any]) -> str:
@@ -143,7 +147,8 @@ def diff_text(found: Diff, rows_max: int) -> str:
     if found.is_empty:
         return "no difference"
     lines = [coloured(step_line(step)) for step in found.schema]
-    lines += [f"{name}  {' '.join(_signed(counts))}" for name, counts in found.counts.items()]
+    wide = max(map(len, found.counts), default=0)
+    lines += [f"{n:<{wide}}  {' '.join(_signed(c))}" for n, c in found.counts.items()]
     total = sum(sum(counts.values()) for counts in found.counts.values())
     shown = total if rows_max <= 0 else rows_max
     lines += [change_line(row) for row in islice(found, shown)]
@@ -166,10 +171,12 @@ def merge_text(result: MergeResult, said: str) -> str:
     """The outcome of a merge or of a revert."""
     if result.outcome == "conflict":
         listed = "\n".join(_conflict(conflict) for conflict in result.conflicts)
-        return f"{len(result.conflicts)} conflicts; nothing was changed\n{listed}"
+        found = counted(len(result.conflicts), "conflict")
+        return f"{found}; nothing was changed\n{listed}"
     commit = f", commit {short(result.commit.id)}" if result.commit else ""
     changed = counts_line(result.counts)
-    return f"{said}: {result.outcome}{commit}" + (f" ({changed})" if changed else "")
+    how = OUTCOMES.get(result.outcome, "")
+    return f"{said}{how}{commit}" + (f": {changed}" if changed else "")
 
 
 def _conflict(found: Conflict) -> str:

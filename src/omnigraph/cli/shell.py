@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.cli.commits import one_line, published, short
+from omnigraph.cli.commits import counted, one_line, published, short
 from omnigraph.cli.completion import Completer
 from omnigraph.cli.context import point_of, whole_query
 from omnigraph.cli.exits import UsageMistake
@@ -110,7 +110,7 @@ class Shell:
             return
         print_result(self.show, result)
         if self.show.format is Format.TABLE:
-            print(f"{len(result):,} rows at {short(result.commit)}", file=sys.stderr)
+            print(f"{counted(len(result), 'row')} at {short(result.commit)}", file=sys.stderr)
 
     def _mutate(self, text: str) -> None:
         if self.at is not None:
@@ -118,7 +118,7 @@ class Shell:
                 "the past cannot be changed", help="`.at` alone returns to the present."
             )
         done = self.graph.mutate(text, self.params or None, branch=self.branch, actor=self.actor)
-        counts = f"{done.affected_nodes:,} nodes, {done.affected_edges:,} edges"
+        counts = f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')}"
         print(f"{counts}: {published(done.commit, self.branch)}", file=sys.stderr)
 
     def _command(self, line: str) -> None:

@@ -1,17 +1,13 @@
-"""The tour: load, index, search, branch, edit, review, merge, travel in time."""
+"""The tour: a list of command lines, in the order of a story. Whoever follows it can type every one of them."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from omnigraph.demo.world import SCHEMA, Size, topic_vector, write_world
-
-if TYPE_CHECKING:
-    from omnigraph.graph import Graph
+from omnigraph.demo.world import FILES, SCHEMA, Size, topic_vector, write_world
 
 SEARCH = """\
 query search($words: String, $like: Vector(16), $country: String) {
@@ -27,135 +23,132 @@ query search($words: String, $like: Vector(16), $country: String) {
   limit 5
 }
 """
-INFLUENCE = """\
-query influence($name: String) {
-  match {
-    $s: Scholar { name: $name }
-    $s wrote $p
-    $q cites{1,2} $p
-  }
-  return { count($q) as cited_within_two_steps }
-}
-"""
-EDIT = """\
-query publish($name: String, $doi: String, $old: String, $topic: Vector(16)) {
+PUBLISH = """\
+query publish($scholar: String, $doi: String, $cited: String, $topic: Vector(16)) {
   insert Paper {
     doi: $doi, title: "Graphs that remember", year: 2026, topic: $topic,
     abstract: "We explain graphs and proofs with open data, a question of computing."
   }
-  insert Wrote { from: $name, to: $doi }
-  insert Cites { from: $doi, to: $old }
+  insert Wrote { from: $scholar, to: $doi }
+  insert Cites { from: $doi, to: $cited }
+  update Scholar set { field: "computing" } where name = $scholar
 }
 """
-DOI, OLD, SCHOLAR = "10.1000/new", "10.1000/000042", "Ada Abara"
-
-
-@dataclass(slots=True)
-class Tour:
-    """A tour under way."""
-
-    folder: Path
-    engine: str = "local"
-    size: Size = field(default_factory=Size)
-    graph: Graph | None = None
-    paths: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def uri(self) -> str:
-        return str(self.folder / "graph")
-
-    @property
-    def open(self) -> Graph:
-        assert self.graph is not None  # noqa: S101 - the first step makes it
-        return self.graph
-
-    def run(self) -> Iterator[tuple[Step, float, Any]]:
-        """Take every step; each is told with its seconds and what came out of it."""
-        for step in STEPS:
-            started = time.perf_counter()
-            outcome = step.take(self)
-            yield step, time.perf_counter() - started, outcome
+INFLUENCE = (
+    'match { $s: Scholar { name: "Ada Abara" } $s wrote $p $q cites{1,2} $p } '
+    "return { count($q) as cited_within_two_steps }"
+)
+MEANWHILE = 'update Institution set { country: "The Netherlands" } where country = "Netherlands"'
+COUNT = "match { $p: Paper } return { count($p) as papers }"
+BUSIEST = (
+    "match { $s: Scholar $s wrote $p $p.year >= 2020 } return { $s.name, count($p) as papers } "
+    "order { papers desc } limit 5"
+)
+FOUND = "the world as we found it"
+DOI, CITED, SCHOLAR = "10.1000/new", "10.1000/000042", "Ada Abara"
+ENGINES = ("spark", "local")
+FILES_OF_A_DEMO = ("scholars.pg", "search.gq", "pipeline.yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: what is said, what is shown of it, and what is done."""
+    """One step of the story: what it shows, a text to read first, and the command lines that do it."""
 
     title: str
-    shown: str
-    take: Callable[[Tour], Any]
+    commands: tuple[tuple[str, ...], ...]
+    text: str = ""
 
 
-def generate(tour: Tour) -> str:
-    tour.paths = write_world(tour.folder / "files", tour.size)
-    return ", ".join(Path(path).name for path in tour.paths.values())
-
-
-def create(tour: Tour) -> str:
-    from omnigraph.graph import init
-
-    tour.graph = init(tour.uri, SCHEMA, actor="demo")
-    return tour.uri
-
-
-def load(tour: Tour) -> Any:
-    return tour.open.load(
-        dict(tour.paths), engine=tour.engine, message="the world as we found it", actor="demo"
-    )
-
-
-def index(tour: Tour) -> Any:
-    return tour.open.optimize()
-
-
-def search(tour: Tour) -> Any:
+def write_files(folder: Path, size: Size) -> None:
+    """Everything the command lines name: the world, its schema, the queries and the pipeline."""
+    write_world(folder / "files", size)
     like = topic_vector("computing", "graphs")
     wanted = {"words": "graphs proofs", "like": like, "country": "Netherlands"}
-    return tour.open.query(SEARCH, wanted)
+    paper = {"scholar": SCHOLAR, "doi": DOI, "cited": CITED, "topic": like}
+    texts = {
+        "scholars.pg": SCHEMA,
+        "search.gq": SEARCH,
+        "publish.gq": PUBLISH,
+        "search.json": json.dumps(wanted),
+        "publish.json": json.dumps(paper),
+        "pipeline.yaml": _pipeline(),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
-def influence(tour: Tour) -> Any:
-    return tour.open.query(INFLUENCE, {"name": SCHOLAR})
+def _pipeline() -> str:
+    lines = ["branch: main", "mode: append", f"message: {FOUND}", "sources:"]
+    lines += [f"  - {{type: {name}, path: files/{file}}}" for name, file in FILES.items()]
+    return "\n".join(lines) + "\n"
 
 
-def branch(tour: Tour) -> str:
-    tour.open.create_branch("review", actor="demo")
-    return "review"
+def steps(folder: Path, engine: str) -> Iterator[Step]:
+    """The story, for a demo whose files are in a folder."""
+    graph = str(folder / "graph")
+    schema, query, edit = (str(folder / n) for n in ("scholars.pg", "search.gq", "publish.gq"))
+    wanted, paper = f"@{folder / 'search.json'}", f"@{folder / 'publish.json'}"
+    at = ("--store", graph)
+    yield _step(
+        "Create a graph: a folder, with a schema that every write is checked against",
+        ("init", "--schema", schema, graph, "--quiet"),
+    )
+    yield _load(folder, graph, engine)
+    yield _step(
+        "Put it in order: index keys and edges, keep the shape of the graph ready",
+        ("optimize", graph),
+    )
+    yield _step(
+        "Search by graph, by words and by meaning, in one query",
+        ("query", *at, "--file", query, "--params", wanted),
+        text=SEARCH,
+    )
+    yield _step("Follow citations up to two steps back", ("query", *at, "-e", INFLUENCE))
+    yield _step("Branch the whole graph: nothing is copied", ("branch", "create", "review", *at))
+    said = ("--as", "ada", "-m", "a paper to be reviewed")
+    yield _step(
+        "Edit on the branch: main does not change",
+        ("mutate", *at, "--branch", "review", "--file", edit, "--params", paper, *said),
+        text=PUBLISH,
+    )
+    yield _step("Review it, row by row", ("diff", "main..review", *at))
+    yield _step(
+        "Meanwhile, somebody else writes to main",
+        ("mutate", *at, "-e", MEANWHILE, "--as", "bram", "-m", "what the country is called"),
+    )
+    yield _step(
+        "Merge: look first, then make one atomic commit with both edits",
+        ("merge", "review", *at, "--dry-run"),
+        ("merge", "review", *at, "--as", "chen", "-m", "reviewed"),
+    )
+    yield _step(
+        "Travel in time: how many papers there are, and were before the merge",
+        ("query", *at, "-e", COUNT, "--format", "csv"),
+        ("query", *at, "-e", COUNT, "--format", "csv", "--at", "main~1"),
+    )
+    yield _step("Look back: who did what, when and where", ("log", "--graph", graph))
 
 
-def edit(tour: Tour) -> Any:
-    topic = topic_vector("computing", "graphs")
-    given = {"name": SCHOLAR, "doi": DOI, "old": OLD, "topic": topic}
-    return tour.open.mutate(
-        EDIT, given, branch="review", message="a paper to be reviewed", actor="ada"
+def _step(title: str, *commands: tuple[str, ...], text: str = "") -> Step:
+    return Step(title, commands, text)
+
+
+def _load(folder: Path, graph: str, engine: str) -> Step:
+    if engine == "spark":
+        file = folder / "pipeline.yaml"
+        return _step(
+            "Load six files on Spark: every row is checked, and all become one commit",
+            ("pipeline", "run", str(file), "--store", graph),
+            text=file.read_text(encoding="utf-8"),
+        )
+    data = (w for t, f in FILES.items() for w in ("--data", f"{t}={folder / 'files' / f}"))
+    return _step(
+        "Load six files: every row is checked, and all become one commit",
+        ("load", "--store", graph, "--mode", "append", *data, "-m", FOUND),
     )
 
 
-def review(tour: Tour) -> Any:
-    return tour.open.diff("main", "review")
-
-
-def merge(tour: Tour) -> Any:
-    return tour.open.merge("review", message="reviewed", actor="demo")
-
-
-def travel(tour: Tour) -> str:
-    count = "query n() { match { $p: Paper } return { count($p) as papers } }"
-    now = tour.open.query(count).scalar()
-    before = tour.open.query(count, at="main~1").scalar()
-    return f"{before:,} papers before the merge, {now:,} after it"
-
-
-STEPS = (
-    Step("Make files of scholars, papers and institutions", "write_world(folder)", generate),
-    Step("Create a graph from its schema", "omnigraph.init(uri, schema)", create),
-    Step("Load all files as one commit", "g.load({'Paper': 'Paper.parquet', …})", load),
-    Step("Index text, vectors and keys", "g.optimize()", index),
-    Step("Traverse, read and compare in one query", SEARCH, search),
-    Step("Follow citations two steps back", INFLUENCE, influence),
-    Step("Branch: nothing is copied", "g.create_branch('review')", branch),
-    Step("Edit on the branch", EDIT, edit),
-    Step("Review the difference", "g.diff('main', 'review')", review),
-    Step("Merge it into main", "g.merge('review')", merge),
-    Step("Travel back in time", "g.query(…, at='main~1')", travel),
-)
+def to_try(graph: str, *, explorer: bool) -> tuple[tuple[str, ...], ...]:
+    """Three command lines for whoever wants more."""
+    look = ("explore", graph) if explorer else ("schema", "show", "--store", graph)
+    return ("query", "--store", graph, "-e", BUSIEST), look, ("shell", graph)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 SEED = 1815
@@ -33,7 +35,9 @@ node Paper {
   topic: Vector(16) @index @metric("cosine")
 }
 
-edge WorksAt: Scholar -> Institution @card(0..1)
+edge WorksAt: Scholar -> Institution @card(0..1) {
+  @key(src, dst)
+}
 
 edge Wrote: Scholar -> Paper {
   @key(src, dst)
@@ -79,6 +83,16 @@ PLACES = (("Utrecht", "Netherlands"), ("Uppsala", "Sweden"), ("Kyoto", "Japan"),
 KINDS = ("University", "Academy", "Institute of Technology", "College", "Observatory")
 
 
+FILES = {
+    "Institution": "institutions.csv",
+    "Scholar": "scholars.csv",
+    "Paper": "papers.parquet",
+    "WorksAt": "works-at.csv",
+    "Wrote": "wrote.parquet",
+    "Cites": "cites.parquet",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """How many there are of each."""
@@ -87,15 +101,17 @@ class Size:
     papers: int = 30_000
     citations: int = 150_000
 
+    def __str__(self) -> str:
+        return f"{self.scholars:,} scholars and their {self.papers:,} papers"
 
-def write_world(folder: Path, size: Size | None = None) -> dict[str, str]:
-    """Write one Parquet file per type; returns their paths by type, as `Graph.load` takes them."""
+
+def write_world(folder: Path, size: Size | None = None) -> None:
+    """Write one file per type, CSV where that is how such data usually comes."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths: dict[str, str] = {}
     for name, columns in tables(size or Size()).items():
-        paths[name] = str(folder / f"{name}.parquet")
-        pq.write_table(pa.table(columns), paths[name])
-    return paths
+        file = folder / FILES[name]
+        write = pc.write_csv if file.suffix == ".csv" else pq.write_table
+        write(pa.table(columns), file)
 
 
 def tables(size: Size) -> dict[str, dict[str, Any]]:
@@ -125,10 +141,11 @@ def tables(size: Size) -> dict[str, dict[str, Any]]:
 
 
 def _scholar(number: int) -> str:
-    """A name nobody else has: a numeral is added once all combinations are used up."""
+    """A name nobody else has: an initial tells those apart who share the rest."""
     first, rest = number % len(FIRST), number // len(FIRST)
     last, again = rest % len(LAST), rest // len(LAST)
-    return f"{FIRST[first]} {LAST[last]}" + (f" {again + 1}" if again else "")
+    initial = f"{ascii_uppercase[again - 1]}. " if again else ""
+    return f"{FIRST[first]} {initial}{LAST[last]}"
 
 
 def _papers(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Protocol
+
+Paint = Callable[[str, str], str]  # a text, and whether it is an id, names or dim
 
 
 class CommitLike(Protocol):
@@ -32,19 +35,25 @@ class GraphLike(Protocol):
     def log(self, branch: str = "main", limit: int | None = 50) -> Sequence[CommitLike]: ...
 
 
-def draw_history(graph: GraphLike, limit: int | None = 20) -> str:
+def _plain(text: str, _: str) -> str:
+    return text
+
+
+def draw_history(graph: GraphLike, limit: int | None = 20, paint: Paint = _plain) -> str:
     """The newest commits of all branches of a graph, with the names of branches and tags."""
     commits: dict[str, CommitLike] = {}
     names: dict[str, list[str]] = {}
+    before: dict[str, str] = {}  # what a log shows next, whatever it hides in between
     for branch in graph.branches():
         found = graph.log(branch, limit)
         commits.update((commit.id, commit) for commit in found)
+        before |= {new.id: old.id for new, old in pairwise(found)}
         if found:
             names.setdefault(found[0].id, []).append(branch)
     for tag, id in graph.tags().items():
         names.setdefault(id, []).append(f"tag {tag}")
     newest = sorted(commits.values(), key=_age, reverse=True)
-    return history_text(newest if limit is None else newest[:limit], names)
+    return history_text(newest if limit is None else newest[:limit], names, before, paint)
 
 
 def _age(commit: CommitLike) -> tuple[datetime, int]:
@@ -52,8 +61,13 @@ def _age(commit: CommitLike) -> tuple[datetime, int]:
     return commit.time, int(number)
 
 
-def history_text(commits: Sequence[CommitLike], names: Mapping[str, Iterable[str]]) -> str:
-    """The drawing of commits that are given newest first."""
+def history_text(
+    commits: Sequence[CommitLike],
+    names: Mapping[str, Iterable[str]],
+    before: Mapping[str, str] | None = None,
+    paint: Paint = _plain,
+) -> str:
+    """The drawing of commits that are given newest first; `before` names first parents that are shown."""
     known = {commit.id for commit in commits}
     lanes: list[str] = []  # the commit each lane waits for
     lines: list[str] = []
@@ -63,9 +77,8 @@ def history_text(commits: Sequence[CommitLike], names: Mapping[str, Iterable[str
         lines += _joined(lanes, commit.id)
         here = lanes.index(commit.id)
         stars = ["*" if i == here else "|" for i in range(len(lanes))]
-        lines.append(f"{' '.join(stars)}  {_words(commit, names.get(commit.id, ()))}")
-        parents = [found for p in commit.parents if (found := _nearest(p, known)) is not None]
-        lines += _forked(lanes, here, parents)
+        lines.append(f"{' '.join(stars)}  {_words(commit, names.get(commit.id, ()), paint)}")
+        lines += _forked(lanes, here, _parents(commit, known, before or {}))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -109,6 +122,15 @@ def _forked(lanes: list[str], here: int, parents: list[str]) -> list[str]:
     return lines
 
 
+def _parents(commit: CommitLike, known: set[str], before: Mapping[str, str]) -> list[str]:
+    """The parents that are drawn, or stand for those that are not."""
+    first, *others = commit.parents or (None,)
+    if commit.id in before:
+        first = before[commit.id]
+    named = [p for p in (first, *others) if p is not None]
+    return [found for p in named if (found := _nearest(p, known)) is not None]
+
+
 def _nearest(parent: str, known: set[str]) -> str | None:
     """A parent that is drawn; what is hidden (maintenance, members of a group) is stepped over."""
     if parent in known:
@@ -124,8 +146,28 @@ def _place(rest: str) -> tuple[int, int]:
     return int(number or 0), int(member or 0)
 
 
-def _words(commit: CommitLike, names: Iterable[str]) -> str:
+def _words(commit: CommitLike, names: Iterable[str], paint: Paint) -> str:
     chain, dot, rest = commit.id.partition(".")
     shown = ", ".join(names)
-    parts = [chain[:8] + dot + rest, f"({shown})" if shown else "", commit.actor or "", commit.kind]
-    return "  ".join(p for p in [*parts, commit.message or ""] if p)
+    parts = [
+        paint(chain[:8] + dot + rest, "id"),
+        paint(f"({shown})", "names") if shown else "",
+        paint(ago(commit.time), "dim"),
+        commit.actor or "",
+        commit.kind,
+        commit.message or "",
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def ago(time: datetime, now: datetime | None = None) -> str:
+    """How long ago, in one unit.
+
+    >>> ago(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 3, tzinfo=UTC))
+    '2d ago'
+    """
+    seconds = max(0, int(((now or datetime.now(UTC)) - time).total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit} ago"
+    return f"{seconds}s ago"

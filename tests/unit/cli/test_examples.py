@@ -15,6 +15,7 @@ OWN_TESTS = (
     "shell",
     "demo",
     "serve",
+    "explore",
     "pipeline run",
 )  # interactive, or long: run by tests of their own
 

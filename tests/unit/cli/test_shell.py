@@ -26,7 +26,7 @@ def test_a_session(folder: Path) -> None:
         shell.type("match {\n  $p: Person\n")
         shell.wait_for("| ")
         shell.type("} return { count($p) as n };\n")
-        assert "4" in shell.wait_for("1 rows")
+        assert "4" in shell.wait_for("1 row at")
         shell.type('insert Person { name: "Niklaus" }\n')
         shell.wait_for("on draft")
         shell.type(".quit\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -63,6 +64,11 @@ def test_an_empty_schema_can_be_drawn() -> None:
     assert texts(schema_svg(catalog_of(compile_schema("")))) == []
 
 
+def lines_of(drawn: str) -> list[str]:
+    """The drawing without what depends on the day it is made."""
+    return re.sub(r"  \d+d ago", "", drawn).splitlines()
+
+
 def test_history_with_a_branch_and_a_merge() -> None:
     drawn = history_text(
         commits(
@@ -74,7 +80,7 @@ def test_history_with_a_branch_and_a_merge() -> None:
         ),
         {"m.2": ["main"], "d.1": ["draft"]},
     )
-    assert drawn.splitlines() == [
+    assert lines_of(drawn) == [
         "*  m.2  (main)  load",
         "|\\",
         "| *  d.1  (draft)  load",
@@ -87,7 +93,18 @@ def test_history_with_a_branch_and_a_merge() -> None:
 
 def test_hidden_parents_are_stepped_over() -> None:
     drawn = history_text(commits(("m.5", ("m.4",)), ("m.2", ("m.1",))), {})
-    assert drawn.splitlines() == ["*  m.5  load", "*  m.2  load"]
+    assert lines_of(drawn) == ["*  m.5  load", "*  m.2  load"]
+
+
+def test_a_branch_joins_where_the_log_says_although_its_start_is_hidden() -> None:
+    shown = commits(("m.3", ("m.2",)), ("d.1", ("d.0",)), ("m.1", ()))
+    drawn = history_text(shown, {}, {"m.3": "m.1", "d.1": "m.1"})
+    assert lines_of(drawn) == ["*  m.3  load", "| *  d.1  load", "|/", "*  m.1  load"]
+
+
+def test_roles_are_painted() -> None:
+    drawn = history_text(commits(("m.1", ())), {"m.1": ["main"]}, paint=lambda t, role: f"<{role}>")
+    assert drawn == "*  <id>  <names>  <dim>  load"
 
 
 def test_entities_of_rows_are_drawn_once() -> None:

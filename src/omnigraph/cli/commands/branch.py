@@ -9,10 +9,11 @@ from typer import Argument, Option
 from omnigraph.cli import consent
 from omnigraph.cli.app import Group, Verb
 from omnigraph.cli.commands.merge import Into, merge
-from omnigraph.cli.commits import ago, short
+from omnigraph.cli.commits import short
 from omnigraph.cli.context import actor_of, address, open_graph
 from omnigraph.cli.options import Show, Where, Writer, Yes
 from omnigraph.cli.output import Sheet, answer, print_sheet
+from omnigraph.drawing.history import ago
 
 BranchName = Annotated[str, Argument(help="The branch.", metavar="NAME")]
 

@@ -2,85 +2,190 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
-import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from io import TextIOBase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from typer import Argument, Option
 
-from omnigraph.cli.app import Verb
-from omnigraph.cli.commits import diff_text, human_bytes, merge_text, published
+from omnigraph.cli.app import COMMANDS, Verb
 from omnigraph.cli.exits import UsageMistake
 from omnigraph.cli.output import styled
-from omnigraph.cli.table import draw
+from omnigraph.errors import Kind, OmnigraphError
+
+if TYPE_CHECKING:
+    from omnigraph.demo.tour import Step
+
+INDENT = "    "
+WIDTH_MAX = 100
+BOLD, DIM, CYAN, GREEN = "1", "2", "36", "32"
+
+
+class DemoFailed(OmnigraphError):
+    """A step of the demo did not do what it should."""
+
+    code, kind = "demo_failed", Kind.INTERNAL
+    default_help = "What went wrong is above. `--engine local` needs neither Spark nor Java."
 
 
 def demo(
     folder: Annotated[str, Argument(help="Where to put it.", metavar="[DIR]")] = "omnigraph-demo",
-    engine: Annotated[str, Option("--engine", help="local or spark.")] = "local",
+    engine: Annotated[
+        str, Option("--engine", help="spark or local; auto is Spark where it is installed.")
+    ] = "auto",
     small: Annotated[bool, Option("--small", help="A tenth of the size.")] = False,
+    again: Annotated[bool, Option("--again", help="Replace the demo that is there.")] = False,
 ) -> None:
-    """Show the point in under a minute: load, index, search, branch, edit, review, merge, travel in time.
+    """Show the point in a minute: load, index, search, branch, edit, review, merge, travel in time.
 
-    It needs no server and no network, and leaves a graph to play with.
+    It needs no server and no network, and leaves a graph to play with. Every step is a command line, run as it is
+    shown.
     """
-    from omnigraph.demo.tour import Tour
+    from omnigraph.demo.tour import steps, to_try, write_files
     from omnigraph.demo.world import Size
 
-    place = Path(folder)
-    if (place / "graph").exists():
-        raise UsageMistake(f"there is a demo in {place}", help="Name another folder, or delete it.")
-    tour = Tour(place, engine, Size(1_200, 3_000, 15_000) if small else Size())
-    total = 0.0
-    for number, (step, seconds, outcome) in enumerate(tour.run(), 1):
-        print(styled(f"{number:>2}. {step.title}", "1") + f"  {seconds:.2f} s")
-        print(textwrap.indent(styled(step.shown.strip(), "2"), "      "))
-        print(textwrap.indent(_told(outcome), "    "))
-        sys.stdout.flush()
-        total += seconds
-    print(styled(f"Done in {total:.1f} s. Three commands to try:", "1"))
-    print(_next(tour.uri))
+    chosen, place = _engine(engine), Path(folder)
+    _make_room(place, again)
+    size = Size(1_200, 3_000, 15_000) if small else Size()
+    started = time.perf_counter()
+    with _step(1, "Make files of a small world"):
+        write_files(place, size)
+        print(f"{INDENT}{size} in {place / 'files'}")
+    for number, step in enumerate(steps(place, chosen), 2):
+        with _step(number, step.title):
+            _take(step)
+    seconds = time.perf_counter() - started
+    print(styled(f"Done in {seconds:.1f} s.", BOLD), "The graph is yours; three commands to try:\n")
+    for words in to_try(str(place / "graph"), explorer="explore" in COMMANDS):
+        print(f"{INDENT}{_joined(words)}\n")
 
 
-def _told(outcome: Any) -> str:
-    """What came out of a step."""
-    from omnigraph.merge.diff import Diff
-    from omnigraph.outcomes import LoadResult, MergeResult, MutateResult
-    from omnigraph.read import Result
+def _engine(engine: str) -> str:
+    from omnigraph.demo.tour import ENGINES
 
-    match outcome:
-        case Result():
-            rows = [list(row.values()) for row in outcome.json_rows()]
-            return draw(outcome.columns, [str(kind) for kind in outcome.types], rows)
-        case LoadResult():
-            nodes, edges = sum(outcome.nodes.values()), sum(outcome.edges.values())
-            return f"{nodes:,} nodes, {edges:,} edges: {published(outcome.commit, outcome.branch)}"
-        case MutateResult():
-            return published(outcome.commit, "review")
-        case MergeResult():
-            return merge_text(outcome, "merged review into main")
-        case Diff():
-            return diff_text(outcome, 10)
-        case list():
-            indexed = ", ".join(f"{r.type}.{name}" for r in outcome for name in r.indexed)
-            size = human_bytes(sum(r.topology_bytes for r in outcome))
-            return f"indices: {indexed}; topology: {size}"
-        case _:
-            return str(outcome)
+    if engine == "auto":
+        return "spark" if find_spec("pyspark") else "local"
+    if engine not in ENGINES:
+        raise UsageMistake(f"--engine is auto, spark or local, not {engine!r}")
+    return engine
 
 
-def _next(uri: str) -> str:
-    query = (
-        "match { $s: Scholar $s wrote $p $p.year >= 2020 } return { $s.name, count($p) as papers } "
-    )
-    return "\n".join(
-        [
-            f"  omnigraph shell {uri}",
-            f"  omnigraph query --store {uri} -e '{query}order {{ papers desc }} limit 5'",
-            f"  omnigraph log --graph {uri}",
-        ]
-    )
+def _make_room(place: Path, again: bool) -> None:
+    """Only a demo is ever replaced."""
+    from omnigraph.demo.tour import FILES_OF_A_DEMO
+
+    if not place.exists() or not any(place.iterdir()):
+        return
+    if not all((place / name).is_file() for name in FILES_OF_A_DEMO):
+        raise UsageMistake(f"{place} holds something else", help="Name another folder.")
+    if not again:
+        help = "Replace it with --again, or name another folder."
+        raise UsageMistake(f"there is a demo in {place}", help=help)
+    shutil.rmtree(place)
 
 
-COMMAND = Verb(demo, ("omnigraph demo", "omnigraph demo small-demo --small"))
+# --- telling -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _step(number: int, title: str) -> Iterator[None]:
+    """A step with its heading before and its time after."""
+    print(styled(f"{number:>2}  {title}", BOLD), flush=True)
+    started = time.perf_counter()
+    yield
+    print(styled(f"{INDENT}✓ {time.perf_counter() - started:.2f} s", GREEN) + "\n", flush=True)
+
+
+def _take(step: Step) -> None:
+    for line in step.text.splitlines():
+        print(f"{INDENT}{styled(line, DIM)}")
+    for words in step.commands:
+        print("\n".join(styled(line, CYAN) for line in _wrapped(words)), flush=True)
+        _run(words)
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run a command line of ours; what it prints is indented."""
+    from omnigraph.cli.main import main
+
+    with (
+        _narrower(),
+        redirect_stdout(_Indented(sys.stdout)),
+        redirect_stderr(_Indented(sys.stderr)),
+    ):
+        code = main(words)
+    if code != 0:
+        raise DemoFailed(f"`{_joined(words)}` ended with exit code {code}")
+
+
+class _Indented(TextIOBase):
+    """A stream whose lines start further right; a line that is drawn over, such as progress, stays as it is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._fresh = stream, True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def write(self, text: str) -> int:
+        for line in text.split("\n") if "\r" in text else text.splitlines(keepends=True):
+            drawn_over = line.startswith("\r")
+            self._stream.write(INDENT + line if self._fresh and not drawn_over else line)
+            self._fresh = drawn_over or line.endswith("\n")
+        return len(text)
+
+
+@contextmanager
+def _narrower() -> Iterator[None]:
+    """Tables leave room for the indentation."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(_width() - len(INDENT))
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS")
+        os.environ.update({} if before is None else {"COLUMNS": before})
+
+
+def _width() -> int:
+    return min(WIDTH_MAX, shutil.get_terminal_size((WIDTH_MAX, 24)).columns)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return shlex.join(["omnigraph", *words])
+
+
+def _wrapped(words: Sequence[str]) -> Iterator[str]:
+    """A command line to read and to copy: broken before options where it is long."""
+    line = f"{INDENT}$ omnigraph"
+    for part in _parts(words):
+        if len(line) + len(part) + 3 > _width():
+            yield f"{line} \\"
+            line = f"{INDENT}   "
+        line += f" {part}"
+    yield line
+
+
+def _parts(words: Sequence[str]) -> Iterator[str]:
+    """Words, and options together with their values."""
+    part: list[str] = []
+    for word in words:
+        if word.startswith("-") and part:
+            yield shlex.join(part)
+            part = []
+        part.append(word)
+    yield shlex.join(part)
+
+
+COMMAND = Verb(demo, ("omnigraph demo", "omnigraph demo small-demo --small --engine local"))

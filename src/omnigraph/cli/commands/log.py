@@ -10,8 +10,9 @@ from omnigraph.cli.app import Verb
 from omnigraph.cli.commits import one_line
 from omnigraph.cli.context import branch_of, open_graph, point_of
 from omnigraph.cli.options import At, Branch, Format, Server, Show, Store, Uri, Where
-from omnigraph.cli.output import Sheet, format_of, print_sheet
+from omnigraph.cli.output import Sheet, format_of, print_sheet, styled
 
+COLOURS = {"id": "33", "names": "1;32", "dim": "2"}
 COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
 
 
@@ -36,7 +37,7 @@ def log(
     if graph:
         from omnigraph.drawing.history import draw_history
 
-        print(draw_history(opened, limit=limit))
+        print(draw_history(opened, limit, lambda text, role: styled(text, COLOURS[role])))
         return
     commits = opened.log(
         branch, limit, actor, kind, at=point_of(opened, at, branch), maintenance=maintenance

@@ -11,7 +11,7 @@ from omnigraph.cli.commits import merge_text
 from omnigraph.cli.context import actor_of, branch_of, open_graph
 from omnigraph.cli.exits import EXIT_CODES, OK
 from omnigraph.cli.options import Message, Show, Where, Writer
-from omnigraph.cli.output import answer
+from omnigraph.cli.output import answer, note
 from omnigraph.cli.progress import working
 from omnigraph.errors import Kind
 
@@ -44,6 +44,8 @@ def merge(
         )
     said = f"{'would merge' if dry_run else 'merged'} {source} into {into}"
     answer(show, merge_text(result, said), result.to_json())
+    if dry_run:
+        note(show, "nothing was changed")
     return EXIT_CODES[Kind.CONFLICT] if result.outcome == "conflict" else OK
 
 

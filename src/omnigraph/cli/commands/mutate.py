@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from omnigraph.cli.app import Verb
-from omnigraph.cli.commits import published
+from omnigraph.cli.commits import counted, published
 from omnigraph.cli.context import actor_of, branch_of, named, open_graph, params_of, query_text
 from omnigraph.cli.options import Branch, File, Message, Name, Params, Show, Text, Where, Writer
 from omnigraph.cli.output import answer
@@ -51,8 +51,8 @@ def mutate(
             )
     except LanguageError as error:
         raise named(error, source) from error
-    counts = f"{result.affected_nodes:,} nodes, {result.affected_edges:,} edges"
-    answer(show, f"{counts}: {published(result.commit, branch)}", result.to_json())
+    nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
+    answer(show, f"{nodes}, {edges}: {published(result.commit, branch)}", result.to_json())
 
 
 COMMAND = Verb(

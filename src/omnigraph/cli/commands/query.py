@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from omnigraph.cli.app import Verb
-from omnigraph.cli.commits import short
+from omnigraph.cli.commits import counted, short
 from omnigraph.cli.context import branch_of, named, open_graph, params_of, point_of, query_text
 from omnigraph.cli.options import At, Branch, File, Format, Name, Params, Show, Text, Where
 from omnigraph.cli.output import ROWS_SHOWN_MAX, format_of, note, print_document, print_result
@@ -61,7 +61,7 @@ def query(
     print_result(show, result, rows_max=rows)
     if format_of(show) is Format.TABLE:
         took = (time.perf_counter() - started) * 1000
-        note(show, f"{len(result):,} rows at {short(result.commit)}, {took:.0f} ms")
+        note(show, f"{counted(len(result), 'row')} at {short(result.commit)}, {took:.0f} ms")
 
 
 def _print_plan(show: Show, result: Result) -> None:
