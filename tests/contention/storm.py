@@ -123,14 +123,15 @@ def rounds(client: Client) -> Iterator[int]:
 def now_and_then(client: Client, commits: int) -> Iterator[int]:
     """The same, each time after its branch has moved on: in the way of others, and not a load of its own."""
     last = -commits
+
+    def due() -> bool:
+        moved = client.graph._repo.head(client.part.branch).commit.number >= last + commits
+        return moved or client.log.stop.exists()
+
     for number in rounds(client):
-        while not client.log.stop.exists():
-            head = client.graph._repo.head(client.part.branch).commit.number
-            if head >= last + commits:
-                last = head
-                yield number
-                break
-            time.sleep(0.1)
+        wait_until(due, timeout=3600, interval=0.1, what=f"{commits} commits of others")
+        last = client.graph._repo.head(client.part.branch).commit.number
+        yield number
 
 
 def writer(client: Client) -> None:
