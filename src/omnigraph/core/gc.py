@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 
 from omnigraph.core import layout
 from omnigraph.core.branches import Ref, live_refs
-from omnigraph.core.leases import newest_record, pruned, stored_plans
+from omnigraph.core.leases import (
+    is_expired,
+    newest_record,
+    pruned,
+    remove_plan,
+    stored_plans,
+)
 from omnigraph.core.publisher import Outcome, create
 from omnigraph.core.records import (
     Commit,
@@ -69,6 +75,7 @@ class Survey:
     objects: list[ObjectInfo]
     chains: tuple[str, ...]  # listed before the refs: a chain here without a ref there is dead
     plans: dict[str, tuple[str, ...]]  # plan -> tables it holds
+    expired: list[str]  # plans of operations that died
     refs: list[Ref]
     heads: dict[str, Commit] = field(default_factory=dict)  # live chains
     unfinished: list[Ref] = field(default_factory=list)
@@ -91,6 +98,8 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
         for commit in condemned:
             _bury(repo, commit)
         _delete(repo, doomed)
+        for plan in survey.expired:
+            remove_plan(repo, plan)
     return Collected(
         record.epoch, len(condemned), len(doomed), sum(info.size for info in doomed), dry_run
     )
@@ -102,8 +111,10 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
 def _survey(repo: Repository) -> Survey:
     objects = [info for folder in DATA_FOLDERS for info in repo.objects.list(folder)]
     chains = repo.objects.folders(layout.CHAINS)
-    plans = {plan.plan: plan.tables for plan in stored_plans(repo)}
-    survey = Survey(objects, chains, plans, live_refs(repo))
+    stored = {plan.plan: plan for plan in stored_plans(repo)}
+    expired = [name for name, plan in stored.items() if is_expired(repo, plan)]
+    plans = {name: plan.tables for name, plan in stored.items() if name not in expired}
+    survey = Survey(objects, chains, plans, expired, live_refs(repo))
     survey.heads[repo.stamp.main_chain] = repo.head(MAIN).commit
     for ref in survey.refs:
         if ref.state.tag:
@@ -335,7 +346,7 @@ def _place(ref: TableRef) -> tuple[str, int]:
 def _is_needed(key: str, needed: dict[str, set[str]], held: set[str]) -> bool:
     folder, name, *rest = key.split("/", 2)
     if folder == DERIVED:
-        return name in {path.replace("/", "_") for path in needed}
+        return name.partition(".")[0] in {path.replace("/", "_") for path in needed}
     table = f"{folder}/{name}"
     if table in held:
         return True

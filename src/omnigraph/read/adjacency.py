@@ -33,10 +33,13 @@ class Adjacency:
         edge: Positions,
         far: int,
         smaller: Adjacency | None = None,
+        *,
+        simple: bool | None = None,
     ) -> None:
-        self.smaller = (
-            smaller  # the same edges among fewer nodes: what it knows needs no second look
-        )
+        # The same edges among fewer nodes: what it knows needs no second look.
+        self.smaller = smaller
+        if simple is not None:
+            self.__dict__["is_simple"] = simple
         self.start = start  # of each node's run; one longer than there are nodes
         self.node = node
         self.edge = edge

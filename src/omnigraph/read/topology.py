@@ -7,7 +7,7 @@ fragments of the three tables, so a branch uses what was built for another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,15 +62,21 @@ class MadeOf:
 class Base:
     """The big arrays; shared by all topologies that differ from it in little."""
 
-    def __init__(self, out: Adjacency, edges: int, into: Adjacency | None = None) -> None:
+    def __init__(
+        self,
+        out: Adjacency,
+        edges: int,
+        stored_into: Callable[[], Adjacency | None] = lambda: None,
+    ) -> None:
         self.out = out
         self.edges = edges  # positions of edges at or beyond this are not in it
-        if into is not None:
-            self.__dict__["into"] = into
+        self._stored_into = stored_into
 
     @cached_property
     def into(self) -> Adjacency:
-        return self.out.reversed()
+        """The same edges from their other ends: as they were stored, or turned round here."""
+        stored = self._stored_into()
+        return self.out.reversed() if stored is None else stored
 
     @cached_property
     def both(self) -> Adjacency:

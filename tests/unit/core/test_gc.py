@@ -460,6 +460,7 @@ def test_a_derived_file_goes_with_its_table() -> None:
     kept, gone = f"_topology/{live.path.replace('/', '_')}", "_topology/edges_e99-gone"
     for key in (kept, gone):
         store.put(key, b"arrays")
+        store.put(f"{key}.in", b"more arrays")
     collect(repo, Retention(keep=1))
     left = {info.key for info in store.list("_topology")}
-    assert left == {kept}
+    assert left == {kept, f"{kept}.in"}

@@ -168,6 +168,23 @@ def test_an_absent_or_damaged_file_is_no_topology(graph: Graph, store: ObjectSto
         assert load_topology(store, "edges/x") is None
 
 
+def test_without_a_fitting_second_file_the_edges_are_turned_round(
+    graph: Graph, store: ObjectStore
+) -> None:
+    found = tables(graph, Cache())
+    store_topology(store, "edges/x", build(found))
+    older = store.get(f"{topology_key('edges/x')}.in")
+    graph.append("Next", links([(4, 5)], 60))
+    later = tables(graph, Cache())
+    store_topology(store, "edges/x", build(later))
+    for second in (b"damaged", older):
+        store.put(f"{topology_key('edges/x')}.in", second)
+        loaded = load_topology(store, "edges/x")
+        assert loaded is not None
+        expected = pairs(build(later), later, Direction.IN)
+        assert pairs(loaded, later, Direction.IN) == expected
+
+
 def test_a_new_process_reads_the_file_and_extends_it(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
