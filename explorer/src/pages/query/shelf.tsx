@@ -1,0 +1,89 @@
+/** Queries at hand: stored on the server, saved in this browser, and the last that ran. */
+import { useEffect, useState } from "preact/hooks";
+import type { QueryInfo } from "../../api";
+import { useHere } from "../../context";
+import { ago } from "../../format";
+import { useAsync } from "../../hooks";
+import { Badge, Button, Dialog, Field } from "../../ui/basics";
+import { forget, type Kept, recent, save, saved } from "./keep";
+
+interface Props {
+  readonly version: number; // grows when a query ran
+  readonly current: string | undefined;
+  readonly onOpen: (kept: Kept) => void;
+  readonly onStored: (query: QueryInfo) => void;
+  readonly onSave: () => Kept;
+}
+
+export function Shelf(props: Props) {
+  const { client, route } = useHere();
+  const stored = useAsync(() => client.storedQueries(), [client]);
+  const [kept, setKept] = useState(() => saved(route.graph));
+  const [last, setLast] = useState(() => recent(route.graph));
+  const [naming, setNaming] = useState(false);
+  useEffect(() => setLast(recent(route.graph)), [props.version, route.graph]);
+  return (
+    <aside class="shelf" aria-label="Queries at hand">
+      {(stored.value?.length ?? 0) > 0 && (
+        <section>
+          <h2>Stored</h2>
+          <ul class="choices">
+            {stored.value!.map((query) => (
+              <li key={query.name}>
+                <button type="button" aria-current={query.name === props.current} title={query.description} onClick={() => props.onStored(query)}>
+                  {query.name} {query.mutation && <Badge>changes</Badge>}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <div class="row spread"><h2>Saved</h2><Button small kind="quiet" onClick={() => setNaming(true)}>Save this</Button></div>
+        {kept.length === 0 && <p class="muted small">Queries you save stay in this browser.</p>}
+        <ul class="choices">
+          {kept.map((one) => (
+            <li key={one.name} class="row choice-row">
+              <button type="button" class="grow" onClick={() => props.onOpen(one)}>{one.name}</button>
+              <Button small kind="quiet" aria-label={`Forget ${one.name}`} onClick={() => setKept(forget(route.graph, one.name))}>✕</Button>
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section>
+        <h2>Recent</h2>
+        {last.length === 0 && <p class="muted small">What you run appears here.</p>}
+        <ul class="choices">
+          {last.map((one) => (
+            <li key={one.at}>
+              <button type="button" title={one.text} onClick={() => props.onOpen(one)}>
+                <span class="recent-name">{one.name}</span> <span class="muted small">{ago(one.at * 1000)}</span>
+                <span class="recent-text">{gist(one.text)}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </section>
+      {naming && <SaveAs initial={props.onSave().name} onClose={() => setNaming(false)} onSave={(name) => { setKept(save(route.graph, { ...props.onSave(), name })); setNaming(false); }} />}
+    </aside>
+  );
+}
+
+function gist(text: string): string {
+  const inside = /match\s*\{([\s\S]*)/.exec(text)?.[1] ?? text;
+  return inside.replace(/\s+/g, " ").trim().slice(0, 60);
+}
+
+function SaveAs({ initial, onSave, onClose }: { initial: string; onSave: (name: string) => void; onClose: () => void }) {
+  const [name, setName] = useState(initial);
+  return (
+    <Dialog title="Save the query" onClose={onClose}>
+      <form class="stack" onSubmit={(event) => { event.preventDefault(); if (name.trim()) onSave(name.trim()); }}>
+        <Field label="Name">
+          {(id) => <input id={id} value={name} autofocus onInput={(event) => setName(event.currentTarget.value)} />}
+        </Field>
+        <div class="dialog-actions"><Button onClick={onClose}>Cancel</Button><Button kind="primary" type="submit" disabled={!name.trim()}>Save</Button></div>
+      </form>
+    </Dialog>
+  );
+}
