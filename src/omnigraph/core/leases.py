@@ -7,6 +7,9 @@ was heard is read from the collection records, never from the plan's own existen
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 
 from omnigraph.core import layout
 from omnigraph.core.records import GcRecord, StoredPlan, decode, encode
@@ -17,6 +20,24 @@ from omnigraph.errors import Corrupt, ObjectNotFound
 def save_plan(repo: Repository, plan: StoredPlan) -> None:
     """Write a plan, or its progress."""
     repo.objects.put(layout.plan_key(plan.plan), encode(plan))
+
+
+def renewed(repo: Repository, plan: StoredPlan, **state: Any) -> StoredPlan:
+    """Give a sign of life, and write progress down."""
+    alive: StoredPlan = msgspec.structs.replace(
+        plan, renewed=repo.world.now(), state={**plan.state, **state}
+    )
+    save_plan(repo, alive)
+    return alive
+
+
+def is_expired(repo: Repository, plan: StoredPlan) -> bool:
+    """Whether its process must be gone.
+
+    Being wrong is safe: an operation that was only asleep finds that no collection named its plan, and stages again.
+    """
+    silent = repo.world.now() - max(plan.created, plan.renewed)
+    return silent > repo.limits.lease_seconds_max * 1_000_000
 
 
 def load_plan(repo: Repository, plan: str) -> StoredPlan | None:

@@ -184,6 +184,7 @@ class StoredPlan(Struct, frozen=True):
     created: int
     tables: tuple[str, ...]  # folders whose unreferenced files must be kept
     state: dict[str, Any] = {}
+    renewed: int = 0  # the last sign of life, in microseconds
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from omnigraph.core.leases import load_plan, remove_plan, save_plan, still_honoured
+from omnigraph.core.leases import load_plan, remove_plan, renewed, save_plan, still_honoured
 from omnigraph.core.plan import Append, Overwrite, PublishPlan, Reads, TableAction, Upsert
 from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
@@ -200,13 +200,11 @@ class BulkLoad:
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
 
     def _note(self, done: Iterable[StagedSplit]) -> None:
-        """Progress that a later run may rely on."""
-        if self._plan is None or self.load_id is None:
+        """A sign of life, with progress that a later run may rely on."""
+        if self._plan is None:
             return
-        kept = [one.to_json() for one in done if one.is_clean]
-        plan = msgspec.structs.replace(self._plan, state={**self._plan.state, "done": kept})
-        save_plan(self.repo, plan)
-        self._plan = plan
+        kept = [one.to_json() for one in done if one.is_clean] if self.load_id else []
+        self._plan = renewed(self.repo, self._plan, done=kept)
 
     def _holds(self, work: Work, snapshot: Snapshot) -> bool:
         """Whether the verdict and the files are good for another state."""

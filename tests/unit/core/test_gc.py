@@ -10,7 +10,7 @@ import pytest
 from omnigraph.core import layout
 from omnigraph.core.branches import live_refs
 from omnigraph.core.gc import Collected, Retention, collect
-from omnigraph.core.leases import newest_record, remove_plan, save_plan
+from omnigraph.core.leases import newest_record, remove_plan, renewed, save_plan, stored_plans
 from omnigraph.core.plan import PublishPlan, Verb
 from omnigraph.core.records import Commit, Seal, StoredPlan, Tombstone
 from omnigraph.core.repository import Repository
@@ -346,9 +346,24 @@ def long_operation(repo: Repository, plan: str) -> StoredPlan:
         kind="load",
         branch="main",
         gc_epoch=repo.head("main").commit.gc_epoch,
-        created=0,
+        created=repo.world.now(),
         tables=tuple(entry.path for entry in table.values()),
     )
+
+
+def test_the_lease_of_an_operation_that_died_ends(repo: Repository) -> None:
+    dead, asleep = (long_operation(repo, name) for name in ("dead", "asleep"))
+    while repo.world.now() <= dead.created + repo.limits.lease_seconds_max * 1_000_000:
+        pass  # every look at this clock is an hour
+    save_plan(repo, dead)
+    renewed(repo, asleep)
+    collect(repo, Retention(keep=1), dry_run=True)
+    assert {plan.plan for plan in stored_plans(repo)} == {"dead", "asleep"}
+    collect(repo, Retention(keep=1))
+    record = newest_record(repo)
+    assert record is not None
+    assert record.plans == ("asleep",), "a sign of life keeps a lease"
+    assert [plan.plan for plan in stored_plans(repo)] == ["asleep"]
 
 
 def test_a_plan_keeps_what_was_staged_under_it(repo: Repository) -> None:
