@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omnigraph.server.routes import ROUTES
+from omnigraph.server.routes import ROUTES, ui
 from omnigraph.server.table import Route
 from tests.server.world import PEOPLE, World
 
@@ -101,8 +102,10 @@ def test_every_route_has_a_row_here() -> None:
 
 
 @pytest.fixture
-def prepared(world: World) -> World:
-    """A second branch and a tag, for the routes that need them."""
+def prepared(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A second branch, a tag and a built explorer, for the routes that need them."""
+    monkeypatch.setattr(ui, "BUILT", tmp_path)
+    (tmp_path / ui.INDEX).write_text("<!doctype html>")
     graph = world.graphs["alpha"]
     graph.create_branch("side", "main~1")
     graph.tag("v1")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 import omnigraph
@@ -189,3 +193,34 @@ def test_secrets_are_not_in_the_process_list(store: str, tmp_path: Path) -> None
             assert b"secret-token" not in shown.read_bytes()
         told = RemoteGraph(running.url(), "secret-token").query(COUNT)
         assert told.scalar() == 1
+
+
+def test_explore_serves_one_graph_until_it_is_interrupted(tmp_path: Path) -> None:
+    omnigraph.init(tmp_path / "my films", "node Film { title: String @key }")
+    built = tmp_path / "ui"
+    built.mkdir()
+    (built / "index.html").write_text("<!doctype html><title>omnigraph</title>")
+    code = (
+        "import sys, pathlib; from omnigraph.server.routes import ui; "
+        "ui.BUILT = pathlib.Path(sys.argv.pop(1)); from omnigraph.cli.main import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code, str(built), "explore", str(tmp_path / "my films")]
+    process = subprocess.Popen(
+        [*command, "--no-open", "--read-only"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        assert link.startswith("http://127.0.0.1:")
+        assert link.endswith("/ui/#/my-films/query")
+        base = link.partition("/ui/")[0]
+        assert "omnigraph" in httpx2.get(f"{base}/ui").text
+        told = httpx2.get(f"{base}/graphs/my-films/permissions").json()
+        assert told["read_only"] is True
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, "Ctrl-C is how it ends: no failure"
+    finally:
+        process.kill()
+        process.wait(30)
+        if process.stdout is not None:
+            process.stdout.close()

@@ -14,14 +14,17 @@ import typer
 from omnigraph.cli.interrupt import Interrupted
 
 SECTIONS = {
-    "Start": ("init", "demo", "load", "query", "mutate", "shell", "export", "pipeline"),
+    "Start": ("init", "demo", "load", "query", "mutate", "shell", "explore", "export", "pipeline"),
     "History and branches": (
         "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "clone",
     ),
     "Languages": ("schema", "lint", "fmt", "explain"),
     "Operation": ("optimize", "cleanup", "doctor", "upgrade", "serve", "policy", "config", "version"),
 }  # fmt: skip
-NEEDS = {"serve": "omnigraph.server.app"}  # commands that exist where their module does
+NEEDS = {
+    "serve": "omnigraph.server.app",
+    "explore": "omnigraph.server.app",
+}  # commands that exist where their module does
 
 
 def _exists(command: str) -> bool:

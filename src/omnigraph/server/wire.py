@@ -325,6 +325,7 @@ class Named(msgspec.Struct, frozen=True):
 
 class HistoryOutput(msgspec.Struct, frozen=True):
     commits: list[CommitOutput]
+    parents: dict[str, list[str]]  # of each commit, those that are shown
     branches: list[Named]
     tags: list[Named]
     next: int | None

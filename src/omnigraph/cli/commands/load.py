@@ -16,9 +16,6 @@ from omnigraph.cli.output import answer, note, warn
 from omnigraph.cli.progress import working
 
 if TYPE_CHECKING:
-    from omnigraph.core.plan import PublishPlan
-    from omnigraph.core.txn import WriteTxn
-    from omnigraph.graph import Graph
     from omnigraph.outcomes import LoadResult
     from omnigraph.write.load import LoadOutcome
 
@@ -55,7 +52,7 @@ def load(
         consent.ask(f"Overwrite types of {address(where)}?", yes=yes)
     graph, branch = open_graph(where), branch_of(branch)
     if check:
-        found = checked(graph, source_of(data), mode, branch)
+        found = graph.check_load(source_of(data), mode, branch)
         answer(show, f"{_counted(found)} can be loaded", found.to_json())
         note(show, "nothing was changed")
         return
@@ -75,29 +72,6 @@ def load(
     answer(show, said, result.to_json())
     for name, count in result.new_each_time.items():
         warn(f"{count:,} {name} edges have neither id nor key: loading them again adds them again")
-
-
-class Checked(Exception):
-    """The load was planned and found valid; raised so that nothing is staged."""
-
-    def __init__(self, outcome: LoadOutcome) -> None:
-        self.outcome = outcome
-
-
-def checked(graph: Graph, source: Any, mode: str, branch: str) -> LoadOutcome:
-    """Everything a load does up to the point where it would write."""
-    from omnigraph.write.load import load as load_verb
-
-    verb = load_verb(source, mode)
-
-    def planned(txn: WriteTxn) -> PublishPlan:
-        raise Checked(verb(txn).value)
-
-    try:
-        graph.publish(planned, branch=branch, alone=True)
-    except Checked as found:
-        return found.outcome
-    raise AssertionError("a checked load does not publish")
 
 
 def source_of(data: list[str]) -> Any:

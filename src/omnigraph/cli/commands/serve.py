@@ -40,13 +40,15 @@ def serve(
     unauthenticated: Annotated[
         bool, Option("--unauthenticated", help="Serve without tokens.")
     ] = False,
+    read_only: Annotated[bool, Option("--read-only", help="Change nothing.")] = False,
     tls_cert: Annotated[Text, Option("--tls-cert", help="A certificate (PEM).")] = None,
     tls_key: Annotated[Text, Option("--tls-key", help="Its key (PEM).")] = None,
 ) -> None:
     """Serve graphs over HTTP.
 
     One process, one or many graphs. Requests carry bearer tokens (--tokens-file, or OMNIGRAPH_SERVER_BEARER_TOKEN);
-    without any, --unauthenticated says that this is wanted. `/docs` shows all routes. SIGTERM ends it gracefully.
+    without any, --unauthenticated says that this is wanted. `/ui` is the explorer, `/docs` shows all routes. SIGTERM
+    ends it gracefully.
     """
     try:
         from omnigraph.server import boot
@@ -54,9 +56,9 @@ def serve(
         raise ServerMissing(f"the package {missing.name} is not installed") from missing
 
     settings = _settings(store, graph, file, queries, policy)
-    changed = _replaced(settings, tokens, unauthenticated=unauthenticated)
+    changed = _replaced(settings, tokens, unauthenticated=unauthenticated, read_only=read_only)
     boot.log_to_stderr()
-    host, port = _address(bind)
+    host, port = address_of(bind)
     boot.serve(boot.build(changed), boot.Listen(host, port, tls_cert, tls_key), _announce)
 
 
@@ -96,17 +98,22 @@ def _pair(text: str) -> tuple[str, str]:
     return id, uri
 
 
-def _replaced(settings: Settings, tokens: str | None, *, unauthenticated: bool) -> Settings:
+def _replaced(
+    settings: Settings, tokens: str | None, *, unauthenticated: bool, read_only: bool
+) -> Settings:
     import msgspec
 
     if tokens is not None:
         settings = msgspec.structs.replace(settings, tokens_file=tokens)
     if unauthenticated:
         settings = msgspec.structs.replace(settings, unauthenticated=True)
+    if read_only:
+        settings = msgspec.structs.replace(settings, read_only=True)
     return settings
 
 
-def _address(bind: str) -> tuple[str, int]:
+def address_of(bind: str) -> tuple[str, int]:
+    """The host and port of `--bind`."""
     host, colon, port = bind.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise UsageMistake(f"--bind is HOST:PORT, not {bind!r}")

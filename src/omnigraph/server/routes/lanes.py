@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from omnigraph.errors import CommitNotFound, LimitExceeded
+from omnigraph.errors import CommitNotFound, CommitPruned, LimitExceeded
 from omnigraph.graph import Graph
 from omnigraph.outcomes import Commit
 from omnigraph.policy.guard import Need
@@ -36,11 +37,29 @@ def history(call: Call) -> Answer:
     tags = graph.tags().items()
     output = HistoryOutput(
         commits=[commit_output(commit) for commit in page],
+        parents={commit.id: _parents(graph, commit, found) for commit in page},
         branches=[Named(name, graph.snapshot(name).commit_id) for name in names],
         tags=[Named(name, id) for name, id in sorted(tags)],
         next=micros(page[-1].time) if len(page) < len(newest) else None,
     )
     return Answer(output)
+
+
+def _parents(graph: Graph, commit: Commit, found: Mapping[str, Commit]) -> list[str]:
+    """The commits a line leads to: maintenance and the making of branches are stepped over."""
+    return [
+        id if id in found else graph.snapshot("main", id).commit_id
+        for id in commit.parents
+        if _is_kept(graph, id)
+    ]
+
+
+def _is_kept(graph: Graph, id: str) -> bool:
+    try:
+        graph.snapshot("main", id)
+    except CommitPruned:
+        return False
+    return True
 
 
 def _log(graph: Graph, branch: str, before: int | None, limit: int) -> list[Commit]:
