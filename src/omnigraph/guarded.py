@@ -201,9 +201,11 @@ class GuardedGraph(Graph):
 
     # --- keeping it in order -------------------------------------------------------------------------------------
 
-    def optimize(self, branch: str = "main", *, timeout: float | None = None) -> list[TableReport]:
+    def optimize(
+        self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
+    ) -> list[TableReport]:
         self._require(Need(Action.ADMIN))
-        return super().optimize(branch, timeout=timeout)
+        return super().optimize(branch, engine=engine, timeout=timeout)
 
     def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
         self._require(Need(Action.ADMIN))

@@ -15,8 +15,9 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError, RetriesExhausted
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.names import branch_name
+from omnigraph.pipeline.engine import maintaining
 from omnigraph.read import persist_topology
-from omnigraph.write.maintain import TableReport, Work, due, optimize
+from omnigraph.write.maintain import TableReport, Work, due
 
 log = logging.getLogger("omnigraph.upkeep")
 Kind = NodeType | EdgeType
@@ -29,23 +30,23 @@ def optimize_branch(
     kinds: Iterable[Kind] | None = None,
     *,
     deadline: Deadline,
+    engine: str = "local",
 ) -> list[TableReport]:
     """Bring the tables of a branch into order, one commit each, so that each contends with few writers."""
     snapshot = repo.snapshot(repo.head(branch).commit)
     chosen = list(snapshot.catalog.entities() if kinds is None else kinds)
-    return [_optimize_table(repo, writers, branch, kind, deadline) for kind in chosen]
+    return [_optimize_table(repo, writers, branch, kind, deadline, engine) for kind in chosen]
 
 
 def _optimize_table(
-    repo: Repository, writers: Writers, branch: str, kind: Kind, deadline: Deadline
+    repo: Repository, writers: Writers, branch: str, kind: Kind, deadline: Deadline, engine: str
 ) -> TableReport:
     before = repo.snapshot(repo.head(branch).commit).table_of(kind)
-    request = Request(
-        branch=branch_name(branch), verb=optimize(kind.table_id), alone=True, deadline=deadline
-    )
     note, work = None, Work(False, ())
     try:
-        work = writers.submit(request).value
+        with maintaining(repo, kind.table_id, branch, engine) as verb:
+            request = Request(branch=branch_name(branch), verb=verb, alone=True, deadline=deadline)
+            work = writers.submit(request).value
     except RetriesExhausted:
         note = "other writers kept changing it: left as it was"
     after = repo.snapshot(repo.head(branch).commit)

@@ -10,14 +10,48 @@ from typing import Any
 
 from tests.support.random_queries import random_rows
 
-TEXT = (Path(__file__).parent / "queries.gq").read_text(encoding="utf-8")
-QUERIES = dict(re.findall(r"^query (\w+)\(\) (\{.*?\})$", TEXT, re.MULTILINE | re.DOTALL))
 SAMPLE = ("widths", "optional", "range_of_hops", "groups", "path", "order")
+SEARCH_SAMPLE = ("search_of_several_types", "bm25", "nearest_of_several_types", "rrf")
+SEARCH_SCHEMA = """
+interface Text { title: String  body: String?  place: Vector(2)? }
+node Doc implements Text { title: String @key  body: String?  place: Vector(2)?  year: I64? }
+node Note implements Text { title: String @key  body: String?  place: Vector(2)? }
+node Author { name: String @key }
+edge Wrote: Author -> Doc
+"""
+WORDS = ["red", "fox", "jumps", "over", "the", "blue", "whale", "and", "a", "lazy", "dog"]
 
 
-def is_ordered(name: str) -> bool:
+def _queries(file: str) -> tuple[str, dict[str, str]]:
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    found = re.findall(r"^query (\w+)\(\) (\{.*?\})$", text, re.MULTILINE | re.DOTALL)
+    return text, dict(found)
+
+
+TEXT, QUERIES = _queries("queries.gq")
+SEARCH_TEXT, SEARCHES = _queries("searches.gq")
+
+
+def is_ordered(query: str) -> bool:
     """Whether the order of the rows is part of the answer."""
-    return " order {" in QUERIES[name]
+    return re.search(r"\border \{", query) is not None
+
+
+def documents() -> dict[str, list[dict[str, Any]]]:
+    """Texts and vectors, some of them missing, some equal."""
+    rng = random.Random(7)
+
+    def text(number: int) -> dict[str, Any]:
+        body = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 9)))
+        place = [rng.randrange(4) / 2, rng.randrange(4) / 2]
+        row: dict[str, Any] = {"title": f"t{number:02}"}
+        row |= {"body": body} if number % 5 else {}
+        return row | ({"place": place} if number % 7 else {})
+
+    docs = [{**text(i), "year": i % 3} for i in range(24)]
+    authors = [{"name": name} for name in "xyz"]
+    wrote = [{"from": rng.choice("xy"), "to": f"t{rng.randrange(24):02}"} for _ in range(30)]
+    return {"Doc": docs, "Note": [text(i) for i in range(9)], "Author": authors, "Wrote": wrote}
 
 
 def fixed_rows() -> dict[str, list[dict[str, Any]]]:

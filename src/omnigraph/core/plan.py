@@ -17,7 +17,7 @@ from omnigraph.core.records import StoredSchema, TableChange, TableEntry
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.names import BranchName
 from omnigraph.model.tokens import NO_TOKENS, Tokens, union
-from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments
+from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments, Staged
 
 if TYPE_CHECKING:
     from omnigraph.core.txn import WriteTxn
@@ -90,19 +90,21 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """Build or complete indices."""
+    """Build or complete indices. `done` is what was built beforehand; it counts on the version it was built for."""
 
     table_id: str
     indices: tuple[IndexEdit, ...]
     drop: tuple[str, ...] = ()
+    done: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Compact the table: other fragments, the same rows."""
+    """Compact the table: other fragments, the same rows. `done` is as with `CreateIndex`."""
 
     table_id: str
     indices: tuple[IndexEdit, ...] = ()
+    done: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,10 @@ def _stage_table(
                 entry = _with(entry, type_name=action.type_name)
     if entry is None:
         raise TableNotFound(f"commit {base.content} has no table {table_id} to write to")
+    match actions:
+        case [CreateIndex(done=Staged() as done) | Rewrite(done=Staged() as done)]:
+            if done.base == table_ref(entry):
+                return _entry_of(entry, done), done
     edit = _edit(repo.tables, table_ref(entry), actions, moved)
     if edit is None:
         return entry, None

@@ -19,7 +19,10 @@ through. In the order of control flow:
 - `export`     parts of files, written by tasks
 - `query`      the operators of a query as DataFrames
 - `bags`       their rows, and expressions over them
+- `searches`   texts and vectors inside tasks
 - `scans`      nodes and edges as rows
 - `walks`      hops and paths
+- `ranks`      rankings and their fusion
 - `analytics`  measures of whole graphs
+- `maintain`   fragments rewritten and indices built
 """

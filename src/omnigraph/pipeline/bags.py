@@ -21,14 +21,16 @@ from omnigraph.lang.tree import transform, walk
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
 from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.searches import Field, matched
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column, holds
-from omnigraph.read.rows import Entities, Rows, Variable
+from omnigraph.read.rows import Entities, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 OUT = "\x00"  # before the name of an output column; variables never start with it
+SCORE = "\x08"  # before the name of a score
 VALUE = "value"
 Key = tuple[str, str]  # a variable and what of it: id, type, src, dst, or `=` and a property
 
@@ -142,7 +144,7 @@ class Run:
 
 
 def over_columns(expr: ir.Expr) -> ir.Expr:
-    """The expression with what it reads of variables as columns; text searches keep their variable."""
+    """The expression with what it reads of variables as columns; text searches keep the field they are about."""
 
     def change(node: Any) -> Any:
         match node:
@@ -156,6 +158,8 @@ def over_columns(expr: ir.Expr) -> ir.Expr:
                 return ir.Output(_text((var, end.value)), ir.STRING)
             case ir.PathGet(var, part, kind):
                 return ir.Output(_text((var, part.value)), kind)
+            case ir.ScoreOf(name, kind):
+                return ir.Output(_text((SCORE + name, VALUE)), kind)
             case ir.Output(name, kind) if "\x01" not in name:
                 return ir.Output(_text((OUT + name, VALUE)), kind)
             case ir.Same(left, right):
@@ -218,35 +222,53 @@ class Formula:
         given = {
             key: from_wire(batch.column(slot.name), slot.type) for key, slot in self.slots.items()
         }
-        rows = Rows(batch.num_rows, columns={_text(key): values for key, values in given.items()})
-        rows = rows.with_variables(self._searched(given, ctx))
+        columns = {_text(key): values for key, values in given.items()}
+        rows = Rows(batch.num_rows, columns=columns | self._searched(given, ctx))
         if self.predicate is not None:
-            mask = holds(self.predicate, rows, ctx)
+            mask = holds(self._answered(self.predicate), rows, ctx)
             rows = rows.filter(mask)
             batch = batch.filter(pa.array(mask))
         arrays = [batch.column(name) for name in self.kept]
         arrays += [
-            to_wire(_typed(column(expr, rows, ctx), slot.type)) for slot, expr in self.computed
+            to_wire(_typed(column(self._answered(expr), rows, ctx), slot.type))
+            for slot, expr in self.computed
         ]
         names = [*self.kept, *(slot.name for slot, _ in self.computed)]
         return pa.RecordBatch.from_arrays(arrays, names)
 
-    def _searched(self, given: Mapping[Key, pa.Array], ctx: Context) -> dict[str, Variable]:
-        """The variables text searches are about, as entities."""
-        exprs = [*([self.predicate] if self.predicate is not None else [])]
-        exprs += [expr for _, expr in self.computed]
-        found = {
-            part.field.var
-            for expr in exprs
-            for part in walk(expr)
-            if isinstance(part, ir.TextMatch)
-        }
+    def field(self, field: ir.Column, given: Mapping[Key, pa.Array]) -> Field:
+        """A property of a variable's entities, for a search."""
+        var = field.var
+        values = given[var, prop(field.property)]
+        return Field(given[var, "type"], values, self.types[var], var in self.edges)
+
+    def _searches(self) -> list[ir.TextMatch]:
+        exprs = [expr for _, expr in self.computed]
+        exprs += [] if self.predicate is None else [self.predicate]
+        return [part for e in exprs for part in walk(e) if isinstance(part, ir.TextMatch)]
+
+    def _searched(self, given: Mapping[Key, pa.Array], ctx: Context) -> dict[str, pa.Array]:
+        """The answers of all text searches, as columns."""
         return {
-            var: to_entities(
-                given[var, "type"], given[var, "id"], self.types[var], var in self.edges, ctx
-            )
-            for var in found
+            _numbered(place): matched(match, self.field(match.field, given), ctx)
+            for place, match in enumerate(self._searches())
         }
+
+    def _answered(self, expr: ir.Expr) -> ir.Expr:
+        """The expression with its text searches replaced by their answers."""
+        searches = self._searches()
+
+        def change(node: Any) -> Any:
+            if not isinstance(node, ir.TextMatch):
+                return node
+            return ir.Output(_numbered(searches.index(node)), node.type)
+
+        found: ir.Expr = transform(expr, change) if searches else expr
+        return found
+
+
+def _numbered(place: int) -> str:
+    return f"\x01{place}"
 
 
 def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -14,20 +14,23 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
-from omnigraph.pipeline.pinned import pin
+from omnigraph.pipeline.pinned import NotShared, pin
 from omnigraph.pipeline.session import SparkMissing, is_configured, is_installed, spark_session
 from omnigraph.pipeline.sources import input_bytes, wants_spark
 from omnigraph.read import Result
 from omnigraph.read.export import Exported, export
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.maintain import optimize
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.frames import GraphFrames
 
 log = logging.getLogger("omnigraph.pipeline")
 ENGINES = ("auto", "local", "spark")
-Progress = Callable[[str, int, int], None]  # phase, done, of how many; it may raise to stop the work
+Progress = Callable[
+    [str, int, int], None
+]  # phase, done, of how many; it may raise to stop the work
 FINAL = (Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.DENIED, Kind.LIMIT)
 
 
@@ -129,6 +132,30 @@ def export_by(
     from omnigraph.pipeline.export import export_on_spark
 
     return export_on_spark(session, pinned, snapshot, dest, format, types)
+
+
+@contextmanager
+def maintaining(
+    repo: Repository, table_id: str, branch: str, engine: str = "local"
+) -> Iterator[Verb]:
+    """The write that brings a table into order; on Spark, all of its work is done when it is handed out."""
+    if engine not in ENGINES:
+        raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    shared = repo.place.scheme != "memory" and is_installed()
+    if engine == "local" or (engine == "auto" and not (is_configured() and shared)):
+        yield optimize(table_id)
+        return
+    if repo.place.scheme == "memory":
+        raise NotShared(f"{repo.place.uri} lives in the memory of this process")
+    session = spark_session()
+    from omnigraph.pipeline.maintain import BulkUpkeep
+
+    work = BulkUpkeep(repo, session, table_id, branch)
+    try:
+        work.prepare(repo.snapshot(repo.head(branch).commit))
+        yield work.verb
+    finally:
+        work.finish()
 
 
 def check_on_spark(repo: Repository, source: Any, mode: str, branch: str) -> LoadOutcome:

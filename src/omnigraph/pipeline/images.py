@@ -16,6 +16,9 @@ from omnigraph.storage.tables import ADDRESS, Table, TableRef
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from omnigraph.storage.lance import LanceTables
+    from omnigraph.storage.lance.reading import LanceTable
+
 SHARES_PER_CORE = 2
 
 
@@ -110,9 +113,14 @@ def _as_texts(batch: pa.RecordBatch, columns: tuple[Column, ...], fresh: bool) -
     return pa.RecordBatch.from_arrays(arrays, [*(c.name for c in columns), "addr", "fresh"])
 
 
-def open_table(uri: str, ref: TableRef) -> Table:
+def open_table(uri: str, ref: TableRef) -> LanceTable:
     """A version, in whichever process this is."""
+    return open_tables(uri).open(ref)
+
+
+def open_tables(uri: str) -> LanceTables:
+    """The tables of a graph, in whichever process this is."""
     from omnigraph.storage.lance import LanceTables
 
     place = locate(uri)
-    return LanceTables(place.uri, dict(place.options)).open(ref)
+    return LanceTables(place.uri, dict(place.options))

@@ -1,7 +1,6 @@
 """Queries on Spark: each operator of the intermediate representation as DataFrames, with the meaning it has in process.
 
 Expressions are evaluated by the local engine's code inside tasks (see `bags`); Spark joins, groups, sorts and spills.
-Rankings by text and by vectors need statistics of the whole corpus at hand and stay with the local engine.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.lang.ir import AggregateFunction as F
@@ -38,6 +37,7 @@ from omnigraph.pipeline.bags import (
     to_entities,
 )
 from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.ranks import fuse, rank, score
 from omnigraph.pipeline.scans import Scanner
 from omnigraph.pipeline.walks import expand, shortest_path
 from omnigraph.read.context import Context
@@ -49,13 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 PATH_PARTS = tuple(part.value for part in ir.PathPart)
-
-
-class NotOnSpark(OmnigraphError):
-    """This part of a query does not run on Spark."""
-
-    code, kind = "not_on_spark", Kind.INVALID
-    default_help = "Run the query with engine='local'; search and rankings are made for it."
 
 
 def run_on_spark(
@@ -77,7 +70,7 @@ def run_on_spark(
 
 
 def _fields(plan: ir.Op) -> dict[str, frozenset[str]]:
-    """The properties that are read of each variable. Text searches read entities, not columns."""
+    """The properties that are read of each variable."""
     found: dict[str, set[str]] = {}
     for node in walk(plan):
         if isinstance(node, ir.Column):
@@ -111,6 +104,12 @@ class Engine:
                 return self._optional(self.bag(below), block)
             case ir.Join(left, right, on):
                 return self._join(self.bag(left), self.bag(right), on)
+            case ir.Score():
+                return score(op, self.bag(op.input), self.scanner)
+            case ir.Rank():
+                return rank(op, self.bag(op.input), self.scanner)
+            case ir.Fuse():
+                return fuse(op, self.bag(op.primary), self.bag(op.secondary), self.scanner)
             case ir.Aggregate():
                 return self._aggregate(op, self.bag(op.input))
             case ir.Project(below, columns):
@@ -124,9 +123,6 @@ class Engine:
                 return self._slice(op, self.bag(op.input))
             case ir.Union(inputs):
                 return _union([self.bag(part) for part in inputs])
-            case _:
-                name = type(op).__name__
-                raise NotOnSpark(f"{name} does not run on Spark", details={"operator": name})
 
     # --- expressions -------------------------------------------------------------------------------------------------
 

@@ -66,9 +66,8 @@ class Work:
         return CreateIndex(table_id, self.indices)
 
 
-def optimize(table_id: str) -> Verb:
-    """The verb that brings the table of one type into order."""
-    attempts = 0
+def optimize(table_id: str, attempts: int = 0) -> Verb:
+    """The verb that brings the table of one type into order; `attempts` were made before."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         nonlocal attempts

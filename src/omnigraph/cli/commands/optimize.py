@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
 
 from omnigraph.cli.app import Verb
 from omnigraph.cli.commits import human_bytes
@@ -16,12 +18,17 @@ if TYPE_CHECKING:
 
 
 def optimize(
-    where: Where, show: Show, writer: Writer, uri: Uri = None, branch: Branch = None
+    where: Where,
+    show: Show,
+    writer: Writer,
+    uri: Uri = None,
+    branch: Branch = None,
+    engine: Annotated[str, Option("--engine", help="auto, local or spark.")] = "auto",
 ) -> None:
     """Compact tables and bring indices up to date; rows do not change."""
     graph, branch = open_graph(where, uri), branch_of(branch)
     with working(graph, branch, "optimize", writer, show):
-        reports = graph.optimize(branch)
+        reports = graph.optimize(branch, engine=engine)
     columns = ["type", "rows", "fragments", "indexed", "topology", "note"]
     rows = [_row(report) for report in reports]
     document = {"branch": branch, "tables": [report.to_json() for report in reports]}

@@ -67,7 +67,7 @@ def _run(
     said = f"loaded {_counted(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:
-        graph.optimize(branch=spec.branch)
+        graph.optimize(spec.branch, engine="spark")
         document["optimized"] = True
     if spec.then.merge_into is not None:
         merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)

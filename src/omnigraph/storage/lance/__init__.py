@@ -8,7 +8,7 @@ In: table references, edits, typed predicates. Out: opened versions, and new ver
 - `staging`: rows deleted and added; `absorb`: small fragments taken along; `compaction`: fragments rewritten.
 - `recent`: rows written lately, still in memory.
 - `altering`, `fields`: columns edited; `columns`: blobs between callers and Lance.
-- `indexing`: segments built, replaced, carried to another base.
+- `indexing`: segments built, replaced, carried to another base; `parts`: maintenance that other processes do.
 - `commits`: the only call that commits; `durable`: fsync; `failures`: what Lance raises, as errors of ours.
 """
 

@@ -105,24 +105,42 @@ def _overlaps(new: list[Index], change: IndexChange, table: LanceTable) -> bool:
     )
 
 
-def _build_one(table: LanceTable, edit: IndexEdit) -> tuple[list[Index], list[Index]]:
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What an index lacks: the fragments to cover, and the segments that go when they are covered anew."""
+
+    name: str
+    kind: str
+    covering: tuple[int, ...]
+    replaced: tuple[Index, ...]
+
+
+def missing(table: LanceTable, edit: IndexEdit) -> Missing | None:
+    """What has to be built; none where the index is complete."""
     kind = edit.kind.upper()
     name = index_name(table, edit.column, kind)
     live = {fragment.fragment_id for fragment in table.fragments()}
     segments = [each for each in _segments(table) if each.name == name]
-    missing = live - {i for each in segments for i in each.fragment_ids}
-    if not live or (not missing and not edit.replace):
-        return [], []
-    whole = edit.replace or _stands_alone(kind) or len(segments) >= SEGMENTS_MAX
-    covering = sorted(live if whole else missing)
+    uncovered = live - {i for each in segments for i in each.fragment_ids}
+    if not live or (not uncovered and not edit.replace):
+        return None
+    whole = edit.replace or stands_alone(kind) or len(segments) >= SEGMENTS_MAX
+    covering = tuple(sorted(live if whole else uncovered))
+    return Missing(name, kind, covering, tuple(segments if whole else ()))
+
+
+def _build_one(table: LanceTable, edit: IndexEdit) -> tuple[list[Index], tuple[Index, ...]]:
+    needed = missing(table, edit)
+    if needed is None:
+        return [], ()
+    segment = built(table, edit, list(needed.covering))
+    return [replace(segment, name=needed.name)], needed.replaced
+
+
+def built(table: LanceTable, edit: IndexEdit, covering: list[int]) -> Index:
+    """A segment over some fragments, committed by nobody yet."""
+    kind = edit.kind.upper()
     options = {**_defaults(kind, table.handle), **dict(edit.options)}
-    segment = _built(table, edit, kind, covering, options)
-    return [replace(segment, name=name)], segments if whole else []
-
-
-def _built(
-    table: LanceTable, edit: IndexEdit, kind: str, covering: list[int], options: dict[str, Any]
-) -> Index:
     doing = f"building a {kind} index on column {edit.column} of table {table.ref.path}"
     handle = copy(table.handle)  # Lance locks the handle it builds on, and others read through ours
     try:
@@ -142,7 +160,8 @@ def _built(
         raise OptionInvalid(f"{doing} failed: {failure}") from failure
 
 
-def _stands_alone(kind: str) -> bool:
+def stands_alone(kind: str) -> bool:
+    """Whether an index of this kind has one segment only."""
     return kind.startswith("IVF") or kind == "NGRAM"
 
 

@@ -18,6 +18,7 @@ from omnigraph.storage.lance.compaction import compact
 from omnigraph.storage.lance.durable import sync_files, sync_parents
 from omnigraph.storage.lance.handles import Handles
 from omnigraph.storage.lance.indexing import IndexChange, build, rebase
+from omnigraph.storage.lance.parts import SegmentPart, compacted, segments_of
 from omnigraph.storage.lance.reading import LanceTable, manifest_file
 from omnigraph.storage.lance.staging import (
     RowChange,
@@ -102,6 +103,28 @@ class LanceTables:
         return NewFragments(
             tuple(map(to_description, new)), sum(fragment.num_rows for fragment in new)
         )
+
+    # --- maintenance done elsewhere ----------------------------------------------------------------------------------
+
+    def stage_compacted(self, base: TableRef, answers: Iterable[str]) -> Staged:
+        """The version that parts of a compaction of `base` give together."""
+        before = self.open(base)
+        after = self._advance(before, compacted(answers))
+        return Staged(after.ref, base, after.count(), _gone(before, after))
+
+    def stage_segments(
+        self, staged: Staged, parts: Sequence[SegmentPart], answers: Sequence[bytes]
+    ) -> Staged:
+        """A staged version with the segments that were built over it."""
+        table = self.open(staged.ref)
+        indices = segments_of(table, parts, answers)
+        if indices.is_empty:
+            return staged
+        after = self._at(table.ref, self._commit_indices(table, indices))
+        extra = _extra(indices, may_move=staged.ref == staged.base)
+        return replace(staged, ref=after.ref, extra=extra)
+
+    # --- durability --------------------------------------------------------------------------------------------------
 
     def sync(self, staged: Sequence[Staged]) -> None:
         if not self._fsync:

@@ -1,0 +1,233 @@
+"""Rankings on Spark: scores are computed in tasks, places among all entities by sorting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.pipeline.bags import (
+    SCORE,
+    VALUE,
+    Bag,
+    Formula,
+    Key,
+    Slot,
+    ddl,
+    fresh_name,
+    from_wire,
+    prop,
+)
+from omnigraph.pipeline.scans import Scanner
+from omnigraph.pipeline.searches import Distances, Scorer, Words, corpus_on_spark
+from omnigraph.read.rank import is_descending, query_vector, whole_number
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ENTITY = ("ranked_type", "ranked")
+PLACE = "place"
+Simple = ir.Nearest | ir.Bm25
+
+
+def score(op: ir.Score, bag: Bag, scanner: Scanner) -> Bag:
+    """All rows, with the score of each row's entity; null outside the ranking."""
+    return _scored(bag, op.ranking, _score_key(op.name), scanner)
+
+
+def rank(op: ir.Rank, bag: Bag, scanner: Scanner) -> Bag:
+    """The rows inside the ranking, of the best entities only."""
+    key = _score_key(op.name)
+    bag = _scored(bag, op.ranking, key, scanner)
+    bag = bag.with_frame(bag.frame.where(bag.col(key).isNotNull()))
+    if op.keep is None:
+        return bag
+    best = _ranked(bag, op.ranking.field.var, key, isinstance(op.ranking, ir.Bm25))
+    kept = best.limit(whole_number(op.keep, scanner.run.context()))
+    here = _is_entity(bag, op.ranking.field.var)
+    return bag.with_frame(bag.frame.join(kept, here, "left_semi"))
+
+
+def _score_key(name: str) -> Key:
+    return SCORE + name, VALUE
+
+
+# --- scores ------------------------------------------------------------------------------------------------------
+
+
+def _scored(bag: Bag, ranking: ir.Ranking, key: Key, scanner: Scanner) -> Bag:
+    if isinstance(ranking, ir.Rrf):
+        return _fused(bag, ranking, key, scanner)
+    slot = Slot(fresh_name(), pa.float64())
+    task = ScoreTask(_formula(bag, scanner), ranking.field, _scorer(ranking, bag, scanner), slot)
+    kept = {s.name: s.type for s in bag.slots.values()}
+    frame = bag.frame.select(*kept).mapInArrow(task, ddl(kept | {slot.name: slot.type}))
+    return replace(bag, frame=frame, slots={**bag.slots, key: slot})
+
+
+def _formula(bag: Bag, scanner: Scanner) -> Formula:
+    return Formula(scanner.run, bag.slots, bag.types, bag.edges, kept=tuple(bag.names()))
+
+
+def _scorer(ranking: Simple, bag: Bag, scanner: Scanner) -> Scorer:
+    """What tasks score with; a text is embedded, and a corpus counted, once."""
+    ctx = scanner.run.context()
+    field = ranking.field
+    if isinstance(ranking, ir.Nearest):
+        return Distances(field.property, tuple(query_vector(ranking, ctx)), ranking.metric)
+    query = evaluate_constant(ranking.query, ctx.bound)
+    kinds = [ctx.kind(name, field.var in bag.edges) for name in bag.types[field.var]]
+    corpora = {
+        kind.name: corpus_on_spark(scanner.session, scanner.run.pinned, kind, field.property, query)
+        for kind in (kinds if query is not None else ())
+    }
+    return Words(field.property, query, corpora)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTask:
+    """Adds the scores of a batch's entities."""
+
+    formula: Formula
+    field: ir.Column
+    scorer: Scorer
+    slot: Slot
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ctx = self.formula.run.context()
+        for batch in batches:
+            if batch.num_rows:
+                field = self.formula.field(self.field, self._given(batch))
+                scores = self.scorer(field, ctx)
+                column = pa.array(scores, mask=np.isnan(scores))
+                names = [*self.formula.kept, self.slot.name]
+                arrays = [batch.column(name) for name in self.formula.kept]
+                yield pa.RecordBatch.from_arrays([*arrays, column], names)
+
+    def _given(self, batch: pa.RecordBatch) -> dict[Key, pa.Array]:
+        wanted = [(self.field.var, "type"), (self.field.var, prop(self.field.property))]
+        slots = self.formula.slots
+        return {k: from_wire(batch.column(slots[k].name), slots[k].type) for k in wanted}
+
+
+# --- places ------------------------------------------------------------------------------------------------------
+
+
+def _ranked(bag: Bag, var: str, score: Key, descending: bool) -> DataFrame:
+    """The entities with a score, the best first; ties by id, then by type as the pattern names them."""
+    from pyspark.sql import functions as f
+
+    best = (f.max if descending else f.min)(bag.col(score)).alias("best")
+    entities = (
+        bag.frame.where(bag.col(score).isNotNull())
+        .groupBy(
+            bag.col((var, "type")).alias(ENTITY[0]),
+            bag.col((var, "id")).alias(ENTITY[1]),
+        )
+        .agg(best)
+    )
+    order = f.col("best").desc() if descending else f.col("best").asc()
+    return entities.orderBy(order, ENTITY[1], _type_place(bag, var))
+
+
+def _type_place(bag: Bag, var: str) -> Column:
+    from pyspark.sql import functions as f
+
+    names = f.array(*(f.lit(name) for name in bag.types[var]))
+    return f.array_position(names, f.col(ENTITY[0]))
+
+
+def _placed(bag: Bag, var: str, score: Key, descending: bool) -> DataFrame:
+    """The entities with a score, and their places from 0. Only entities pass through one task, never rows."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    order = f.col("best").desc() if descending else f.col("best").asc()
+    every = Window.orderBy(order, ENTITY[1], _type_place(bag, var))
+    entities = _ranked(bag, var, score, descending)
+    return entities.withColumn(PLACE, f.row_number().over(every) - 1).drop("best")
+
+
+def _is_entity(bag: Bag, var: str) -> Column:
+    from pyspark.sql import functions as f
+
+    same_type = bag.col((var, "type")) == f.col(ENTITY[0])
+    return same_type & (bag.col((var, "id")) == f.col(ENTITY[1]))
+
+
+def _reciprocal(place: Any, constant: int) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.coalesce(f.lit(1.0) / (place + f.lit(constant + 1)), f.lit(0.0))
+
+
+def _fused(bag: Bag, ranking: ir.Rrf, key: Key, scanner: Scanner) -> Bag:
+    """Scores of two rankings in one: an entity takes the best place among its rows."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    constant = whole_number(ranking.constant, scanner.run.context())
+    entity = [bag.col((ranking.primary.field.var, part)) for part in ("type", "id")]
+    frame, total = bag.frame, f.lit(0.0)
+    for part in (ranking.primary, ranking.secondary):
+        var, own = part.field.var, (SCORE + fresh_name(), VALUE)
+        scored = _scored(bag.with_frame(frame), part, own, scanner)
+        places = _placed(scored, var, own, isinstance(part, ir.Bm25))
+        place = fresh_name()
+        found = scored.frame.join(places, _is_entity(bag, var), "left").drop(*ENTITY)
+        best = f.min(PLACE).over(Window.partitionBy(*entity))
+        frame = found.withColumn(place, best).drop(PLACE, scored.slots[own].name)
+        bag = replace(bag, slots={**bag.slots, (SCORE + place, PLACE): Slot(place, pa.int32())})
+        total = total + _reciprocal(f.col(place), constant)
+    slot = Slot(fresh_name(), pa.float64())
+    slots = {k: s for k, s in bag.slots.items() if k[1] != PLACE}
+    fused = frame.withColumn(slot.name, f.when(total > 0, total))
+    return replace(bag, frame=fused, slots={**slots, key: slot})
+
+
+# --- fusion of two runs ------------------------------------------------------------------------------------------
+
+
+def fuse(op: ir.Fuse, primary: Bag, secondary: Bag, scanner: Scanner) -> Bag:
+    """The best entities of two runs of one pattern, with their rows of the first run that has them."""
+    from pyspark.sql import functions as f
+
+    ctx = scanner.run.context()
+    runs = [
+        _placed(bag, op.var, _score_key(name), is_descending(plan, name)).withColumnRenamed(
+            PLACE, place
+        )
+        for bag, name, plan, place in (
+            (primary, op.primary_score, op.primary, "first"),
+            (secondary, op.secondary_score, op.secondary, "second"),
+        )
+    ]
+    constant = whole_number(op.constant, ctx)
+    fused = _reciprocal(f.col("first"), constant) + _reciprocal(f.col("second"), constant)
+    places = runs[0].join(runs[1], list(ENTITY), "full").withColumn("fused", fused)
+    if op.keep is not None:
+        order = (f.desc("fused"), f.asc_nulls_last("first"), f.asc_nulls_last("second"))
+        places = places.orderBy(*order).limit(whole_number(op.keep, ctx))
+    places = places.localCheckpoint()  # both runs below must see the same entities
+    keys = [k for k in primary.slots if k in secondary.slots and not k[0].startswith(SCORE)]
+    slots = {key: primary.slots[key] for key in keys}
+    slot = Slot(fresh_name(), pa.float64())
+    frames = [
+        _chosen(bag, op.var, keys, chosen)
+        for bag, chosen in (
+            (primary, places.where("first IS NOT NULL")),
+            (secondary, places.where("first IS NULL")),
+        )
+    ]
+    frame = frames[0].union(frames[1]).toDF(*(s.name for s in slots.values()), slot.name)
+    return replace(primary, frame=frame, slots={**slots, _score_key(op.name): slot})
+
+
+def _chosen(bag: Bag, var: str, keys: list[Key], places: DataFrame) -> DataFrame:
+    found = bag.frame.join(places, _is_entity(bag, var))
+    return found.select(*(bag.col(key) for key in keys), "fused")

@@ -1,0 +1,171 @@
+"""Searches inside tasks: texts are matched and vectors compared batch by batch, by the local engine's own code.
+
+A match or a distance needs the row's own value alone. BM25 needs the whole corpus besides; its statistics are counted
+by tasks, fragment by fragment, and added up before anything is scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.lang import ir
+from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.pipeline.images import SHARES_PER_CORE, numbers, parallelism
+from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
+from omnigraph.read.context import Context
+from omnigraph.read.search import Corpus, bm25, corpus_of, distances, text_match
+from omnigraph.read.texts import bound_mode
+from omnigraph.storage.tables import FragmentInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+Entity = NodeType | EdgeType
+Floats = npt.NDArray[np.float64]
+
+
+class Nothing:
+    """A cache that keeps nothing: a batch is searched once."""
+
+    def get(self, key: Hashable) -> Any:  # noqa: ARG002
+        return None
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Not kept."""
+
+
+NOTHING = Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchColumn:
+    """See `read.search.source.Columns`: one property of the entities of a batch, all of one type."""
+
+    kind: Entity
+    values: pa.Array
+    live: None = None
+    identity: tuple[Hashable, ...] = ("batch",)
+    cache: Nothing = NOTHING
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def fragments(self) -> Sequence[FragmentInfo]:
+        return (FragmentInfo(0, self.n, 0, "", ""),)
+
+    def column(self, name: str) -> pa.Array:  # noqa: ARG002
+        return self.values
+
+    def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:  # noqa: ARG002
+        return make()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A property of a variable's entities in a batch, with their types."""
+
+    types: pa.Array
+    values: pa.Array
+    known: tuple[str, ...]
+    edge: bool
+
+    def parts(self, ctx: Context) -> Iterator[tuple[npt.NDArray[np.int64], str, BatchColumn]]:
+        """Where the entities of each type are, and their values."""
+        names = np.asarray(self.types.to_pylist(), object)
+        for name in self.known:
+            where = np.flatnonzero(names == name)
+            if len(where):
+                values = self.values.take(pa.array(where))
+                yield where, name, BatchColumn(ctx.kind(name, self.edge), values)
+
+
+# --- what tasks compute ------------------------------------------------------------------------------------------
+
+
+def matched(match: ir.TextMatch, field: Field, ctx: Context) -> pa.Array:
+    """Whether each text matches; null where there is none."""
+    query = evaluate_constant(match.query, ctx.bound)
+    found = np.full(len(field.values), None, object)
+    if query is not None:
+        mode = bound_mode(match.mode, ctx)
+        for where, _, column in field.parts(ctx):
+            hits = text_match(column, match.field.property, query, mode)
+            found[where] = hits.to_numpy(zero_copy_only=False)
+    return pa.array(found, pa.bool_(), from_pandas=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Scores each entity by how far its vector is."""
+
+    property: str
+    query: tuple[float, ...]
+    metric: ir.Metric
+
+    def __call__(self, field: Field, ctx: Context) -> Floats:
+        found = np.full(len(field.values), np.nan)
+        for where, _, column in field.parts(ctx):
+            found[where] = distances(column, self.property, self.query, self.metric)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Scores each entity by the words of its text."""
+
+    property: str
+    query: str | None
+    corpora: Mapping[str, Corpus]  # by type
+
+    def __call__(self, field: Field, ctx: Context) -> Floats:
+        found = np.full(len(field.values), np.nan)
+        if self.query is None:
+            return found
+        for where, name, column in field.parts(ctx):
+            at, scores = bm25(column, self.property, self.query, self.corpora[name])
+            found[where[at]] = scores
+        return found
+
+
+Scorer = Distances | Words
+
+
+# --- statistics --------------------------------------------------------------------------------------------------
+
+
+def corpus_on_spark(
+    session: SparkSession, pinned: Pinned, kind: Entity, prop: str, query: str
+) -> Corpus:
+    """What BM25 has to know of all texts of a type, counted by tasks."""
+    fragments = tuple(i.fragment_id for i in pinned.snapshot().table_of(kind).fragments())
+    count = min(len(fragments), parallelism(session) * SHARES_PER_CORE)
+    shares = tuple(fragments[place::count] for place in range(count))
+    task = _corpus_task(pinned, kind, shares, prop, query)
+    rows = numbers(session, count).mapInArrow(task, RESULT_DDL).collect() if count else []
+    nothing = corpus_of(BatchColumn(kind, pa.array([], pa.string())), prop, query)
+    return reduce(lambda a, b: a + b, answered(rows, Corpus), nothing)
+
+
+def _corpus_task(
+    pinned: Pinned, kind: Entity, shares: tuple[tuple[int, ...], ...], prop: str, query: str
+) -> Any:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = pinned.snapshot().table(kind.table_id)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for rows in table.batches([prop], fragments=shares[number]):
+                    yield answer(corpus_of(BatchColumn(kind, rows.column(0)), prop, query))
+
+    return run

@@ -1,0 +1,136 @@
+"""Maintenance in parts that other processes do: a part reads and writes files, and what it tells is committed here.
+
+Parts and answers are plain values, so that they can travel. An answer counts only on the version its part was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+from lance.dataset import Index, IndexFile
+from lance.optimize import Compaction, CompactionOptions, CompactionTask, RewriteResult
+
+from omnigraph.storage.lance.compaction import rewritten
+from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.indexing import SEGMENTS_MAX, IndexChange, built, missing, stands_alone
+from omnigraph.storage.lance.reading import LanceTable
+from omnigraph.storage.lance.staging import FRAGMENT_ROWS_MAX, RowChange
+from omnigraph.storage.tables import IndexEdit
+
+SEGMENTS_AT_ONCE_MAX = SEGMENTS_MAX // 2  # the others are for what is written later
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPart:
+    """A segment of an index to be built over some fragments."""
+
+    edit: IndexEdit
+    fragments: tuple[int, ...]
+
+
+# --- compaction --------------------------------------------------------------------------------------------------
+
+
+def compaction_parts(table: LanceTable) -> tuple[str, ...]:
+    """What there is to rewrite, as tasks of about one full fragment each."""
+    with lance_errors(f"planning the compaction of table {table.ref.path}"):
+        options = CompactionOptions(target_rows_per_fragment=FRAGMENT_ROWS_MAX)
+        return tuple(task.json() for task in Compaction.plan(table.handle, options).tasks)
+
+
+def compact_part(table: LanceTable, part: str) -> str:
+    """Rewrite the fragments of one task."""
+    with lance_errors(f"compacting table {table.ref.path}"):
+        return str(CompactionTask.from_json(part).execute(table.handle).json())
+
+
+def compacted(answers: Iterable[str]) -> RowChange:
+    """What all tasks together mean for the table."""
+    return rewritten([RewriteResult.from_json(answer) for answer in answers])
+
+
+# --- indices -----------------------------------------------------------------------------------------------------
+
+
+def segment_parts(table: LanceTable, edits: Sequence[IndexEdit]) -> tuple[SegmentPart, ...]:
+    """The segments that are missing, cut so that their sizes are about equal."""
+    rows = {f.fragment_id: f.physical_rows for f in table.fragments()}
+    found: list[SegmentPart] = []
+    for edit in edits:
+        needed = missing(table, edit)
+        if needed is None:
+            continue
+        count = 1 if stands_alone(needed.kind) else min(SEGMENTS_AT_ONCE_MAX, len(needed.covering))
+        found += [SegmentPart(edit, tuple(part)) for part in _shares(needed.covering, rows, count)]
+    return tuple(found)
+
+
+def _shares(fragments: Sequence[int], rows: dict[int, int], count: int) -> list[list[int]]:
+    shares: list[list[int]] = [[] for _ in range(count)]
+    held = [0] * count
+    for fragment in sorted(fragments, key=lambda f: -rows[f]):
+        place = held.index(min(held))
+        shares[place].append(fragment)
+        held[place] += rows[fragment]
+    return [sorted(share) for share in shares]
+
+
+def build_segment(table: LanceTable, part: SegmentPart) -> bytes:
+    """Build one segment; nothing is committed."""
+    return msgspec.msgpack.encode(_Answer.of(built(table, part.edit, list(part.fragments))))
+
+
+def segments_of(
+    table: LanceTable, parts: Sequence[SegmentPart], answers: Sequence[bytes]
+) -> IndexChange:
+    """What all built segments together mean for the table's indices."""
+    made = [msgspec.msgpack.decode(answer, type=_Answer).index() for answer in answers]
+    needed = {part.edit.column: missing(table, part.edit) for part in parts}
+    new: list[Index] = []
+    dropped: dict[str, Index] = {}
+    for part, segment in zip(parts, made, strict=True):
+        wanted = needed[part.edit.column]
+        if wanted is not None:
+            new.append(replace(segment, name=wanted.name))
+            dropped |= {old.uuid: old for old in wanted.replaced}
+    covered = {i for segment in new for i in segment.fragment_ids}
+    files = tuple((f.fragment_id, f.files) for f in table.fragments() if f.fragment_id in covered)
+    return IndexChange(tuple(new), tuple(dropped.values()), files)
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """A segment as it travels."""
+
+    uuid: str
+    fields: list[int]
+    dataset_version: int
+    fragments: list[int]
+    index_version: int
+    files: list[tuple[str, int]]
+    details: tuple[str, bytes] | None
+
+    @classmethod
+    def of(cls, made: Index) -> _Answer:
+        return cls(
+            made.uuid,
+            list(made.fields),
+            made.dataset_version,
+            sorted(made.fragment_ids),
+            made.index_version,
+            [(file.path, file.size_bytes) for file in made.files or ()],
+            made.index_details,
+        )
+
+    def index(self) -> Index:
+        return Index(
+            uuid=self.uuid,
+            name="",
+            fields=self.fields,
+            dataset_version=self.dataset_version,
+            fragment_ids=set(self.fragments),
+            index_version=self.index_version,
+            files=[IndexFile(path, size) for path, size in self.files],
+            index_details=self.details,
+        )
