@@ -15,13 +15,13 @@ from omnigraph.errors import Kind, OmnigraphError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.guarded import init, open
+    from omnigraph.opening import init, open
     from omnigraph.outcomes import Commit
 
 __version__ = "0.1.0"
 __all__ = ["Commit", "Graph", "Kind", "OmnigraphError", "__version__", "init", "open"]
 
-_LAZY = {"Graph": "graph", "Commit": "outcomes", "init": "guarded", "open": "guarded"}
+_LAZY = {"Graph": "graph", "Commit": "outcomes", "init": "opening", "open": "opening"}
 
 
 def __getattr__(name: str) -> Any:

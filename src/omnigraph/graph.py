@@ -6,48 +6,50 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from omnigraph.branch import Branch
-from omnigraph.core import branches, history
-from omnigraph.core.create import create_graph
+from omnigraph.core import history
 from omnigraph.core.deadline import NEVER, Deadline
-from omnigraph.core.first_commit import publish_first
-from omnigraph.core.gc import Collected, Retention, collect
-from omnigraph.core.group import Writers
-from omnigraph.core.plan import PublishPlan, Request, Verb
-from omnigraph.core.publisher import Published
 from omnigraph.core.records import StoredSchema, Tombstone
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.core.txn import WriteTxn
+from omnigraph.deferred import Deferred
 from omnigraph.errors import BranchNotFound, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
-from omnigraph.lang.schema import MigrationPlan, compile_schema, encode_ir
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
-from omnigraph.pipeline.engine import Progress, export_by, loading, query_on_spark, spark_frames
-from omnigraph.policy.guard import Need
-from omnigraph.policy.questions import Action
 from omnigraph.read import Result, run_query
-from omnigraph.read.blobs import Blob, open_blob
-from omnigraph.read.export import Exported
 from omnigraph.storage import metrics
 from omnigraph.versions import Versions
-from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
-from omnigraph.write.input.options import Options
-from omnigraph.write.load import LoadOutcome, load
-from omnigraph.write.mutate import mutate
 
 if TYPE_CHECKING:
+    from omnigraph import verbs
     from omnigraph.analytics import Analytics
+    from omnigraph.branch import Branch
+    from omnigraph.core import branches
+    from omnigraph.core.gc import Collected
+    from omnigraph.core.group import Writers
+    from omnigraph.core.plan import PublishPlan, Request, Verb
+    from omnigraph.core.publisher import Published
+    from omnigraph.core.txn import WriteTxn
+    from omnigraph.lang.schema import MigrationPlan
+    from omnigraph.pipeline.engine import Progress
     from omnigraph.pipeline.frames import GraphFrames
+    from omnigraph.policy.guard import Need
+    from omnigraph.read.blobs import Blob
+    from omnigraph.read.export import Exported
+    from omnigraph.write.apply_schema import SchemaOutcome
+    from omnigraph.write.input.options import Options
+    from omnigraph.write.load import LoadOutcome
+else:
+    verbs = Deferred("omnigraph.verbs")
 
 
 class Graph(Versions):
@@ -61,8 +63,12 @@ class Graph(Versions):
 
     def __init__(self, repository: Repository, *, group_commit: bool = True) -> None:
         self._repo = repository
-        self._writers = Writers(repository, grouping=group_commit)
+        self._grouping = group_commit
         self._queries: dict[tuple[str, str, str | None, Want], ir.Query] = {}
+
+    @cached_property
+    def _writers(self) -> Writers:  # type: ignore[override]
+        return verbs.Writers(self._repo, grouping=self._grouping)
 
     @property
     def uri(self) -> str:
@@ -114,7 +120,7 @@ class Graph(Versions):
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
                 if engine == "spark":
-                    return query_on_spark(self._repo, snapshot, query, params)
+                    return verbs.query_on_spark(self._repo, snapshot, query, params)
                 return run_query(
                     query, params, snapshot, timeout=timeout, max_rows=max_rows, explain=explain
                 )
@@ -139,11 +145,11 @@ class Graph(Versions):
         """A blob of one entity: its size, and its bytes by range."""
         snapshot = self._pinned(branch, at)
         with self._readable(snapshot):
-            return open_blob(snapshot, type, id, property)
+            return verbs.open_blob(snapshot, type, id, property)
 
     def branch(self, name: str) -> Branch:
         """The same verbs, bound to a branch."""
-        return Branch(self, branch_name(name))
+        return verbs.Branch(self, branch_name(name))
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
@@ -163,7 +169,7 @@ class Graph(Versions):
         with metrics.operation("export"):
             snapshot = self._pinned(branch, at)
             with self._readable(snapshot):
-                return export_by(engine, self._repo, snapshot, dest, format, types)
+                return verbs.export_by(engine, self._repo, snapshot, dest, format, types)
 
     def analytics(
         self, branch: str = "main", at: object = None, engine: str = "local"
@@ -175,7 +181,7 @@ class Graph(Versions):
 
     def spark(self, session: Any = None, branch: str = "main", at: object = None) -> GraphFrames:
         """Nodes and edges as Spark DataFrames, pinned to one commit."""
-        return spark_frames(self._repo, self.snapshot(branch, at), session)
+        return verbs.spark_frames(self._repo, self.snapshot(branch, at), session)
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -195,7 +201,7 @@ class Graph(Versions):
         need: Need | None = None,
     ) -> Published:
         """Publish what a verb wants, as one commit; with `create_from`, as the first commit of a new branch."""
-        request = Request(
+        request = verbs.Request(
             branch=branch_name(branch),
             verb=verb,
             actor=actor,
@@ -207,14 +213,14 @@ class Graph(Versions):
             alone=alone,
             deadline=deadline,
         )
-        return self._submit(request, need or Need(Action.CHANGE, branch))
+        return self._submit(request, need or verbs.Need(verbs.Action.CHANGE, branch))
 
     def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  what a policy is asked
         """Bring a write to the publisher."""
         with metrics.operation("publish"):
             if request.create_from is not None:
                 self._repo.check_process()
-                return publish_first(self._repo, request)
+                return verbs.publish_first(self._repo, request)
             return self._writers.submit(request)
 
     def _exists(self, branch: str) -> bool:
@@ -270,7 +276,7 @@ class Graph(Versions):
 
         def verb(txn: WriteTxn) -> PublishPlan:
             query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
-            return mutate(query, params)(txn)
+            return verbs.mutate(query, params)(txn)
 
         return verb
 
@@ -299,7 +305,7 @@ class Graph(Versions):
         created = create_from is not None and not self._exists(branch)
         with (
             metrics.operation("load"),
-            loading(
+            verbs.loading(
                 self._repo,
                 source,
                 mode,
@@ -320,9 +326,9 @@ class Graph(Versions):
                 fingerprint=fingerprint("load", mode, _named(source)),
                 alone=True,
                 deadline=Deadline(timeout),
-                need=Need(Action.CHANGE, branch, mode=mode),
+                need=verbs.Need(verbs.Action.CHANGE, branch, mode=mode),
             )
-        outcome = LoadOutcome.from_json(done.value) if done.replayed else done.value
+        outcome = verbs.LoadOutcome.from_json(done.value) if done.replayed else done.value
         return LoadResult(
             commit=Commit.published(done),
             branch=branch,
@@ -349,7 +355,7 @@ class Graph(Versions):
         >>> g.check_load({"Person": [{"name": "Ada"}]}).nodes, len(g.log())
         ({'Person': 1}, 1)
         """
-        verb = load(source, mode, options=options)
+        verb = verbs.load(source, mode, options=options)
 
         def planned(txn: WriteTxn) -> PublishPlan:
             raise _Checked(verb(txn).value)
@@ -365,7 +371,7 @@ class Graph(Versions):
     ) -> MigrationPlan:
         """What applying a schema would do, step by step. Nothing is changed."""
         accepted = self._repo.schema(self._pinned(branch).commit.schema).ir
-        return plan_schema(accepted, schema_text(text), allow_data_loss=allow_data_loss)
+        return verbs.plan_schema(accepted, schema_text(text), allow_data_loss=allow_data_loss)
 
     def apply_schema(
         self,
@@ -378,7 +384,7 @@ class Graph(Versions):
         timeout: float | None = None,
     ) -> SchemaResult:
         """Bring a schema into force on a branch, as one commit; new rules are checked against the rows that exist."""
-        verb = apply_schema(
+        verb = verbs.apply_schema(
             schema_text(text),
             lambda hashed: self._repo.schema(hashed).ir,
             allow_data_loss=allow_data_loss,
@@ -391,13 +397,13 @@ class Graph(Versions):
                 actor=actor,
                 alone=True,
                 deadline=Deadline(timeout),
-                need=Need(Action.SCHEMA_APPLY, target_branch=branch),
+                need=verbs.Need(verbs.Action.SCHEMA_APPLY, target_branch=branch),
             )
         outcome: SchemaOutcome = done.value
         if (
             outcome.collect and done.commit is not None
         ):  # hard drops: the branch's own past goes with the data
-            collect(self._repo, Retention(keep=1, chain=done.commit.chain))
+            verbs.collect(self._repo, verbs.Retention(keep=1, chain=done.commit.chain))
         return SchemaResult(
             outcome.plan.supported, outcome.plan.steps, outcome.applied, Commit.published(done)
         )
@@ -408,27 +414,27 @@ class Graph(Versions):
         """Make a branch from another's head, or from any point in time. Nothing is copied."""
         with metrics.operation("create_branch"):
             self._repo.check_process()
-            branches.create_branch(self._repo, name, self._start(from_), actor=actor)
+            verbs.branches.create_branch(self._repo, name, self._start(from_), actor=actor)
 
     def _start(self, from_: str) -> branches.Start:
         known = self._repo.knows(from_)
         if known:
-            return branches.Start(head_of=branch_name(from_))
+            return verbs.branches.Start(head_of=branch_name(from_))
         point = history.resolve(self._repo, from_, "main")
         if point.commit.branch == from_:
-            return branches.Start(head_of=branch_name(from_))
-        return branches.Start(commit=point.commit)
+            return verbs.branches.Start(head_of=branch_name(from_))
+        return verbs.branches.Start(commit=point.commit)
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch. Other branches and tags keep what they share with it."""
         with metrics.operation("delete_branch"):
             self._repo.check_process()
-            branches.delete_branch(self._repo, name, actor=actor)
+            verbs.branches.delete_branch(self._repo, name, actor=actor)
 
     def branches(self) -> list[str]:
         """The names of all branches, main first."""
         self._repo.check_process()
-        return list(branches.branch_names(self._repo))
+        return list(verbs.branches.branch_names(self._repo))
 
     def tag(
         self, name: str, at: object = None, *, branch: str = "main", actor: str | None = None
@@ -436,18 +442,18 @@ class Graph(Versions):
         """Name a commit; it stays readable whatever cleanup removes. Returns its id."""
         self._repo.check_process()
         point = history.resolve(self._repo, branch if at is None else at, branch)
-        branches.create_tag(self._repo, name, point.commit, member=point.member, actor=actor)
+        verbs.branches.create_tag(self._repo, name, point.commit, member=point.member, actor=actor)
         return point.id
 
     def delete_tag(self, name: str) -> None:
         """Take a tag away; its commit becomes ordinary history."""
         self._repo.check_process()
-        branches.delete_tag(self._repo, name)
+        verbs.branches.delete_tag(self._repo, name)
 
     def tags(self) -> dict[str, str]:
         """All tags and the ids of their commits."""
         self._repo.check_process()
-        return branches.tags(self._repo)
+        return verbs.branches.tags(self._repo)
 
     def log(
         self,
@@ -490,7 +496,7 @@ class Graph(Versions):
             span = older_than if isinstance(older_than, timedelta) else timedelta(days=older_than)
             horizon = self._repo.world.now() - int(span.total_seconds() * 1_000_000)
         with metrics.operation("cleanup"):
-            return collect(self._repo, Retention(keep, horizon), dry_run=dry_run)
+            return verbs.collect(self._repo, verbs.Retention(keep, horizon), dry_run=dry_run)
 
 
 class _Checked(Exception):
@@ -537,10 +543,10 @@ def init(
 ) -> Graph:
     """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
     text = schema_text(schema)
-    ir = compile_schema(text)
-    stored = StoredSchema(source=text, ir=encode_ir(ir).decode())
+    ir = verbs.compile_schema(text)
+    stored = StoredSchema(source=text, ir=verbs.encode_ir(ir).decode())
     with metrics.operation("init"):
-        return Graph(create_graph(uri, stored, limits=limits, actor=actor))
+        return Graph(verbs.create_graph(uri, stored, limits=limits, actor=actor))
 
 
 def open_graph(

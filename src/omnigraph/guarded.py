@@ -1,7 +1,8 @@
 """A graph that asks before it does anything: the verbs of a graph, under a policy.
 
 Served graphs are held like this for every request, and so are graphs that are opened directly where a policy is
-configured. Each verb asks what it needs; what a write changes is asked about when it is known, before it is published.
+configured (see `opening`). Each verb asks what it needs; what a write changes is asked about when it is known, before
+it is published.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from omnigraph.config import load_config
 from omnigraph.core.doctor import Diagnosis
 from omnigraph.core.gc import Collected
 from omnigraph.core.plan import PublishPlan, Request
@@ -20,15 +20,12 @@ from omnigraph.core.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.graph import Graph, open_graph
-from omnigraph.graph import init as create
+from omnigraph.graph import Graph
 from omnigraph.lang import ir
 from omnigraph.lang.schema import MigrationPlan
 from omnigraph.merge.diff import Diff
 from omnigraph.merge.feed import Feed
-from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.outcomes import Commit, EntityHistory
-from omnigraph.policy.cedar import read_policy
 from omnigraph.policy.guard import Guard, Need
 from omnigraph.policy.questions import Action
 from omnigraph.policy.subjects import types_read, types_written
@@ -45,6 +42,7 @@ class GuardedGraph(Graph):
     """The graph of somebody a policy applies to."""
 
     def __init__(self, graph: Graph, guard: Guard) -> None:
+        graph._writers  # noqa: B018  made now, so that it is shared
         vars(self).update(vars(graph))  # the same repository, writers and compiled queries
         self._guard = guard
 
@@ -201,11 +199,9 @@ class GuardedGraph(Graph):
 
     # --- keeping it in order -------------------------------------------------------------------------------------
 
-    def optimize(
-        self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
-    ) -> list[TableReport]:
+    def optimize(self, branch: str = "main", *, timeout: float | None = None) -> list[TableReport]:
         self._require(Need(Action.ADMIN))
-        return super().optimize(branch, engine=engine, timeout=timeout)
+        return super().optimize(branch, timeout=timeout)
 
     def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
         self._require(Need(Action.ADMIN))
@@ -228,48 +224,3 @@ class GuardedGraph(Graph):
 
 def _all_types(*states: Snapshot) -> frozenset[str]:
     return frozenset(kind.name for state in states for kind in state.catalog.entities())
-
-
-# --- opening -------------------------------------------------------------------------------------------------------
-
-
-def open(
-    uri: str | os.PathLike[str],
-    *,
-    limits: Limits = DEFAULT,
-    group_commit: bool = True,
-    policy: str | os.PathLike[str] | None = None,
-    actor: str | None = None,
-) -> Graph:
-    """Open a graph that exists: on a disk, an object store, or behind a server.
-
-    `policy` is a file of rules that `actor` follows; without them, those that are configured (see the guide on
-    policies), if any. A server has rules of its own.
-    """
-    opened = open_graph(uri, limits=limits, group_commit=group_commit)
-    return opened if _is_served(uri) else _under_policy(opened, policy, actor)
-
-
-def init(
-    uri: str | os.PathLike[str],
-    schema: str | os.PathLike[str],
-    *,
-    actor: str | None = None,
-    limits: Limits = DEFAULT,
-) -> Graph:
-    """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
-    return _under_policy(create(uri, schema, actor=actor, limits=limits), None, actor)
-
-
-def _is_served(uri: Any) -> bool:
-    return isinstance(uri, str) and uri.startswith(("http://", "https://"))
-
-
-def _under_policy(graph: Graph, policy: str | os.PathLike[str] | None, actor: str | None) -> Graph:
-    config = load_config()
-    file = policy or config["operator.policy"]
-    if file is None:
-        return graph
-    name = graph.uri.rstrip("/").rsplit("/", 1)[-1]
-    guard = Guard(read_policy(file), actor or config["operator.actor"], name)
-    return GuardedGraph(graph, guard)

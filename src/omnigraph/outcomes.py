@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
-from omnigraph.core.publisher import Published
 from omnigraph.core.records import Commit as CommitObject
 from omnigraph.core.records import TableChange
-from omnigraph.lang.schema.steps import Step
-from omnigraph.merge.conflicts import Conflict
+
+if TYPE_CHECKING:
+    from omnigraph.core.publisher import Published
+    from omnigraph.lang.schema.steps import Step
+    from omnigraph.merge.conflicts import Conflict
 
 
 @dataclass(frozen=True, slots=True)

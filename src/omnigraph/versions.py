@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
 from omnigraph.core.deadline import Deadline
-from omnigraph.core.doctor import Diagnosis, diagnose
-from omnigraph.core.group import Writers
-from omnigraph.core.plan import Request, Verb
-from omnigraph.core.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.deferred import Deferred
 from omnigraph.errors import Corrupt, ObjectNotFound, TableNotFound
-from omnigraph.merge.biography import biography
-from omnigraph.merge.conflicts import decisions
-from omnigraph.merge.diff import Diff, diff
-from omnigraph.merge.feed import Feed, changes
 from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, EntityChange, EntityHistory, MergeResult
-from omnigraph.policy.guard import Need
-from omnigraph.policy.questions import Action
 from omnigraph.storage import metrics
-from omnigraph.upkeep import Upkeep, optimize_branch
-from omnigraph.write.clone import Cloned, clone_branch, clone_graph
-from omnigraph.write.maintain import TableReport
-from omnigraph.write.merge import merge
-from omnigraph.write.undo import cherry_pick, reset, revert
+
+if TYPE_CHECKING:
+    from omnigraph import verbs
+    from omnigraph.core.doctor import Diagnosis
+    from omnigraph.core.group import Writers
+    from omnigraph.core.plan import Request, Verb
+    from omnigraph.core.publisher import Published
+    from omnigraph.merge.diff import Diff
+    from omnigraph.merge.feed import Feed
+    from omnigraph.policy.guard import Need
+    from omnigraph.upkeep import Upkeep
+    from omnigraph.write.clone import Cloned
+    from omnigraph.write.maintain import TableReport
+else:
+    verbs = Deferred("omnigraph.verbs")
 
 HISTORY_COMMITS_MAX = 1_000  # that one call looks into
 
@@ -87,9 +88,9 @@ class Versions:
         >>> g.merge("trial").outcome
         'fast_forward'
         """
-        decided = decisions(strategy, resolutions)
-        verb = merge(self._repo, source, into, decided, dry_run=dry_run)
-        need = Need(Action.BRANCH_MERGE, source, into)
+        decided = verbs.decisions(strategy, resolutions)
+        verb = verbs.merge(self._repo, source, into, decided, dry_run=dry_run)
+        need = verbs.Need(verbs.Action.BRANCH_MERGE, source, into)
         return self._merged("merge", verb, into, message, actor, timeout, need)
 
     def _merged(
@@ -103,7 +104,7 @@ class Versions:
         need: Need | None = None,
     ) -> MergeResult:
         """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
-        request = Request(
+        request = verbs.Request(
             branch=branch_name(branch),
             verb=verb,
             message=message,
@@ -112,7 +113,7 @@ class Versions:
             deadline=Deadline(timeout),
         )
         with metrics.operation(operation):
-            done = self._submit(request, need or Need(Action.CHANGE, branch))
+            done = self._submit(request, need or verbs.Need(verbs.Action.CHANGE, branch))
         found = done.value
         return MergeResult(found.outcome, Commit.published(done), found.conflicts, found.counts)
 
@@ -129,8 +130,8 @@ class Versions:
         timeout: float | None = None,
     ) -> MergeResult:
         """Undo a commit by publishing its inverse; what was built on it since is a conflict."""
-        decided = decisions(strategy, resolutions)
-        verb = revert(self._repo, commit, branch, decided, dry_run=dry_run)
+        decided = verbs.decisions(strategy, resolutions)
+        verb = verbs.revert(self._repo, commit, branch, decided, dry_run=dry_run)
         return self._merged("revert", verb, branch, message, actor, timeout)
 
     def cherry_pick(
@@ -146,8 +147,8 @@ class Versions:
         timeout: float | None = None,
     ) -> MergeResult:
         """Do what one commit did, wherever it is, on a branch."""
-        decided = decisions(strategy, resolutions)
-        verb = cherry_pick(self._repo, commit, branch, decided, dry_run=dry_run)
+        decided = verbs.decisions(strategy, resolutions)
+        verb = verbs.cherry_pick(self._repo, commit, branch, decided, dry_run=dry_run)
         return self._merged("cherry_pick", verb, branch, message, actor, timeout)
 
     def reset(
@@ -160,7 +161,7 @@ class Versions:
         timeout: float | None = None,
     ) -> MergeResult:
         """Make a branch what it was at another point, as a new commit; nothing is copied and nothing is lost."""
-        verb = reset(self._repo, to, branch)
+        verb = verbs.reset(self._repo, to, branch)
         return self._merged("reset", verb, branch, message, actor, timeout)
 
     def diff(
@@ -183,7 +184,7 @@ class Versions:
         with metrics.operation("diff"):
             one, other = self._pinned(branch, a), self._pinned(branch, b)
             with self._readable(one), self._readable(other):
-                return diff(self._repo, one, other, types=types, operations=operations)
+                return verbs.diff(self._repo, one, other, types=types, operations=operations)
 
     def changes(
         self,
@@ -204,7 +205,7 @@ class Versions:
         """
         with metrics.operation("changes"):
             self._repo.check_process()
-            return changes(
+            return verbs.changes(
                 self._repo, branch, after, types=types, operations=operations, limit=limit
             )
 
@@ -224,7 +225,7 @@ class Versions:
         if kind is None:
             raise TableNotFound(f"there is no type {type!r}")
         with metrics.operation("history"), self._readable(state):
-            found = biography(
+            found = verbs.biography(
                 self._repo, state, kind, id, events_max=limit, commits_max=HISTORY_COMMITS_MAX
             )
         changes = (
@@ -234,24 +235,21 @@ class Versions:
 
     # --- keeping it in order -----------------------------------------------------------------------------------------
 
-    def optimize(
-        self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
-    ) -> list[TableReport]:
+    def optimize(self, branch: str = "main", *, timeout: float | None = None) -> list[TableReport]:
         """Rewrite small fragments, complete indices and store topology; a commit per table that needs it.
 
         Other writers are not in the way: a table they keep changing gets its indices, and its rewrite another time.
         """
-        deadline = Deadline(timeout)
         with metrics.operation("optimize"):
             self._repo.check_process()
-            return optimize_branch(
-                self._repo, self._writers, branch, deadline=deadline, engine=engine
+            return verbs.optimize_branch(
+                self._repo, self._writers, branch, deadline=Deadline(timeout)
             )
 
     def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
         """Maintenance in the background, every so many seconds: use it in a `with`, or start and stop it."""
         self._repo.check_process()
-        return Upkeep(self._repo, self._writers, branches, every)
+        return verbs.Upkeep(self._repo, self._writers, branches, every)
 
     def doctor(self, deep: bool = False) -> Diagnosis:
         """Examine the graph: names, chains, tables, files, the store itself; `deep` reads all of it.
@@ -263,12 +261,12 @@ class Versions:
         """
         with metrics.operation("doctor"):
             self._repo.check_process()
-            return diagnose(self._repo, deep=deep)
+            return verbs.diagnose(self._repo, deep=deep)
 
     def clone(self, dest: object, branch: str | None = None) -> Cloned:
         """Copy the graph with its history to another place; or one branch, without history, as a graph of its own."""
         with metrics.operation("clone"):
             self._repo.check_process()
             if branch is None:
-                return clone_graph(self._repo, dest)
-            return clone_branch(self._repo, branch, dest)
+                return verbs.clone_graph(self._repo, dest)
+            return verbs.clone_branch(self._repo, branch, dest)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from omnigraph.lang.schema.ast import Scalar
 from omnigraph.model.types import INTEGER_RANGES, INTEGERS, PropType
 from omnigraph.model.types import Scalar as Base
+
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.ast import Scalar
 
 F32_MAX = 3.4028234663852886e38
 

@@ -1,0 +1,57 @@
+"""Opening and creating graphs, under a policy where one is configured."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from omnigraph.config import load_config
+from omnigraph.graph import Graph, open_graph
+from omnigraph.graph import init as create
+from omnigraph.model.limits import DEFAULT, Limits
+
+
+def open(
+    uri: str | os.PathLike[str],
+    *,
+    limits: Limits = DEFAULT,
+    group_commit: bool = True,
+    policy: str | os.PathLike[str] | None = None,
+    actor: str | None = None,
+) -> Graph:
+    """Open a graph that exists: on a disk, an object store, or behind a server.
+
+    `policy` is a file of rules that `actor` follows; without them, those that are configured (see the guide on
+    policies), if any. A server has rules of its own.
+    """
+    opened = open_graph(uri, limits=limits, group_commit=group_commit)
+    return opened if _is_served(uri) else _under_policy(opened, policy, actor)
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str | os.PathLike[str],
+    *,
+    actor: str | None = None,
+    limits: Limits = DEFAULT,
+) -> Graph:
+    """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
+    return _under_policy(create(uri, schema, actor=actor, limits=limits), None, actor)
+
+
+def _is_served(uri: Any) -> bool:
+    return isinstance(uri, str) and uri.startswith(("http://", "https://"))
+
+
+def _under_policy(graph: Graph, policy: str | os.PathLike[str] | None, actor: str | None) -> Graph:
+    config = load_config()
+    file = policy or config["operator.policy"]
+    if file is None:
+        return graph
+    name = graph.uri.rstrip("/").rsplit("/", 1)[-1]
+    from omnigraph.guarded import GuardedGraph
+    from omnigraph.policy.cedar import read_policy
+    from omnigraph.policy.guard import Guard
+
+    guard = Guard(read_policy(file), actor or config["operator.actor"], name)
+    return GuardedGraph(graph, guard)
