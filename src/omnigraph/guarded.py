@@ -33,6 +33,8 @@ from omnigraph.read.blobs import Blob
 from omnigraph.read.export import Exported
 from omnigraph.upkeep import Upkeep
 from omnigraph.write.clone import Cloned
+from omnigraph.write.input.options import Options
+from omnigraph.write.load import LoadOutcome
 from omnigraph.write.maintain import TableReport
 
 EVERY_TYPE = frozenset({"*"})  # those that are not in the schema any more among them
@@ -179,6 +181,20 @@ class GuardedGraph(Graph):
 
         return super()._submit(replace(request, verb=judged, actor=guard.actor), need)
 
+    def check_load(
+        self,
+        source: Any,
+        mode: str = "merge",
+        branch: str = "main",
+        *,
+        options: Options | None = None,
+    ) -> LoadOutcome:
+        need = Need(Action.CHANGE, branch, mode=mode)
+        self._require(need)
+        found = super().check_load(source, mode, branch, options=options)
+        self._require(need.of(frozenset({*found.nodes, *found.edges})))
+        return found
+
     def create_branch(self, name: str, from_: str = "main", *, actor: str | None = None) -> None:
         self._require(Need(Action.BRANCH_CREATE, from_, name), actor)
         super().create_branch(name, from_, actor=actor or self._guard.actor)
@@ -199,9 +215,11 @@ class GuardedGraph(Graph):
 
     # --- keeping it in order -------------------------------------------------------------------------------------
 
-    def optimize(self, branch: str = "main", *, timeout: float | None = None) -> list[TableReport]:
+    def optimize(
+        self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
+    ) -> list[TableReport]:
         self._require(Need(Action.ADMIN))
-        return super().optimize(branch, timeout=timeout)
+        return super().optimize(branch, engine=engine, timeout=timeout)
 
     def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
         self._require(Need(Action.ADMIN))

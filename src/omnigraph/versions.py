@@ -235,15 +235,18 @@ class Versions:
 
     # --- keeping it in order -----------------------------------------------------------------------------------------
 
-    def optimize(self, branch: str = "main", *, timeout: float | None = None) -> list[TableReport]:
+    def optimize(
+        self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
+    ) -> list[TableReport]:
         """Rewrite small fragments, complete indices and store topology; a commit per table that needs it.
 
         Other writers are not in the way: a table they keep changing gets its indices, and its rewrite another time.
         """
+        deadline = Deadline(timeout)
         with metrics.operation("optimize"):
             self._repo.check_process()
             return verbs.optimize_branch(
-                self._repo, self._writers, branch, deadline=Deadline(timeout)
+                self._repo, self._writers, branch, deadline=deadline, engine=engine
             )
 
     def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
