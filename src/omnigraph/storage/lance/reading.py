@@ -460,7 +460,14 @@ def _rows_without_columns(addresses: pa.UInt64Array) -> pa.Table:
 
 def by_fragment(addresses: pa.UInt64Array) -> dict[int, np.ndarray[Any, np.dtype[np.uint32]]]:
     """Row addresses as sorted, distinct offsets within each fragment."""
-    unique = np.unique(addresses.to_numpy(zero_copy_only=False))
+    ordered = np.sort(addresses.to_numpy(zero_copy_only=False))
+    unique = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]]
     ids = (unique >> np.uint64(32)).astype(np.int64)
     offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    return {int(i): offsets[ids == i] for i in np.unique(ids)}
+    ends = [*(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
+    starts = [0, *ends[:-1]]
+    return {
+        int(ids[start]): offsets[start:end]
+        for start, end in zip(starts, ends, strict=True)
+        if start < end
+    }
