@@ -178,7 +178,7 @@ def build(
         id: Served(id, made, queries, tuple(more.get("load_from", ())))
         for id, made in graphs.items()
     }
-    rules = {"alpha": policy(GRAPH_RULES), "beta": policy(BETA_RULES)}
+    rules = {"alpha": policy(more.get("rules", GRAPH_RULES)), "beta": policy(BETA_RULES)}
     access = Access(True, policy(SERVER_RULES), rules)
     identity = Identity(tokens_file(folder), {})
     return Server(served, identity, access, bounds or Bounds(workers=4)), graphs

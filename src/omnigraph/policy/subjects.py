@@ -46,7 +46,7 @@ def _named(part: Any) -> Iterator[str]:
 
 
 def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
-    """The types whose rows a write changes, or tells about in its conflicts."""
+    """The types whose rows a write changes, or of which it tells what it would change."""
     tables = snapshot.commit.tables
     found = set()
     for action in plan.actions:
@@ -58,4 +58,5 @@ def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
         if action.table_id in tables:
             found.add(tables[action.table_id].type_name)
     told = {conflict.type for conflict in getattr(plan.value, "conflicts", ())}
-    return frozenset(found | told)
+    counted = getattr(plan.value, "counts", {})
+    return frozenset(found | told | set(counted))

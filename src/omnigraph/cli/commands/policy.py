@@ -54,6 +54,9 @@ def explain(
     branch: Annotated[str | None, Option("--branch", help="On which branch.")] = None,
     target: Annotated[str | None, Option("--target-branch", help="To which branch.")] = None,
     mode: Annotated[str | None, Option("--mode", help="Of a load.")] = None,
+    type_name: Annotated[
+        str | None, Option("--type", help="Whose rows: a node or edge type.")
+    ] = None,
 ) -> None:
     """Say how a policy decides one question, and which rule decides it."""
     from omnigraph.policy.cedar import read_policy
@@ -63,13 +66,15 @@ def explain(
         raise UsageMistake(f"--action is one of {', '.join(Action)}, not {action!r}")
     asked = Action(action)
     where = None if asked in ON_SERVER else graph
-    decided = read_policy(file).decide(Question(actor, asked, where, branch, target, mode))
+    question = Question(actor, asked, where, branch, target, mode, type_name)
+    decided = read_policy(file).decide(question)
     document = {
         "decision": "allow" if decided.allowed else "deny",
         "actor": actor,
         "action": action,
         "branch": branch,
         "target_branch": target,
+        "type": type_name,
         "matched_rule": decided.rule,
         "message": decided.message,
     }

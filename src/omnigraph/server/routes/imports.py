@@ -40,7 +40,7 @@ def import_needs(call: Call) -> Iterator[Need]:
     """Changing the branch; and creating it, where it has to be forked first."""
     asked: ImportRequest = call.body
     branch = asked.branch or "main"
-    if asked.create_from is not None and branch not in call.graph.branches():
+    if asked.create_from is not None and branch not in call.unguarded.branches():
         yield Need(Action.BRANCH_CREATE, asked.create_from, branch)
     yield Need(Action.CHANGE, branch, mode=asked.mode)
 
@@ -81,7 +81,7 @@ def _renamed(record: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 
 def _checked(call: Call, asked: ImportRequest, source: Any, options: Options) -> Answer:
     branch = asked.branch or "main"
-    if asked.create_from is not None and branch not in call.graph.branches():
+    if asked.create_from is not None and branch not in call.unguarded.branches():
         branch = asked.create_from
     found = call.graph.check_load(source, asked.mode, branch, options=options)
     return Answer(CheckedOutput(loaded(found.nodes), loaded(found.edges)))
