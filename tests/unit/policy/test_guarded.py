@@ -93,16 +93,16 @@ def test_whatever_shows_rows_of_all_types_is_refused(store: str, tmp_path: Path)
     graph = _as(store, "bob")
     start = graph.log()[-1].id
     verbs: list[Any] = [
-        lambda: graph.snapshot(),
+        graph.snapshot,
         lambda: graph.diff(start, "main"),
         lambda: graph.diff(start, "main", types=["Salary"]),
-        lambda: graph.changes(),
+        graph.changes,
         lambda: graph.changes(types=["Salary"]),
         lambda: graph.export(tmp_path / "out"),
         lambda: graph.blob("Salary", "ada", "proof"),
         lambda: graph.history("Salary", "ada"),
         lambda: graph.analytics().degrees("Person", ["Knows"]),
-        lambda: graph.spark(),
+        graph.spark,
         lambda: graph.repository,
     ]
     for verb in verbs:
@@ -194,15 +194,15 @@ def test_whom_nobody_knows_may_do_nothing(store: str, actor: str | None) -> None
     verbs: list[Any] = [
         lambda: graph.query(PEOPLE),
         lambda: graph.mutate(HIRE),
-        lambda: graph.branches(),
+        graph.branches,
         lambda: graph.create_branch("x"),
-        lambda: graph.log(),
-        lambda: graph.schema(),
+        graph.log,
+        graph.schema,
         lambda: graph.apply_schema(SCHEMA),
         lambda: graph.tag("v"),
-        lambda: graph.cleanup(),
-        lambda: graph.optimize(),
-        lambda: graph.doctor(),
+        graph.cleanup,
+        graph.optimize,
+        graph.doctor,
     ]
     for verb in verbs:
         with pytest.raises(PolicyDenied):
