@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
+SECONDS ?= 600
 
 UI := src/omnigraph/server/ui/index.html
 UI_SOURCES := $(shell find explorer/src explorer/public -type f 2>/dev/null) explorer/index.html explorer/vite.config.ts
 NODE := $(shell node -e 'process.exit(+process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
 
-.PHONY: setup explorer check test nightly recorded docs-screenshots bench demo lock clean
+.PHONY: setup explorer check test nightly recorded fuzz docs-screenshots bench demo lock clean
 
 setup: .venv/.installed $(if $(NODE),explorer)
 	$(if $(NODE),,@echo "Node.js 20 is not there: the explorer is not built, and its tests are skipped")
@@ -50,6 +51,10 @@ recorded: setup
 # Takes the pictures of the tutorial from a run of the explorer's tests.
 docs-screenshots: setup
 	OMNIGRAPH_SCREENSHOTS=docs/tutorial/images $(BIN)/pytest tests/explorer
+
+# Coverage-guided fuzzing of everything that reads; SECONDS are shared among all targets.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS)
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -220,7 +220,7 @@ def decode(kind: Any, data: bytes, key: str) -> Any:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
         return decoder.decode(unpack(data, key))
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Corrupt(f"the object {key} is damaged: {error}", details={"object": key}) from error
 
 

@@ -267,7 +267,7 @@ def check_stamp(data: bytes, uri: str) -> GraphStamp:
     try:
         found = msgspec.json.decode(data)
         number = found["format"]
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError) as error:
         raise Corrupt(
             f"graph.json at {uri} is damaged: {error}", details={"object": layout.GRAPH}
         ) from error

@@ -59,11 +59,21 @@ def _to_string(value: Any, _: Scalar) -> str | None:
         case float():
             return float_text(value)
         case dt.datetime():
-            return f"{value.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+            return datetime_text(value)
         case dt.date():
             return value.isoformat()
         case _:
             return str(value)
+
+
+def datetime_text(value: dt.datetime) -> str:
+    """An instant as RFC 3339 in UTC, with milliseconds and four digits of the year.
+
+    >>> datetime_text(dt.datetime(7, 1, 2, tzinfo=dt.UTC))
+    '0007-01-02T00:00:00.000Z'
+    """
+    moment = value.astimezone(dt.UTC).replace(tzinfo=None)
+    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def float_text(value: float) -> str:

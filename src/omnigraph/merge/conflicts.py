@@ -140,7 +140,7 @@ def value_of(decided: Value, kind: Kind, name: str) -> Any:
         raise OptionInvalid(f"a resolution can give {kind.name}.{name} no value: take a side")
     try:
         return fill_of(replace(prop, default=decided.value)).as_py()
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise OptionInvalid(
             f"{decided.value!r} is no value for {kind.name}.{name} ({prop.type}): {error}"
         ) from error

@@ -23,7 +23,7 @@ def read_yaml(text: str) -> Any:
     if len(text) > YAML_BYTES_MAX:
         raise YamlRefused(f"it is larger than {YAML_BYTES_MAX} bytes")
     try:
-        return yaml.load(text, _loader())  # noqa: S506  a safe loader, made stricter
+        return _loader()(text).get_single_data()
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is a ValueError
         raise YamlRefused(f"it is not YAML: {error}") from error
     except RecursionError:
@@ -34,7 +34,7 @@ def read_yaml(text: str) -> Any:
 def _loader() -> Any:
     import yaml
 
-    class Plain(yaml.SafeLoader):
+    class Plain(yaml.SafeLoader):  # type: ignore[misc]
         """Without references: a few lines of them can stand for gigabytes."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:

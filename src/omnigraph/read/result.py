@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
+from omnigraph.lang.cast import datetime_text
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
 from omnigraph.read.explain import Explanation
@@ -211,8 +212,7 @@ def to_json(value: Any, safe_integers: bool = False) -> Any:
         case float():
             return value if math.isfinite(value) else _non_finite(value)
         case dt.datetime():
-            at = value.astimezone(dt.UTC)
-            return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+            return datetime_text(value)
         case dt.date():
             return value.isoformat()
         case list() | tuple():

@@ -129,7 +129,10 @@ class Transport:
 
 def decoded(answer: Answer) -> Any:
     """The JSON of an answer."""
-    return msgspec.json.decode(answer.data)
+    try:
+        return msgspec.json.decode(answer.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteFailure(f"the server's answer is not JSON: {error}") from error
 
 
 def segment(name: str) -> str:
@@ -149,9 +152,11 @@ def _may_repeat(error: OmnigraphError, asked: Asked) -> bool:
 
 
 def _pause(error: OmnigraphError, attempt: int) -> float:
-    told = error.details.get("retry_after")
+    told = str(error.details.get("retry_after", ""))
     most = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**attempt)
-    return min(float(told), BACKOFF_MAX_SECONDS) if told else random.uniform(most / 2, most)
+    if told.isascii() and told.isdecimal():
+        return min(float(told), BACKOFF_MAX_SECONDS)
+    return random.uniform(most / 2, most)
 
 
 def _lost(error: Exception, asked: Asked) -> OmnigraphError:
@@ -177,30 +182,38 @@ def _lost(error: Exception, asked: Asked) -> OmnigraphError:
 def _failure(answer: Answer) -> OmnigraphError:
     """The error a server told, as the class that stands for it here."""
     try:
-        told = msgspec.json.decode(answer.data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        told = {}
-    if not isinstance(told, dict):
-        told = {}
-    known = _classes().get(str(told.get("error_code")))
+        told = msgspec.json.decode(answer.data, type=_Told)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        told = _Told()  # a proxy answered, not a server of ours
+    known = _classes().get(told.error_code or "")
     error = OmnigraphError.__new__(known or RemoteFailure)
-    message = str(told.get("error", f"the server answered with status {answer.status}"))
-    details = dict(told.get("details") or {})
+    message = told.error or f"the server answered with status {answer.status}"
+    details = dict(told.details or {})
     if "Retry-After" in answer.headers:
         details["retry_after"] = answer.headers["Retry-After"]
-    span = Span(**told["span"]) if told.get("span") else None
-    OmnigraphError.__init__(error, message, help=told.get("help"), span=span, details=details)
+    OmnigraphError.__init__(error, message, help=told.help, span=told.span, details=details)
     if known is None:
         _name(error, told, answer.status)
     return error
 
 
-def _name(error: OmnigraphError, told: Mapping[str, Any], status: int) -> None:
+class _Told(msgspec.Struct):
+    """The body of a failure."""
+
+    error: str | None = None
+    error_code: str | None = None
+    kind: str | None = None
+    help: str | None = None
+    details: dict[str, Any] | None = None
+    span: Span | None = None
+
+
+def _name(error: OmnigraphError, told: _Told, status: int) -> None:
     """The code and kind of a failure that has no class here."""
     kinds = {str(kind): kind for kind in Kind}
     fallback = Kind.UNAVAILABLE if status in (502, 503, 504) else Kind.INTERNAL
-    error.kind = kinds.get(str(told.get("kind")), fallback)
-    error.code = str(told.get("error_code", error.code))
+    error.kind = kinds.get(told.kind or "", fallback)
+    error.code = told.error_code or error.code
 
 
 def _classes() -> dict[str, type[OmnigraphError]]:

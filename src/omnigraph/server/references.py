@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from omnigraph.errors import Kind, OmnigraphError
 
@@ -28,7 +27,7 @@ class ReferenceRefused(OmnigraphError):
 
 def allowed_reference(uri: str, root: str, allowed: Iterable[str]) -> str:
     """The address, if it may be read; `root` is where the graph itself lives."""
-    scheme = urlsplit(uri).scheme if "://" in uri else ""
+    scheme = uri.partition("://")[0] if "://" in uri else ""
     if scheme not in SCHEMES:
         raise _refused(uri, f"only {' and '.join(f'{s}://' for s in SCHEMES)} are read")
     path = uri.partition("://")[2]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation
+from omnigraph.lang.cast import datetime_text
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes, Origin
 
@@ -92,9 +93,7 @@ def plain(value: Any) -> Any:
         case str() if len(value) > VALUE_CHARACTERS_MAX:
             return value[: VALUE_CHARACTERS_MAX - 3] + "..."
         case dt.datetime():
-            return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.") + (
-                f"{value.microsecond // 1000:03d}Z"
-            )
+            return datetime_text(value)
         case dt.date():
             return value.isoformat()
         case float() if not math.isfinite(value):

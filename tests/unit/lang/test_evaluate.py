@@ -103,6 +103,7 @@ def value_of(text: str, catalog: Catalog | None = None) -> Any:
         ('cast(date("2024-02-29") as DateTime)', dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
         ('cast(datetime("2024-02-29T23:00:00-02:00") as Date)', dt.date(2024, 3, 1)),
         ('cast(datetime("2024-02-29T12:30:15Z") as String)', "2024-02-29T12:30:15.000Z"),
+        ('cast(datetime("0007-01-02T00:00:00Z") as String)', "0007-01-02T00:00:00.000Z"),
         ('cast("2024-02-29" as Date)', DAY),
     ],
 )

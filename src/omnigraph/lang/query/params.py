@@ -127,7 +127,7 @@ def _bool(value: Any, _: Scalar) -> bool:
 
 def _integer(value: Any, scalar: Scalar) -> int:
     number = value
-    if isinstance(value, str) and value.lstrip("-").isdecimal() and value.isascii():
+    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
         number = int(value) if len(value) <= DIGITS_MAX + 1 else math.inf
     elif hasattr(value, "__index__") and not isinstance(value, bool):
         number = value.__index__()
@@ -166,7 +166,10 @@ def _datetime(value: Any, _: Scalar) -> dt.datetime:
     if isinstance(value, dt.datetime):
         if value.tzinfo is None:
             raise _Misfit("expected a datetime with a time zone")
-        return _whole_millis(value)
+        try:
+            return _whole_millis(value)
+        except OverflowError:
+            raise _Misfit("expected a time that UTC can tell") from None
     found = parse_datetime(value) if isinstance(value, str) else None
     if found is None:
         raise _Misfit(f'expected a time such as "2024-05-31T12:30:00Z", got {_named(value)}')

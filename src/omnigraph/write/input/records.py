@@ -217,7 +217,7 @@ def _read_types(
     for row in np.flatnonzero(left).tolist():
         try:
             envelope = _envelopes.decode(lines.line(row))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         found.setdefault((envelope.type, envelope.edge), []).append(row)
     for (node, edge), rows in found.items():
