@@ -25,7 +25,7 @@ def main(
     spark_session(master=master)
     plain = bulk.Tuning(split_bytes=2_000, wave_splits=4)
     vars(bulk)["Tuning"] = lambda: plain
-    vars(bulk)["stage_task"] = lambda job, splits: _faulty(stage_task(job, splits), fault)
+    vars(bulk)["stage_task"] = lambda *given: _faulty(stage_task(*given), fault)
     result = omnigraph.open(graph).load(
         data, mode="append", engine="spark", idempotency_key=load_id
     )

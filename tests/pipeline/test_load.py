@@ -83,3 +83,39 @@ def test_files_and_graphs_on_an_object_store(s3_root: str, spark: Any) -> None:
     result = graph.load(s3_root + "/people.jsonl", mode="append", engine="spark")
     assert result.nodes == {"Person": 50}
     assert len(state_of(graph)["Person"]) == 50
+
+
+def test_progress_is_told_while_tasks_work(
+    graph: Graph, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, int | None, float | None]] = []
+    monkeypatch.setattr(
+        "omnigraph.storage.metrics.progress",
+        lambda phase, rows=None, part=None: told.append((phase, rows, part)),
+    )
+    rows = [person(f"p{i}@x", note="n" * 100) for i in range(60)]
+    file = write_lines(tmp_path / "people.jsonl", rows)
+    tuning = Tuning(split_bytes=1_000, wave_splits=4)
+    load = bulk_load(graph._repo, spark, str(file), "append", "main", tuning=tuning)
+    load.prepare(graph.snapshot())
+    load.finish()
+    phases = list(dict.fromkeys(phase for phase, _, _ in told))
+    assert phases[:3] == ["staging", "verifying", "publishing"]
+    assert ("staging", 60, 0.8) in told, "all rows were counted"
+    parts = [part for _, _, part in told if part is not None]
+    assert parts == sorted(parts)
+
+
+def test_the_command_line_tells_progress_as_json(
+    graph: Graph, spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from omnigraph.cli.main import main
+
+    file = write_lines(tmp_path / "people.jsonl", [person(f"p{i}@x") for i in range(50)])
+    words = ["load", "--store", graph.uri, "--data", str(file), "--engine", "spark"]
+    assert main([*words, "--progress", "json"]) == 0
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert lines[-1]["done"]
+    assert lines[-1]["rows"] == 50
+    assert lines[-1]["part"] >= 0.95
+    assert all({"phase", "rows_per_second", "seconds_left"} <= line.keys() for line in lines)

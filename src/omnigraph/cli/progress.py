@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 0.5  # work that is done by then needs no words
 PERIOD_SECONDS = 0.2
 JSON_PERIOD_SECONDS = 1.0
+BAR_WIDTH = 20
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -67,6 +68,12 @@ class Moment:
     requests: int
     bytes_read: int
     bytes_written: int
+    part: float | None = None  # of the work, where it is known how much there is
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate: the rest takes as long as what is done did."""
+        return self.seconds * (1 - self.part) / self.part if self.part else None
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -77,15 +84,25 @@ class Moment:
             "requests": self.requests,
             "bytes_read": self.bytes_read,
             "bytes_written": self.bytes_written,
+            "part": None if self.part is None else round(self.part, 3),
+            "seconds_left": None if self.seconds_left is None else round(self.seconds_left, 1),
         }
 
     def __str__(self) -> str:
-        parts = [f"{self.phase}: {self.seconds:.0f} s"]
+        parts = [f"{self._bar()}{self.phase}: {self.seconds:.0f} s"]
+        if self.seconds_left is not None:
+            parts.append(f"about {self.seconds_left:.0f} s left")
         if self.rows:
             parts.append(f"{self.rows:,} rows ({self.rows / self.seconds:,.0f}/s)")
         parts.append(f"{self.requests:,} requests")
         parts.append(f"{human_bytes(self.bytes_written or self.bytes_read)}")
         return ", ".join(parts)
+
+    def _bar(self) -> str:
+        if self.part is None:
+            return ""
+        full = round(BAR_WIDTH * min(1.0, self.part))
+        return f"{'━' * full}{'╌' * (BAR_WIDTH - full)} {self.part:4.0%} "
 
 
 class Teller:
@@ -135,4 +152,5 @@ class Teller:
             requests=cost.ops,
             bytes_read=cost.bytes_read,
             bytes_written=cost.bytes_written,
+            part=cost.part,
         )

@@ -9,6 +9,7 @@ through. In the order of control flow:
 - `spec`       pipeline files
 - `sources`    what a load is given, cut into pieces
 - `rows`       a piece as rows, by the readers of `write.input`
+- `progress`   how far tasks are
 - `stage`      what a task does with a piece: complete, check, write
 - `images`     columns of table versions as DataFrames
 - `verify`     rules about more than one row, as exact joins

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from omnigraph.errors import Violation, WriteConflict
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.pipeline.images import Image, numbers, parallelism
 from omnigraph.pipeline.pinned import pin
+from omnigraph.pipeline.progress import STAGED_PART, VERIFIED_PART, Counters, Meter, watched
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.sources import SPLIT_BYTES, Inputs, Split, cut
 from omnigraph.pipeline.stage import (
@@ -43,6 +44,7 @@ from omnigraph.pipeline.stage import (
     stage_task,
 )
 from omnigraph.pipeline.verify import MANY, Touched, Verification, judge_for, verify
+from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
 from omnigraph.validate.evaluate import report_of
 from omnigraph.validate.findings import VIOLATIONS_MAX
@@ -95,9 +97,11 @@ class BulkLoad:
         """Stage and verify on a state; raises what is wrong with the input."""
         staged = self._staging(snapshot)
         self.progress("verify", 0, 1)
+        metrics.progress("verifying", part=STAGED_PART)
         limit = self.tuning.judged_rows_max
         self._work = _verified(staged, snapshot, self.session, limit)
         self.progress("verify", 1, 1)
+        metrics.progress("publishing", part=VERIFIED_PART)
         return self._work
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
@@ -145,14 +149,20 @@ class BulkLoad:
             self.tuning.flush_bytes,
         )
         done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
-        for wave in self._waves([s for s in inputs.splits if s.index not in done]):
-            self.progress("stage", len(done), len(inputs.splits))
-            for one in _run_wave(self.session, job, wave):
-                done[one.split] = one
-            self._note(done.values())
-        done |= _run_frames(job, inputs)
+        with watched(self._meter(inputs, done.values())) as counters:
+            for wave in self._waves([s for s in inputs.splits if s.index not in done]):
+                self.progress("stage", len(done), len(inputs.splits))
+                for one in _run_wave(self.session, job, wave, counters):
+                    done[one.split] = one
+                self._note(done.values())
+            done |= _run_frames(job, inputs, counters)
         self.progress("stage", len(inputs.splits), len(inputs.splits))
         return Staging(job, inputs, tuple(done[k] for k in sorted(done)))
+
+    def _meter(self, inputs: Inputs, done: Collection[StagedSplit]) -> Meter:
+        rows = sum(one.rows for one in done)
+        total = None if inputs.frames else len(inputs.splits)
+        return Meter(Counters.of(self.session), total, len(done), rows)
 
     def _waves(self, splits: Sequence[Split]) -> Iterable[Sequence[Split]]:
         size = self.tuning.wave_splits or 16 * parallelism(self.session)
@@ -308,16 +318,19 @@ class Work:
     outcome: LoadOutcome
 
 
-def _run_wave(session: SparkSession, job: Job, wave: Sequence[Split]) -> list[StagedSplit]:
-    rows = numbers(session, len(wave)).mapInArrow(stage_task(job, tuple(wave)), RESULT_DDL)
+def _run_wave(
+    session: SparkSession, job: Job, wave: Sequence[Split], counters: Counters
+) -> list[StagedSplit]:
+    task = stage_task(job, tuple(wave), counters)
+    rows = numbers(session, len(wave)).mapInArrow(task, RESULT_DDL)
     return list(answered(rows.collect(), StagedSplit))
 
 
-def _run_frames(job: Job, inputs: Inputs) -> dict[int, StagedSplit]:
+def _run_frames(job: Job, inputs: Inputs, counters: Counters) -> dict[int, StagedSplit]:
     done: dict[int, StagedSplit] = {}
     first = len(inputs.splits)
     for table, frame in inputs.frames:
-        rows = frame.mapInArrow(frame_task(job, table, first), RESULT_DDL).collect()
+        rows = frame.mapInArrow(frame_task(job, table, first, counters), RESULT_DDL).collect()
         found = answered(rows, StagedSplit)
         done |= {one.split: one for one in found}
         first = max([first, *(split + 1 for split in done)])

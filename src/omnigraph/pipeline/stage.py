@@ -23,6 +23,7 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Incoming, TypeChanges
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.progress import Counters
 from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
 from omnigraph.pipeline.sources import Split
 from omnigraph.storage.tables import ADDRESS
@@ -102,6 +103,11 @@ class StagedSplit:
     values: dict[str, list[Violation]] = field(default_factory=dict)
     repeated: dict[str, set[str]] = field(default_factory=dict)  # ids given twice within a block
     failure: Failure | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return sum(self.nodes.values()) + sum(self.edges.values())
 
     @property
     def is_clean(self) -> bool:
@@ -273,7 +279,7 @@ RESULT = pa.schema([("body", pa.binary())])
 RESULT_DDL = "body binary"
 
 
-def stage_task(job: Job, splits: tuple[Split, ...]) -> Any:
+def stage_task(job: Job, splits: tuple[Split, ...], counters: Counters) -> Any:
     """Stages the splits whose numbers come in."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -281,12 +287,14 @@ def stage_task(job: Job, splits: tuple[Split, ...]) -> Any:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 split = splits[number]
-                yield answer(stage_pieces(job, split.index, pieces(split, catalog, job.options)))
+                done = stage_pieces(job, split.index, pieces(split, catalog, job.options))
+                counters.add(done.rows)
+                yield answer(done)
 
     return run
 
 
-def frame_task(job: Job, table_id: str, first_split: int) -> Any:
+def frame_task(job: Job, table_id: str, first_split: int, counters: Counters) -> Any:
     """Stages the partitions of a DataFrame."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -295,7 +303,9 @@ def frame_task(job: Job, table_id: str, first_split: int) -> Any:
         context = TaskContext.get()
         split = first_split + (0 if context is None else context.partitionId())
         kind = kind_by_table(job.pinned.snapshot().catalog, table_id)
-        yield answer(stage_pieces(job, split, frame_pieces(batches, kind, job.options)))
+        done = stage_pieces(job, split, frame_pieces(batches, kind, job.options))
+        counters.add(done.rows)
+        yield answer(done)
 
     return run
 

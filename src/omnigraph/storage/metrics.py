@@ -38,6 +38,7 @@ class Cost:
     kinds: Counter[str] = field(default_factory=Counter)
     phase: str = ""  # what is being done now, and to how many rows
     rows: int = 0
+    part: float | None = None  # of the work, where it is known how much there is
     around: Cost | None = None
     branch: bool = (
         False  # a parallel branch: its steps are merged by `parallel`, not added as they happen
@@ -88,13 +89,14 @@ def opened(n: int = 1) -> None:
             cost = cost.around
 
 
-def progress(phase: str, rows: int | None = None) -> None:
+def progress(phase: str, rows: int | None = None, part: float | None = None) -> None:
     """Say what is being done now, for whoever looks at the operation meanwhile."""
     with _lock:
         cost = _current.get()
         while cost is not None:
             cost.phase = phase
             cost.rows = cost.rows if rows is None else rows
+            cost.part = cost.part if part is None else part
             cost = cost.around
 
 
