@@ -1,0 +1,164 @@
+/** What turns one point into another: counts by type, then rows with their changed cells, and a picture of both. */
+import { useMemo, useState } from "preact/hooks";
+import type { Diff, DiffRow, Json, Op } from "../../api";
+import { PictureView } from "../../canvas/picture-view";
+import { typeNames } from "../../canvas/source";
+import { useHere } from "../../context";
+import { count, counted, shortCommit, valueText } from "../../format";
+import { useAsync } from "../../hooks";
+import { setParams, useRoute } from "../../router";
+import { Button, Empty, Failure, Panel, Progress, Tabs } from "../../ui/basics";
+import { type Column, Table } from "../../ui/table";
+import { overlayOf, SIGNS } from "./overlay";
+
+const ROWS_MAX = 2000;
+const LOOK = { colourBy: null, labelBy: null };
+const WORDS: Record<Op, string> = { insert: "added", update: "changed", delete: "removed" };
+const ENDS: Record<string, string> = { src: "from", dst: "to" };
+const TONES: Record<Op, string> = { insert: "added", update: "changed", delete: "removed" };
+
+interface Props {
+  readonly a: string;
+  readonly b: string;
+  readonly title?: string;
+  readonly onClose?: () => void;
+}
+
+export function Compare({ a, b, title, onClose }: Props) {
+  const { client } = useHere();
+  const { params } = useRoute();
+  const diff = useAsync(() => client.diff({ a, b, limit: ROWS_MAX }), [client, a, b]);
+  const view = params["view"] === "picture" ? "picture" : "rows";
+  const tabs = (
+    <>
+      <Tabs label="Show the difference as" value={view} onChange={(to) => setParams({ view: to === "rows" ? null : to })}
+        options={[{ value: "rows", label: "Rows" }, { value: "picture", label: "Picture" }]} />
+      {onClose && <Button kind="quiet" small aria-label="Close the comparison" onClick={onClose}>✕</Button>}
+    </>
+  );
+  return (
+    <Panel title={title ?? <>From <span class="mono">{shortCommit(a)}</span> to <span class="mono">{shortCommit(b)}</span></>} actions={tabs} class="compare">
+      {diff.loading && !diff.value && <div class="panel-body"><Progress label="Comparing" /></div>}
+      {diff.error && <div class="panel-body"><Failure error={diff.error} retry={diff.reload} /></div>}
+      {diff.value && <Difference diff={diff.value} view={view} />}
+    </Panel>
+  );
+}
+
+function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
+  const { catalog } = useHere();
+  const { params } = useRoute();
+  const type = params["type"];
+  const op = params["op"] as Op | undefined;
+  const rows = useMemo(() => diff.rows.filter((row) => (!type || row.type === type) && (!op || row.operation === op)), [diff, type, op]);
+  if (diff.rows.length === 0 && diff.schema.length === 0) return <Empty>The two points hold the same.</Empty>;
+  return (
+    <div class="difference">
+      <aside class="difference-types" aria-label="Changes by type">
+        <TypeFilter counts={diff.counts} type={type} op={op} />
+        {diff.schema.length > 0 && <SchemaSteps steps={diff.schema} />}
+      </aside>
+      <div class="difference-main">
+        {diff.truncated && <p class="muted difference-note">The first {count(diff.rows.length)} rows are shown.</p>}
+        {view === "rows" || !catalog ? <ChangedRows rows={rows} /> : <Overlay rows={rows} />}
+      </div>
+    </div>
+  );
+}
+
+function TypeFilter({ counts, type, op }: { counts: Diff["counts"]; type: string | undefined; op: string | undefined }) {
+  const cell = (name: string, of: Op, n: number) =>
+    n > 0 && (
+      <button type="button" class={`count-${TONES[of]}`} aria-pressed={type === name && op === of}
+        aria-label={`${name}: ${counted(n, "row")} ${WORDS[of]}`} onClick={() => toggle(name, of)}>
+        {SIGNS[of]}{count(n)}
+      </button>
+    );
+  const toggle = (name: string, of: Op | null) =>
+    setParams(type === name && (of === null || op === of) ? { type: null, op: null } : { type: name, op: of });
+  return (
+    <ul class="type-counts type-filter">
+      {Object.entries(counts).map(([name, one]) => (
+        <li key={name} class={type === name ? "chosen" : undefined}>
+          <button type="button" class="type-name" aria-pressed={type === name} onClick={() => toggle(name, null)}>{name}</button>
+          <span class="counts">{cell(name, "insert", one["inserted"] ?? 0)}{cell(name, "update", one["updated"] ?? 0)}{cell(name, "delete", one["deleted"] ?? 0)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function SchemaSteps({ steps }: { steps: Diff["schema"] }) {
+  return (
+    <section>
+      <h3>Schema</h3>
+      <ul class="schema-steps">
+        {steps.map((step, i) => {
+          const { kind, ...rest } = step;
+          const told = Object.values(rest).filter((v) => typeof v === "string").join(" ");
+          return <li key={i}>{valueText(kind ?? null).replaceAll("_", " ")} <strong>{told}</strong></li>;
+        })}
+      </ul>
+    </section>
+  );
+}
+
+const COLUMNS: Column<DiffRow>[] = [
+  { name: "", head: <span class="hidden-visually">What happened</span>, cell: (row) => <span class={`count-${TONES[row.operation]}`} title={WORDS[row.operation]}><span aria-hidden="true">{SIGNS[row.operation]}</span><span class="hidden-visually">{WORDS[row.operation]}</span></span> },
+  { name: "Type", cell: (row) => row.type },
+  { name: "Id", cell: (row) => <span class="mono">{row.id}</span> },
+  { name: "Cells", cell: (row) => <Cells row={row} /> },
+];
+
+function ChangedRows({ rows }: { rows: readonly DiffRow[] }) {
+  if (rows.length === 0) return <Empty>No row of this kind changed.</Empty>;
+  return <Table label="Changed rows" columns={COLUMNS} rows={rows} rowKey={(row) => `${row.kind}:${row.type}:${row.id}`} class="changed-rows" />;
+}
+
+function Cells({ row }: { row: DiffRow }) {
+  const names = [...new Set([...Object.keys(row.before ?? {}), ...Object.keys(row.after ?? {})])].filter((name) => name !== "id");
+  const shown = row.operation === "update" ? names : names.filter((name) => (row.after ?? row.before)?.[name] !== null);
+  return (
+    <span class="row-cells">
+      {shown.map((name) => (
+        <span key={name} class="cell">
+          <span class="faint">{ENDS[name] ?? name}</span>{" "}
+          {row.operation !== "insert" && <Old value={row.before?.[name]} />}
+          {row.operation === "update" && <span aria-hidden="true"> → </span>}
+          {row.operation !== "delete" && <New value={row.after?.[name]} />}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function Old({ value }: { value: Json | undefined }) {
+  return <del>{valueText(value)}</del>;
+}
+
+function New({ value }: { value: Json | undefined }) {
+  return <ins>{valueText(value)}</ins>;
+}
+
+function Overlay({ rows }: { rows: readonly DiffRow[] }) {
+  const { catalog } = useHere();
+  const scene = useMemo(() => overlayOf(rows, catalog!), [rows, catalog]);
+  const order = useMemo(() => typeNames(catalog!), [catalog]);
+  const [selected, setSelected] = useState<string | null>(null);
+  const node = selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttribute(selected, "node") : undefined;
+  const own = node ? rows.filter((row) => row.kind === "node" && row.type === node.type && row.id === node.id) : [];
+  return (
+    <div class="overlay">
+      <ul class="row overlay-signs" aria-label="Signs">
+        {(["insert", "update", "delete"] as const).map((op) => <li key={op} class={`count-${TONES[op]}`}>{SIGNS[op]} {WORDS[op]}</li>)}
+        <li class="muted">no sign: unchanged</li>
+      </ul>
+      <PictureView scene={scene} selected={selected} look={LOOK} typeOrder={order} onSelect={setSelected} />
+      {node && (
+        <p class="overlay-node" role="status">
+          <strong>{node.type} {node.id}</strong> {own[0] ? <Cells row={own[0]} /> : <span class="muted">did not change itself; edges of it did.</span>}
+        </p>
+      )}
+    </div>
+  );
+}
