@@ -470,12 +470,12 @@ export class GraphClient {
     return this.call("POST", "/mutate", { body: { branch, ...body } });
   }
 
-  planSchema(branch: string, schema_source: string, allow_data_loss: boolean): Promise<SchemaPlan> {
-    return this.call("POST", "/schema/plan", { body: { branch, schema_source, allow_data_loss } });
+  planSchema(branch: string, schema_source: string): Promise<SchemaPlan> {
+    return this.call("POST", "/schema/plan", { body: { branch, schema_source } });
   }
 
-  applySchema(branch: string, schema_source: string, allow_data_loss: boolean, message?: string): Promise<SchemaApplied> {
-    return this.call("POST", "/schema/apply", { body: { branch, schema_source, allow_data_loss, message } });
+  applySchema(branch: string, schema_source: string, message?: string): Promise<SchemaApplied> {
+    return this.call("POST", "/schema/apply", { body: { branch, schema_source, message } });
   }
 
   load(

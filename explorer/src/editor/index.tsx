@@ -5,15 +5,16 @@ import { bracketMatching, indentOnInput, indentUnit } from "@codemirror/language
 import { type Diagnostic as Mark, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { Compartment, EditorState, type Extension, Prec } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
-import { useEffect, useRef } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Diagnostic } from "../api";
 import { useEvent } from "../hooks";
 import type { Offers } from "../lang/complete";
+import "./editor.css";
 import { look } from "./look";
 
 interface Props {
   readonly label: string;
-  readonly text: string;
+  readonly draft: Draft;
   readonly language: Extension;
   readonly diagnostics: readonly Diagnostic[];
   readonly readOnly?: boolean;
@@ -21,6 +22,20 @@ interface Props {
   readonly onRun?: () => void;
   readonly onCursor?: (offset: number) => void;
   readonly offers?: (text: string, offset: number) => Offers | null;
+}
+
+/** A text that is being edited. What is typed changes only `text`; a new `revision` replaces what the editor shows. */
+export interface Draft {
+  readonly text: string;
+  readonly revision: number;
+}
+
+/** A draft, what typing does to it, and how to replace it. */
+export function useDraft(initial: string): [Draft, (text: string) => void, (text: string) => void] {
+  const [draft, setDraft] = useState<Draft>({ text: initial, revision: 0 });
+  const type = useCallback((text: string) => setDraft((old) => ({ ...old, text })), []);
+  const replace = useCallback((text: string) => setDraft((old) => (old.text === text ? old : { text, revision: old.revision + 1 })), []);
+  return [draft, type, replace];
 }
 
 const TYPES = { keyword: "keyword", type: "type", edge: "method", property: "property", variable: "variable", function: "function" } as const;
@@ -40,7 +55,7 @@ export function Editor(props: Props) {
       parent: root,
       root,
       state: EditorState.create({
-        doc: props.text,
+        doc: props.draft.text,
         extensions: [
           lineNumbers(), history(), drawSelection(), bracketMatching(), closeBrackets(), indentOnInput(), highlightActiveLine(),
           indentUnit.of("  "), EditorView.lineWrapping, props.language, look,
@@ -62,9 +77,9 @@ export function Editor(props: Props) {
 
   useEffect(() => {
     const editor = view.current;
-    if (!editor || editor.state.doc.toString() === props.text) return;
-    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.text } });
-  }, [props.text]);
+    if (!editor || editor.state.doc.toString() === props.draft.text) return;
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.draft.text } });
+  }, [props.draft.revision]);
   useEffect(() => {
     view.current?.dispatch({ effects: writable.current.reconfigure(EditorState.readOnly.of(props.readOnly ?? false)) });
   }, [props.readOnly]);

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ApiError, ChangeOutput, QueryInfo, ReadOutput } from "../../api";
 import { useHere } from "../../context";
-import { Editor } from "../../editor";
+import { Editor, useDraft } from "../../editor";
 import { queryLanguage } from "../../editor/languages";
 import { counted } from "../../format";
 import { asApiError, useAsync, useEvent, useRested } from "../../hooks";
@@ -30,7 +30,8 @@ export default function QueryPage() {
   const { client, point, catalog } = here;
   const route = useRoute();
   const example = useMemo(() => (catalog ? exampleQuery(catalog) : ""), []);
-  const [text, setText] = useState(route.params["q"] ?? example);
+  const [draft, type, replace] = useDraft(route.params["q"] ?? example);
+  const { text } = draft;
   const [texts, setTexts] = useState<Texts>(() => readTexts(route.params["p"]));
   const [cursor, setCursor] = useState(0);
   const [stored, setStored] = useState<QueryInfo | null>(null);
@@ -52,7 +53,7 @@ export default function QueryPage() {
 
   useEffect(() => {
     const wanted = route.params["q"];
-    if (wanted !== undefined && wanted !== text) setText(wanted);
+    if (wanted !== undefined) replace(wanted);
     setTexts(readTexts(route.params["p"]));
   }, [route.params["q"], route.params["p"]]);
 
@@ -113,7 +114,7 @@ export default function QueryPage() {
 
   const open = (kept: Pick<Kept, "text" | "texts">) => {
     setStored(null);
-    setText(kept.text);
+    replace(kept.text);
     setTexts(kept.texts);
     setDone(null);
     setParams({ q: kept.text, p: Object.keys(kept.texts).length ? JSON.stringify(kept.texts) : null, view: null, run: null, stored: null }, { replace: false });
@@ -136,7 +137,7 @@ export default function QueryPage() {
             {stored ? (
               <StoredHead stored={stored} onLeave={() => setStored(null)} />
             ) : (
-              <Editor label="Query text" text={text} language={queryLanguage} diagnostics={diagnostics} onChange={setText} onRun={() => run()}
+              <Editor label="Query text" draft={draft} language={queryLanguage} diagnostics={diagnostics} onChange={type} onRun={() => run()}
                 onCursor={setCursor} offers={(now, offset) => (catalog ? offersForQuery(now, offset, catalog) : null)} />
             )}
             {params.length > 0 && <ParamsForm params={params} texts={texts} errors={shownErrors ? parsed.errors : {}} onChange={setTexts} onRun={() => run()} />}
@@ -151,7 +152,7 @@ export default function QueryPage() {
             </footer>
           </Panel>
           {running && <Progress label="Running" />}
-          {!running && done && "error" in done && <RunFailure error={done.error} onLimit={() => { setText(withLimit(text, query?.end)); }} />}
+          {!running && done && "error" in done && <RunFailure error={done.error} onLimit={() => { replace(withLimit(text, query?.end)); }} />}
           {!running && done && "changed" in done && <Changed changed={done.changed} />}
           {!running && done && "outcome" in done && <Results outcome={done.outcome} view={view as View} onView={(next) => setParams({ view: next })} />}
           {!running && !done && <Empty>Run a query to see what it finds. <kbd>?</kbd> shows all keys.</Empty>}

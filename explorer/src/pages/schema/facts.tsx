@@ -1,0 +1,56 @@
+/** The properties, rules and indices of a type. */
+import type { EdgeInfo, NodeInfo, PropertyInfo } from "../../api";
+import { count, counted, valueText } from "../../format";
+import { Badge } from "../../ui/basics";
+
+export function PropertyList({ info }: { info: { properties: readonly PropertyInfo[]; key: readonly string[]; uniques: readonly (readonly string[])[] } }) {
+  if (info.properties.length === 0) return <p class="muted small">No properties.</p>;
+  return (
+    <dl class="property-list">
+      {info.properties.map((property) => (
+        <div key={property.name} title={property.description ?? undefined}>
+          <dt>{property.name}</dt>
+          <dd>
+            <code>{property.enum ? "enum" : property.type}{property.nullable ? "?" : ""}</code>
+            {info.key.includes(property.name) && <Badge tone="accent">key</Badge>}
+            {info.uniques.some((group) => group.length === 1 && group[0] === property.name) && <Badge>unique</Badge>}
+            {property.default !== null && <span class="muted small">default {valueText(property.default)}</span>}
+            {property.enum && <span class="muted small">{property.enum.join(", ")}</span>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function RuleList({ info }: { info: NodeInfo | EdgeInfo }) {
+  const rules = [
+    ...(info.key.length > 1 ? [`key: ${info.key.join(", ")}`] : []),
+    ...info.uniques.filter((group) => group.length > 1).map((group) => `unique together: ${group.join(", ")}`),
+    ...info.ranges.map((r) => `${r.property}: ${r.minimum ?? "…"} to ${r.maximum ?? "…"}`),
+    ...info.checks.map((c) => `${c.property} fits ${c.pattern}`),
+  ];
+  if (rules.length === 0) return null;
+  return <ul class="rules" aria-label="Constraints">{rules.map((rule) => <li key={rule}>{rule}</li>)}</ul>;
+}
+
+const KINDS: Record<string, string> = { BTREE: "sorted", INVERTED: "full text", BITMAP: "bitmap", LABEL_LIST: "list" };
+
+export function IndexList({ info }: { info: NodeInfo | EdgeInfo }) {
+  if (info.indices.length === 0) return <p class="muted small">No indices are built.</p>;
+  return (
+    <ul class="indices" aria-label="Indices">
+      {info.indices.map((index) => {
+        const share = index.rows ? index.covered_rows / index.rows : 1;
+        const missing = index.rows - index.covered_rows;
+        return (
+          <li key={`${index.property} ${index.kind}`} title={`${count(index.covered_rows)} of ${count(index.rows)} rows`}>
+            <span>{index.property}</span>
+            <span class="muted">{KINDS[index.kind] ?? index.kind}</span>
+            <span class={missing ? "coverage coverage-part" : "coverage"}>{missing ? `${(100 * share).toFixed(share > 0.99 ? 2 : 0)}%, ${counted(missing, "row")} to go` : "all rows"}</span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
