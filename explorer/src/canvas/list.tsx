@@ -1,5 +1,6 @@
 /** The same graph as a table, for those who read it rather than see it. */
 import { useMemo } from "preact/hooks";
+import { useEvent } from "../hooks";
 import { Button } from "../ui/basics";
 import { type Column, Table } from "../ui/table";
 import { labelOf, type Look, signed } from "./look";
@@ -13,8 +14,10 @@ interface Props {
   readonly onHide: (key: string) => void;
 }
 
-export function NodeList({ scene, look, selected, onSelect, onHide }: Props) {
+export function NodeList({ scene, look, selected, ...hands }: Props) {
   const { picture } = scene;
+  const onSelect = useEvent(hands.onSelect);
+  const onHide = useEvent(hands.onHide);
   const nodes = scene.nodes;
   const columns = useMemo((): Column<CanvasNode>[] => [
     { name: "Node", cell: (node) => <button type="button" class="link" aria-pressed={nodeKey(node) === selected} onClick={() => onSelect(nodeKey(node))}>{signed(labelOf(node, look.labelBy), node.sign)}</button> },

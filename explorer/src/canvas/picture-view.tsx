@@ -9,6 +9,8 @@ import { Colours, labelOf, type Look, SIGN_VARIABLES, signed } from "./look";
 import type { Scene, Sign } from "./model";
 import { createPainter, type EdgeStyle, type NodeStyle, type Painter, type Scheme, type Styles } from "./painter";
 
+const MANY_NODES = 150;
+
 interface Props {
   readonly scene: Scene;
   readonly selected: string | null;
@@ -113,7 +115,7 @@ function stylesOf(latest: { current: { props: Props; colours: Colours; palette: 
       return {
         label: signed(labelOf(node, props.look.labelBy), node.sign),
         colour: colours.of(node),
-        size: Math.min(16, 6 + Math.sqrt(degree) * 1.4),
+        size: Math.min(16, 6 + Math.sqrt(degree) * 1.4) * (props.scene.picture.order > MANY_NODES ? 0.75 : 1),
         ring,
       };
     },

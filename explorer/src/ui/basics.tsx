@@ -117,12 +117,12 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
       onCancel={(event) => { event.preventDefault(); props.onClose(); }}
       onClick={(event) => event.target === ref.current && props.onClose()}>
       <div class="dialog-body">
-        <header class="panel-head">
+        <div class="panel-head">
           <h2 id={id}>{props.title}</h2>
           <Button kind="quiet" small aria-label="Close" onClick={props.onClose}>✕</Button>
-        </header>
+        </div>
         {props.children}
-        {props.actions && <footer class="dialog-actions">{props.actions}</footer>}
+        {props.actions && <div class="dialog-actions">{props.actions}</div>}
       </div>
     </dialog>
   );

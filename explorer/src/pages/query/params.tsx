@@ -80,14 +80,13 @@ const HINTS: Record<string, string> = {
 export function ParamsForm(props: { params: readonly ParamInfo[]; texts: Texts; errors: Record<string, string>; onChange: (texts: Texts) => void; onRun: () => void }) {
   const set = (name: string, text: string) => props.onChange({ ...props.texts, [name]: text });
   return (
-    <form class="params" aria-label="Parameters" onSubmit={(event) => { event.preventDefault(); props.onRun(); }}>
+    <div class="params" role="group" aria-label="Parameters" onKeyDown={(event) => event.key === "Enter" && (event.preventDefault(), props.onRun())}>
       {props.params.map((param) => (
         <Field key={param.name} label={`$${param.name}`} hint={hintOf(param)} error={props.errors[param.name]}>
           {(id, describedBy) => <Control id={id} describedBy={describedBy} param={param} text={props.texts[param.name] ?? ""} onText={(text) => set(param.name, text)} />}
         </Field>
       ))}
-      <button type="submit" class="hidden-visually" tabIndex={-1}>Run</button>
-    </form>
+    </div>
   );
 }
 

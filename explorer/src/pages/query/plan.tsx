@@ -1,6 +1,6 @@
 /** The plan of a query as a tree: what each operator did, how many rows it gave, and how long it took. */
 import type { ReadOutput } from "../../api";
-import { bytes, count } from "../../format";
+import { bytes, count, counted } from "../../format";
 
 interface Operator {
   readonly operator: string;
@@ -32,7 +32,7 @@ function Node({ operator, whole }: { operator: Operator; whole: number }) {
       <div class="operator">
         <strong>{operator.operator}</strong> <code>{operator.detail}</code>
         <div class="operator-facts">
-          <span>{count(operator.rows)} rows</span>
+          <span>{counted(operator.rows, "row")}</span>
           <span>{operator.milliseconds} ms</span>
           {operator.requests > 0 && <span>{count(operator.requests)} requests, {bytes(operator.bytes_read)}</span>}
           {more.map(([name, value]) => <span key={name}>{name}: {String(value)}</span>)}

@@ -4,7 +4,6 @@ import type { Catalog, EdgeInfo } from "../../api";
 import { PALETTE } from "../../canvas/look";
 import { layOut } from "../../canvas/layout";
 import { Scene } from "../../canvas/model";
-import { count } from "../../format";
 import { Panel } from "../../ui/basics";
 import { cardinality } from ".";
 
@@ -38,11 +37,11 @@ export function SchemaPicture({ catalog, chosen, onChoose }: { catalog: Catalog;
           const { x, y } = places.get(node.name)!;
           return (
             <g key={node.name} class={node.name === chosen ? "type-node chosen" : "type-node"} transform={`translate(${x} ${y})`} tabIndex={0} role="button"
-              aria-label={`${node.name}, ${count(node.count)} nodes`} aria-pressed={node.name === chosen}
+              aria-pressed={node.name === chosen}
               onClick={() => onChoose(node.name)} onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), onChoose(node.name))}>
               <circle r={RADIUS} fill={PALETTE[i % PALETTE.length]} />
               <text class="node-name" y={RADIUS + 16}>{node.name}</text>
-              <text class="node-count" y={4}>{short(node.count)}</text>
+              <text class="node-count" y={4}>{` ${short(node.count)}`}</text>
             </g>
           );
         })}
