@@ -1,27 +1,28 @@
-"""How many requests a server answers: `python -m benchmarks.server [--seconds 2]`.
+"""How many requests a server answers: `python -m benchmarks server`; `python -m benchmarks.server --help` for sizes.
 
-One server process, and clients as threads of this one. A point query, a 2-hop query and the insertion of one node, at 1
-and 16 clients: requests per second, median and 99th percentile, and the ratio to a bare Starlette application that
-answers with a constant. The last table shows writers on branches of their own.
+One server process, and all clients in this one, so that two cores are enough. A point query, a 2-hop query and the
+insertion of one node at 1, 16 and 64 clients: requests per second, median and 99th percentile, CPU of the server per
+request, and the ratio to a bare Starlette application that answers with a constant. Insertions are measured with and
+without group commit. Then 100 writers on 100 branches, and the memory of a server that goes on answering.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import urllib3
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -30,13 +31,22 @@ from starlette.routing import Route
 import omnigraph
 
 PEOPLE = 5_000
-CLIENTS = (1, 16)
-BRANCHES = 20
+CLIENTS = (1, 16, 64)
+BRANCHES = 100
+SECONDS = float(os.environ.get("OMNIGRAPH_BENCH_SECONDS", "1.5"))
+REQUESTS = int(
+    os.environ.get("OMNIGRAPH_BENCH_REQUESTS", "10000")
+)  # of the memory test; 100000 shows it in full
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person"
 POINT = "query q($n: String) { match { $p: Person $p.name = $n } return { $p.name as name } }"
 HOPS = """query q($n: String) {
   match { $p: Person $p.name = $n $p knows $f $f knows $g } return { $g.name as name } }"""
 ADD = "query a($n: String) { insert Person { name: $n } }"
+BASE = "/graphs/default"
+Body = Callable[[int, int], Any]  # of the number of a client and of its request
+
+
+# --- servers -------------------------------------------------------------------------------------------------------
 
 
 async def constant(request: Request) -> JSONResponse:
@@ -45,29 +55,7 @@ async def constant(request: Request) -> JSONResponse:
     return JSONResponse({"rows": [{"name": "p1"}]})
 
 
-app = Starlette(routes=[Route("/graphs/default/query", constant, methods=["POST"])])
-
-
-@contextmanager
-def process(*command: str) -> Iterator[str]:
-    """A server in its own process; its address is on the first line it prints."""
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    running = subprocess.Popen(
-        [sys.executable, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
-    assert running.stdout is not None
-    try:
-        yield running.stdout.readline().strip().removeprefix("OMNIGRAPH_LISTEN_ADDR=")
-    finally:
-        running.terminate()
-        running.wait(60)
-        running.stdout.close()
-
-
+app = Starlette(routes=[Route(f"{BASE}/query", constant, methods=["POST"])])
 BARE = """
 import socket, uvicorn
 from benchmarks.server import app
@@ -79,55 +67,65 @@ uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, access_log=F
 """
 
 
-@dataclass
-class Measured:
-    """The times of requests that were answered."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server in its own process."""
 
-    seconds: float
-    took: list[float] = field(default_factory=list)
+    pid: int
+    host: str
+    port: int
 
-    @property
-    def rate(self) -> float:
-        return len(self.took) / self.seconds
+    def cpu_seconds(self) -> float:
+        """What its threads have used so far; 0 where the system does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def line(self, name: str, clients: int, bare: float) -> str:
-        ordered = sorted(self.took)
-        p50, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.99) - 1]
-        ratio = f"{self.rate / bare:6.2f}" if bare else " " * 6
-        return (
-            f"{name:<12}{clients:>8}{self.rate:>10,.0f}{p50 * 1e3:>9.1f}{p99 * 1e3:>9.1f}{ratio:>9}"
-        )
+    def resident_mib(self) -> float:
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        except OSError:
+            return 0.0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def measure(
-    address: str, path: str, body: Callable[[int, int], Any], clients: int, seconds: float
-) -> Measured:
-    """So many clients, each asking again as soon as it is answered."""
-    found = Measured(seconds)
-    until = time.perf_counter() + seconds
+@contextmanager
+def process(*command: str) -> Iterator[Running]:
+    """A server; its address is on the first line it prints."""
+    running = subprocess.Popen(
+        [sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert running.stdout is not None
+    try:
+        address = running.stdout.readline().strip().removeprefix("OMNIGRAPH_LISTEN_ADDR=")
+        host, _, port = address.partition(":")
+        yield Running(running.pid, host, int(port))
+    finally:
+        running.terminate()
+        running.wait(60)
+        running.stdout.close()
 
-    def client(number: int) -> None:
-        pool = urllib3.HTTPConnectionPool(address.partition(":")[0], int(address.partition(":")[2]))
-        headers = {"Content-Type": "application/json"}
-        count = 0
-        while (started := time.perf_counter()) < until:
-            raw = json.dumps(body(number, count)).encode()
-            answer = pool.request("POST", path, body=raw, headers=headers, retries=False)
-            if answer.status != 200:
-                raise RuntimeError(answer.data.decode())
-            found.took.append(time.perf_counter() - started)
-            count += 1
 
-    threads = [threading.Thread(target=client, args=(n,)) for n in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+@contextmanager
+def serving(store: str, *, group_commit: bool = True) -> Iterator[Running]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "server.json")
+        limits = {"actor_in_flight_max": 512}
+        settings = {"graphs": {"default": {"uri": store}}, "limits": limits}
+        file.write_text(json.dumps({**settings, "group_commit": group_commit}))
+        flags = ("--config", str(file), "--unauthenticated", "--bind", "127.0.0.1:0")
+        with process("-m", "omnigraph.cli.main", "serve", *flags) as running:
+            yield running
 
 
 def made(folder: str) -> str:
-    """A graph of people who know five others each."""
+    """A graph of people who know five others each, with many branches."""
     store = f"{folder}/graph"
     graph = omnigraph.init(store, SCHEMA)
     edges = [
@@ -141,11 +139,84 @@ def made(folder: str) -> str:
     return store
 
 
-def asking(text: str) -> Callable[[int, int], Any]:
+# --- clients -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Measured:
+    """The times of requests that were answered."""
+
+    seconds: float
+    cpu: float = 0.0
+    took: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return len(self.took) / self.seconds
+
+    def line(self, name: str, clients: int, bare: float = 0.0) -> str:
+        ordered = sorted(self.took)
+        p50, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.99) - 1]
+        ratio = f"{self.rate / bare:.2f}" if bare else ""
+        cpu = self.cpu / len(ordered) * 1e3
+        times = f"{p50 * 1e3:>9.1f}{p99 * 1e3:>9.1f}{cpu:>9.2f}"
+        return f"{name:<22}{clients:>8}{self.rate:>10,.0f}{times}{ratio:>9}"
+
+
+def measure(
+    server: Running, path: str, body: Body, clients: int, seconds: float, most: int | None = None
+) -> Measured:
+    """So many clients, each asking again as soon as it is answered; until the time is up, or `most` were answered."""
+    found = Measured(seconds)
+    used, begun = server.cpu_seconds(), time.perf_counter()
+    asyncio.run(_all_clients(server, path, body, clients, begun + seconds, found.took, most))
+    found.seconds = time.perf_counter() - begun
+    found.cpu = server.cpu_seconds() - used
+    return found
+
+
+async def _all_clients(
+    server: Running,
+    path: str,
+    body: Body,
+    clients: int,
+    until: float,
+    took: list[float],
+    most: int | None,
+) -> None:
+    async def client(number: int) -> None:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        count = 0
+        while time.perf_counter() < until and (most is None or len(took) < most):
+            raw = json.dumps(body(number, count)).encode()
+            started = time.perf_counter()
+            writer.write(_request(path, raw))
+            await _answered(reader)
+            took.append(time.perf_counter() - started)
+            count += 1
+        writer.close()
+
+    await asyncio.gather(*(client(number) for number in range(clients)))
+
+
+def _request(path: str, raw: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
+
+
+async def _answered(reader: asyncio.StreamReader) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    size = int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+    content = await reader.readexactly(size)
+    if not head.startswith(b"http/1.1 200"):
+        raise RuntimeError(content.decode())
+
+
+def asking(text: str) -> Body:
     return lambda n, i: {"query": text, "params": {"n": f"p{(n * 101 + i) % PEOPLE}"}}
 
 
-def adding(branches: bool = False) -> Callable[[int, int], Any]:
+def adding(*, branches: bool = False) -> Body:
     run = time.monotonic_ns()
 
     def body(number: int, count: int) -> Any:
@@ -155,32 +226,55 @@ def adding(branches: bool = False) -> Callable[[int, int], Any]:
     return body
 
 
-def run(seconds: float = 2.0) -> None:
-    base = "/graphs/default"
-    print(f"{'':<12}{'clients':>8}{'req/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'of bare':>9}")
-    rates: dict[int, float] = {}
-    with process("-c", BARE) as address:
-        for clients in CLIENTS:
-            found = measure(address, f"{base}/query", asking(POINT), clients, seconds)
-            rates[clients] = found.rate
-            print(found.line("constant", clients, 0))
+# --- what is measured ------------------------------------------------------------------------------------------------
+
+
+def ladder(
+    server: Running, name: str, path: str, body: Body, seconds: float, bare: dict[int, float]
+) -> dict[int, float]:
+    """One kind of request at every number of clients; the rates."""
+    rates = {}
+    measure(server, BASE + path, body, 1, 0.3)  # warm
+    for clients in CLIENTS:
+        found = measure(server, BASE + path, body, clients, seconds)
+        print(found.line(name, clients, bare.get(clients, 0)), flush=True)
+        rates[clients] = found.rate
+    return rates
+
+
+def memory(server: Running, requests: int) -> None:
+    """What a server holds after a tenth of many requests, and after all of them."""
+    few = max(requests // 10, 1)
+    measure(server, f"{BASE}/query", asking(POINT), 16, 3600, few)
+    first = server.resident_mib()
+    measure(server, f"{BASE}/query", asking(POINT), 16, 3600, requests - few)
+    last = server.resident_mib()
+    print(f"\nmemory: {first:.0f} MiB after {few:,} requests, {last:.0f} MiB after {requests:,}")
+
+
+def run(seconds: float = SECONDS, requests: int = REQUESTS) -> None:
+    head = f"{'clients':>8}{'req/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'cpu ms':>9}{'of bare':>9}"
+    print(f"{'':<22}{head}")
+    with process("-c", BARE) as server:
+        bare = ladder(server, "constant (bare)", "/query", asking(POINT), seconds, {})
     with tempfile.TemporaryDirectory() as folder:
-        served = ("serve", "--store", made(folder), "--unauthenticated", "--bind", "127.0.0.1:0")
-        with process("-m", "omnigraph.cli.main", *served) as address:
-            for name, path, body in (
-                ("point", "/query", asking(POINT)),
-                ("2 hops", "/query", asking(HOPS)),
-                ("mutation", "/mutate", adding()),
-            ):
-                measure(address, base + path, body, 1, 0.5)  # warm
-                for clients in CLIENTS:
-                    found = measure(address, base + path, body, clients, seconds)
-                    print(found.line(name, clients, rates[clients]), flush=True)
-            found = measure(address, f"{base}/mutate", adding(branches=True), BRANCHES, seconds)
-            print(found.line("branches", BRANCHES, 0))
+        store = made(folder)
+        with serving(store) as server:
+            ladder(server, "point query", "/query", asking(POINT), seconds, bare)
+            ladder(server, "2 hops", "/query", asking(HOPS), seconds, bare)
+            ladder(server, "insertion, grouped", "/mutate", adding(), seconds, bare)
+            body = adding(branches=True)
+            found = measure(server, f"{BASE}/mutate", body, BRANCHES, max(seconds, 3.0))
+            print(found.line(f"on {BRANCHES} branches", BRANCHES), flush=True)
+        with serving(store, group_commit=False) as server:
+            ladder(server, "insertion, one by one", "/mutate", adding(), seconds, bare)
+        with serving(store) as server:
+            memory(server, requests)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=2.0)
-    run(parser.parse_args().seconds)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each measurement")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="of the memory test")
+    given = parser.parse_args()
+    run(given.seconds, given.requests)

@@ -168,7 +168,9 @@ class Exchange:
                 self.server.telemetry.in_flight.dec()
                 self.record["seconds"] = time.perf_counter() - self.begun
                 self.record["request_id"] = self.request_id
-                span.set_attributes({k: str(v) for k, v in self.record.items() if v is not None})
+                if span.is_recording():
+                    told = {k: str(v) for k, v in self.record.items() if v is not None}
+                    span.set_attributes(told)
                 self.server.telemetry.answered(self.record)
 
     async def _answer(self) -> None:
@@ -317,7 +319,8 @@ class Exchange:
     async def _body(self, body: bytes, *, more: bool) -> None:
         message = {"type": "http.response.body", "body": body, "more_body": more}
         try:
-            await asyncio.wait_for(self.send(message), self.server.bounds.stall_seconds_max)
+            async with asyncio.timeout(self.server.bounds.stall_seconds_max):
+                await self.send(message)
         except TimeoutError:
             raise ClientGone("the client does not take its answer") from None
 

@@ -52,7 +52,8 @@ async def chunks(receive: Receive, stall_seconds: float) -> AsyncIterator[bytes]
     more = True
     while more:
         try:
-            message = await asyncio.wait_for(receive(), stall_seconds)
+            async with asyncio.timeout(stall_seconds):
+                message = await receive()
         except TimeoutError:
             raise ClientGone(f"no byte came within {stall_seconds:g} s") from None
         if message["type"] != "http.request":

@@ -102,7 +102,7 @@ def _opened(settings: Settings) -> tuple[dict[str, Served], tuple[str, ...]]:
 
 
 def _open(id: str, graph: GraphSettings, settings: Settings) -> Served:
-    opened = open_graph(graph.uri)
+    opened = open_graph(graph.uri, group_commit=settings.group_commit)
     queries = stored_queries(graph.queries, opened.snapshot().catalog)
     return Served(id, opened, queries, tuple(settings.load_from))
 

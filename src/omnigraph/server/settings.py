@@ -87,6 +87,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unauthenticated: bool = False
     read_only: bool = False
     require_all_graphs: bool = False
+    group_commit: bool = True  # writers of one branch share commits
     load_from: list[str] = []  # addresses loads by reference may be read from
     limits: Bounds = Bounds()
 

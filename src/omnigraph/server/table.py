@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -55,6 +56,16 @@ class Route:
     def name(self) -> str:
         return f"{self.method} {self.full_path}"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parts of the path that are named, in order."""
+        return _names(self.full_path)
+
+
+@cache
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(part.strip("{}*") for part in path.split("/") if part.startswith("{"))
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -62,15 +73,54 @@ class Match:
     params: dict[str, str]
 
 
+@dataclass(slots=True)
+class _Place:
+    """A place in the tree of paths: what may follow, and the routes that end here."""
+
+    fixed: dict[str, _Place] = field(default_factory=dict)
+    named: _Place | None = None
+    routes: list[Route] = field(default_factory=list)
+    rest: list[Route] = field(default_factory=list)  # those that take all that is left
+
+    def add(self, parts: Sequence[str], route: Route) -> None:
+        if not parts:
+            self.routes.append(route)
+        elif parts[0].endswith("*}"):
+            self.rest.append(route)
+        elif parts[0].startswith("{"):
+            self.named = self.named or _Place()
+            self.named.add(parts[1:], route)
+        else:
+            self.fixed.setdefault(parts[0], _Place()).add(parts[1:], route)
+
+    def fitting(self, given: Sequence[str], values: tuple[str, ...] = ()) -> Iterator[Match]:
+        """The routes of a path; what is written out comes before what is named."""
+        if not given:
+            yield from (_match(route, values) for route in self.routes)
+            return
+        if given[0] in self.fixed:
+            yield from self.fixed[given[0]].fitting(given[1:], values)
+        if self.named is not None and given[0]:
+            yield from self.named.fitting(given[1:], (*values, given[0]))
+        for route in self.rest:
+            yield _match(route, (*values, "/".join(given) or "."))
+
+
+def _match(route: Route, values: Sequence[str]) -> Match:
+    return Match(route, dict(zip(route.names, values, strict=True)))
+
+
 class Router:
     """Finds the route of a path. Segments are decoded one by one, so a name may hold a slash."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = [(_segments(route.full_path), route) for route in routes]
+        self._root = _Place()
+        for route in routes:
+            self._root.add(route.full_path.split("/")[1:], route)
 
     def match(self, method: str, raw_path: bytes) -> Match:
         given = [_decoded(part) for part in raw_path.split(b"?")[0].split(b"/")[1:]]
-        found = list(self._fitting(given))
+        found = list(self._root.fitting(given))
         if not found:
             raise RouteNotFound("there is no such path")
         for match in found:
@@ -82,27 +132,6 @@ class Router:
                     return match
         allowed = ", ".join(sorted({match.route.method for match in found}))
         raise NotAllowedHere(f"the path takes {allowed}", {"Allow": allowed})
-
-    def _fitting(self, given: list[str]) -> Iterator[Match]:
-        for pattern, route in self._routes:
-            parts = _with_rest(pattern, given)
-            if len(pattern) == len(parts) and all(
-                p == g or (p.startswith("{") and g) for p, g in zip(pattern, parts, strict=True)
-            ):
-                names = zip(pattern, parts, strict=True)
-                yield Match(route, {p.strip("{}*"): g for p, g in names if p.startswith("{")})
-
-
-def _with_rest(pattern: list[str], given: list[str]) -> list[str]:
-    """The parts of a path; where a pattern ends in `{name*}`, all that is left is one part."""
-    if not pattern[-1].endswith("*}") or len(given) < len(pattern):
-        return given
-    fixed = len(pattern) - 1
-    return [*given[:fixed], "/".join(given[fixed:]) or "."]
-
-
-def _segments(path: str) -> list[str]:
-    return path.split("/")[1:]
 
 
 def _decoded(part: bytes) -> str:

@@ -77,6 +77,8 @@ class Telemetry:
         """Count an answer and write its line."""
         self.requests.labels(record["route"], str(record["status"])).inc()
         self.seconds.labels(record["route"]).observe(record["seconds"])
+        if not access.isEnabledFor(logging.INFO):
+            return
         access.info(
             "%s %s %s %.1fms actor=%s commit=%s request=%s",
             record["method"],
