@@ -62,7 +62,11 @@ class Adjacency:
 
     @property
     def nbytes(self) -> int:
-        return self.start.nbytes + self.node.nbytes + self.edge.nbytes
+        """With what was worked out of it so far. A part that is shared with a smaller one counts there."""
+        own = self.start.nbytes
+        if self.smaller is None:
+            own += self.node.nbytes + self.edge.nbytes
+        return own + made_bytes(self, "degrees", "sources", "simplified")
 
     def __len__(self) -> int:
         return len(self.node)
@@ -168,6 +172,13 @@ class Adjacency:
         return found
 
 
+def made_bytes(of: object, *names: str, shared: object = None) -> int:
+    """The bytes of what cached properties hold by now, unless it is the thing itself or counted elsewhere."""
+    parts = [of.__dict__.get(name) for name in names]
+    own = [part for part in parts if part is not None and part is not of and part is not shared]
+    return sum(int(part.nbytes) for part in own)
+
+
 class Merged:
     """One direction as a query sees it: `base` without the edges of `minus`, and with those of `plus`."""
 
@@ -176,6 +187,12 @@ class Merged:
         self.minus = minus
         self.plus = plus
         self._gone = None if minus is None else np.sort(minus.edge)
+
+    @property
+    def nbytes(self) -> int:
+        """Besides the large arrays, which are counted where they are kept."""
+        small = sum(part.nbytes for part in (self.minus, self.plus, self._gone) if part is not None)
+        return small + made_bytes(self, "degrees", "simple", "whole", shared=self.base)
 
     @cached_property
     def is_simple(self) -> bool:

@@ -56,6 +56,15 @@ class Cache:
             self._bytes += size
             self._evict()
 
+    def weigh(self, key: Hashable, size: int) -> None:
+        """Say how much a kept value takes now: some grow while they are used."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry[1] != size:
+                self._entries[key] = (entry[0], size)
+                self._bytes += size - entry[1]
+                self._evict()
+
     def get_or_build(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The value, made when it is not there. Two threads may both make it; both results are right."""
         found = self.get(key)

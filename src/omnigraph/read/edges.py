@@ -39,14 +39,16 @@ def topology(edge: str, ctx: Context) -> Topology:
 
 def _topology(edge: str, ctx: Context) -> Topology:
     tables = _tables(ctx.snapshot.catalog.edges[edge], ctx)
-    key = ("topology", tables.identity)
+    key, home = ("topology", tables.identity), ("topology", tables.home)
     found = ctx.cache.get(key)
     if found is None:
         found, how = _obtain(tables, ctx.cache)
         ctx.note(topology=how)
         ctx.cache.put(key, found, found.nbytes)
-        ctx.cache.put(("topology", tables.home), found, found.base.nbytes)
+        ctx.cache.put(home, found, found.base.nbytes)
     assert isinstance(found, Topology)  # noqa: S101
+    ctx.cache.weigh(key, found.nbytes)  # earlier queries may have made it grow
+    ctx.cache.weigh(home, found.base.nbytes)
     return found
 
 

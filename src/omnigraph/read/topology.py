@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang.ir import Direction
-from omnigraph.read.adjacency import Adjacency, Merged
+from omnigraph.read.adjacency import Adjacency, Merged, made_bytes
 from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions, ranges
 from omnigraph.read.columns import TableColumns
 from omnigraph.storage.tables import FragmentInfo
@@ -88,8 +88,8 @@ class Base:
 
     @property
     def nbytes(self) -> int:
-        """With the other direction, which most graphs come to need."""
-        return 2 * self.out.nbytes
+        """What was made of it so far."""
+        return self.out.nbytes + made_bytes(self, "into", "both")
 
     def touching(self, src: Positions, dst: Positions, edges: Positions) -> Edges:
         """The edges at these positions or with an end at one of these nodes."""
@@ -129,7 +129,10 @@ class Topology:
     @property
     def nbytes(self) -> int:
         """Besides the base, which is counted where it is kept."""
-        return 4096 + sum(a.nbytes for part in (self.minus, self.plus) if part for a in part)
+        views = list(self._views.values())
+        own = sum(a.nbytes for part in (self.minus, self.plus) if part for a in part)
+        resized = sum(view.base.nbytes for view in views if view.base.smaller is not None)
+        return 4096 + own + resized + sum(view.nbytes for view in views)
 
     def view(self, direction: Direction) -> Merged:
         """The edges as they are walked in a direction."""

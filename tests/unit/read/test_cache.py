@@ -31,6 +31,16 @@ def test_replacing_a_value_counts_it_once() -> None:
     assert (cache.get("a"), cache.bytes_used) == (2, 70)
 
 
+def test_a_value_that_grew_takes_the_place_of_others() -> None:
+    cache = Cache(100)
+    cache.put("a", 1, 40)
+    cache.put("b", 2, 40)
+    cache.weigh("b", 70)
+    assert (cache.get("a"), cache.get("b"), cache.bytes_used) == (None, 2, 70)
+    cache.weigh("unknown", 70)
+    assert cache.bytes_used == 70
+
+
 def test_a_smaller_budget_takes_effect_at_once() -> None:
     cache = Cache(100)
     cache.put("a", 1, 60)

@@ -136,6 +136,22 @@ def test_sums_and_memberships_agree_with_the_edges_written_out(seed: int) -> Non
     )
 
 
+def test_what_queries_make_of_a_topology_is_counted(graph: Graph) -> None:
+    cache = Cache()
+    for text in ("$a next $b", "$b next $a", "$a <next> $b", "$a next{1,3} $b"):
+        before = cache.bytes_used
+        for _ in range(2):  # what the first makes the second weighs
+            ask(graph, f"match {{ $a: Item {text} }} return {{ count(*) as n }}", cache=cache)
+        assert cache.bytes_used >= before
+    topologies = [value for value, _ in cache._entries.values() if isinstance(value, Topology)]
+    assert topologies
+    base = topologies[0].base
+    assert {"into", "both"} <= set(base.__dict__)
+    assert base.nbytes >= base.out.nbytes + base.into.nbytes + base.both.nbytes
+    weights = [size for value, size in cache._entries.values() if isinstance(value, Topology)]
+    assert sum(weights) >= topologies[0].nbytes + base.nbytes
+
+
 # --- files -------------------------------------------------------------------------------------------------------
 
 
