@@ -144,7 +144,7 @@ def many_commits(folder: Path, rows: int, commits: int) -> None:
 
 
 def long_history(folder: Path, branches: int, commits: int) -> None:
-    """Names and history at size. One commit in fifty changes a row; the others are loads of nothing, which is quicker."""
+    """Names and history at size. One commit in fifty changes a row; the others load nothing, which is quicker."""
     graph = init(folder / "long", schema=SCHEMA)
     started = time.perf_counter()
     text = "query add($c: String) { insert Item { code: $c } }"
