@@ -58,7 +58,7 @@ export class Scene {
   private room = NODES_MAX;
   private waiting = new Map<string, CanvasNode>();
   private loose = new Map<string, CanvasEdge>(); // edges that miss an end
-  private hidden = new Set<string>();
+  private hidden = new Map<string, CanvasNode>();
   private listeners = new Set<() => void>();
   private random = generator(7);
 
@@ -118,18 +118,13 @@ export class Scene {
     const node = this.picture.getNodeAttribute(key, "node");
     for (const edge of this.picture.edges(key)) this.loose.set(edge, this.picture.getEdgeAttribute(edge, "edge"));
     this.picture.dropNode(key);
-    this.hidden.add(key);
-    this.waiting.delete(key);
-    this.hiddenNodes.set(key, node);
+    this.hidden.set(key, node);
     this.changed();
   }
 
-  private hiddenNodes = new Map<string, CanvasNode>();
-
   unhide(): void {
-    const back = [...this.hiddenNodes.values()];
+    const back = [...this.hidden.values()];
     this.hidden.clear();
-    this.hiddenNodes.clear();
     this.add(back, []);
   }
 
@@ -168,9 +163,21 @@ export class Scene {
       const to = nodeKey(edge.to);
       if (!this.picture.hasNode(from) || !this.picture.hasNode(to)) continue;
       this.loose.delete(key);
-      if (!this.picture.hasEdge(key)) this.picture.addEdgeWithKey(key, from, to, { edge });
+      if (!this.picture.hasEdge(key)) this.addEdge(key, edge, from, to);
     }
   }
+
+  /** A pair that is known to be connected gives way to the edges that connect it. */
+  private addEdge(key: string, edge: CanvasEdge, from: string, to: string): void {
+    const alike = this.picture.directedEdges(from, to).filter((other) => isSameWay(edge, this.picture.getEdgeAttribute(other, "edge")));
+    if (edge.id === undefined && alike.length > 0) return;
+    for (const other of alike) if (this.picture.getEdgeAttribute(other, "edge").id === undefined) this.picture.dropEdge(other);
+    this.picture.addEdgeWithKey(key, from, to, { edge });
+  }
+}
+
+function isSameWay(a: CanvasEdge, b: CanvasEdge): boolean {
+  return a.type === b.type && (a.label ?? a.type) === (b.label ?? b.type);
 }
 
 /** The same numbers every time, so that the same graph is drawn the same way. */
