@@ -1,0 +1,123 @@
+"""Hostile names and values stay text, no page asks anybody else, and axe finds nothing to complain about."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.explorer.browser import AXE, found_by_axe
+from tests.explorer.conftest import Open
+from tests.explorer.hostile import HOSTILE
+from tests.explorer.world import World
+
+THINGS = "query q() { match { $t: Thing } return { $t.name as name, $t.text as text } order { $t.name asc } }"
+LINKS = "query q() { match { $a: Thing  $a next $b } return { $a, $b } }"
+PAGES = {
+    "query": ("query", {"q": "query q() { match { $p: Person  $p actedIn $f } return { $p, $f } }", "run": "1"}),
+    "table": ("query", {"q": "query q() { match { $p: Person } return { $p.name } }", "run": "1", "view": "table"}),
+    "schema": ("schema", {}),
+    "history": ("history", {}),
+    "compare": ("history", {"a": "main", "b": "autumn"}),
+    "overlay": ("history", {"a": "main", "b": "autumn", "view": "picture"}),
+    "review": ("review", {"source": "autumn", "target": "main"}),
+    "import": ("import", {}),
+}  # fmt: skip
+SHOWN = {
+    "query": "[data-nodes]",
+    "table": "td",
+    "schema": "article",
+    "history": ".commit",
+    "compare": ".changed-rows tr",
+    "overlay": ".overlay canvas",
+    "review": ".verdict-line",
+    "import": ".drop",
+}
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(set(HOSTILE)) >= 50
+
+
+def test_hostile_values_are_shown_as_they_are(page: Page, world: World) -> None:
+    page.goto(world.link("query", graph="hostile", q=THINGS, run="1", view="table"))
+    cells = page.get_by_role("cell")
+    expect(cells.first).to_be_visible()
+    expect(page.get_by_text("<script>alert(1)</script>").first).to_be_attached()
+    page.get_by_role("tab", name="JSON").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("onerror=alert(2)")
+
+
+def test_hostile_names_are_drawn_opened_and_expanded(page: Page, world: World) -> None:
+    page.goto(world.link("query", graph="hostile", q=LINKS, run="1"))
+    expect(page.locator(f"[data-nodes='{len(HOSTILE)}']")).to_be_visible()
+    page.get_by_role("tab", name="List").click()
+    rows = page.get_by_role("region", name="Nodes of the graph").locator("tbody tr:not(.spacer)")
+    details = page.get_by_role("complementary", name="Details of Thing")
+    for number in range(10):
+        rows.nth(number).get_by_role("button").first.click()
+        expect(details.locator("h2")).to_have_text(
+            rows.nth(number).locator("td").nth(2).inner_text()
+        )
+    details.get_by_role("tab", name="History").click()
+    expect(details.get_by_role("listitem").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "shown"),
+    [
+        ("schema", {}, "article"),
+        ("history", {}, ".commit"),
+        ("history", {"a": "main", "b": "other"}, ".changed-rows tr"),
+        ("review", {"source": "other", "target": "main"}, ".verdict-line"),
+    ],
+)
+def test_hostile_history_is_only_text(
+    page: Page, world: World, name: str, params: dict[str, str], shown: str
+) -> None:
+    page.goto(world.link(name, graph="hostile", **params))
+    expect(page.locator(shown).first).to_be_visible()
+    for text in HOSTILE[:5]:
+        assert page.locator("script, iframe, object, embed", has_text=text).count() == 0
+
+
+def test_hostile_addresses_do_nothing(page: Page, world: World) -> None:
+    page.goto(world.link("query", graph="hostile"))
+    expect(page.get_by_role("heading", name="Query")).to_be_visible()
+    for text in HOSTILE[:12]:
+        page.goto(
+            world.link(
+                "query", graph="hostile", actor=None, q=text, branch=text, view=text, run="1"
+            )
+        )
+        expect(page.get_by_role("banner").or_(page.get_by_role("alert")).first).to_be_visible()
+
+
+def test_a_hostile_file_is_only_shown(page: Page, world: World) -> None:
+    page.goto(world.link("import", graph="hostile"))
+    quoted = "".join('"' + text.replace('"', '""') + '"\n' for text in HOSTILE)
+    content = ('"<img src=x onerror=alert(90)>"\n' + quoted).encode()
+    name = "<img src=x onerror=alert(91)>.csv"
+    page.get_by_label("File to import").set_input_files(
+        [{"name": name, "mimeType": "text/csv", "buffer": content}]
+    )
+    expect(page.get_by_text("onerror=alert(90)").first).to_be_visible()
+    expect(page.get_by_text("<svg onload=alert(3)>").first).to_be_attached()
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed (npm ci in explorer/)")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(window: Open, world: World, scheme: str) -> None:
+    only = [] if scheme == "light" else ["color-contrast"]  # the rest is the same in the dark
+    with window(color_scheme=scheme) as page:
+        page.goto(f"{world.address}/ui/")
+        expect(page.get_by_label("Token")).to_be_visible()
+        complaints = {"login": found_by_axe(page, only)}
+        page.goto("about:blank")  # a new part behind # alone would not load the page again
+        page.goto(world.link("query"))
+        for name, (path, params) in PAGES.items():
+            page.goto(world.link(path, actor=None, **params))
+            expect(page.locator(SHOWN[name]).first).to_be_visible()
+            complaints[name] = found_by_axe(page, only)
+        assert not any(complaints.values()), "\n".join(
+            f"{k}: {v}" for k, v in complaints.items() if v
+        )
