@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
 import pyarrow as pa
 
-from omnigraph.core import branches
+from omnigraph.core import branches, leases
 from omnigraph.core.branches import Start, create_tag
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.group import Writers
+from omnigraph.core.leases import remove_plan, save_plan
 from omnigraph.core.plan import Append, PublishPlan, Reads, Request, Upsert, Verb
 from omnigraph.core.publisher import Published, Ticket, publish
-from omnigraph.core.records import Commit
+from omnigraph.core.records import Commit, StoredPlan
 from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import table_ref
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.limits import DEFAULT
 from omnigraph.model.names import MAIN, branch_name
 from omnigraph.model.tokens import id_tokens
+from omnigraph.storage.tables import NewFragments
+from omnigraph.write.merge import merge
+from tests.support.history import Append as Listed
+from tests.support.history import Operation, Read, Status
+from tests.support.lists import edit, look
+from tests.support.verbs import compact
 from tests.support.worlds import add_knows, add_person, drop_person, plan, rows_of
 
 ACCOUNTS = ("a0", "a1", "a2")
 START_BALANCE = 100
+SILENCE = 2 * DEFAULT.lease_seconds_max * 1_000_000  # microseconds
 
 
 @dataclass
@@ -49,6 +59,9 @@ class Log:
     seen: dict[str, int] = field(
         default_factory=dict
     )  # per chain: the newest commit somebody was told of
+    history: dict[str, Operation] = field(default_factory=dict)  # of lists, by name
+    names: dict[str, str] = field(default_factory=dict)  # operation id -> name
+    merged: set[str] = field(default_factory=set)  # rows that a merge brought to main
 
 
 @dataclass
@@ -73,6 +86,7 @@ class Actor:
         key: str | None = None,
         effect: tuple[str, ...] = (),
         name: str | None = None,
+        alone: bool = False,
     ) -> Told:
         told = Told(name or self.fresh(), branch, key=key, effect=effect)
         self.log.operations.append(told)
@@ -82,6 +96,7 @@ class Actor:
             actor=self.name,
             message=told.name,
             idempotency_key=key,
+            alone=alone,
         )
         self.tell(told, lambda: Writers(self.repo).submit(request))
         return told
@@ -90,6 +105,8 @@ class Actor:
         try:
             done = call()
         except OmnigraphError as error:
+            if error.kind is Kind.CORRUPT:
+                raise  # nothing is damaged here, and nobody may be told so
             told.status = (
                 "nothing" if error.kind in (Kind.UNKNOWN_OUTCOME, Kind.UNAVAILABLE) else "failed"
             )
@@ -150,7 +167,7 @@ def append_only(name: str) -> Verb:
 
 
 def appender(actor: Actor) -> None:
-    for _ in range(4):
+    for _ in range(3):
         name = actor.fresh()
         actor.submit(append_only(name), effect=(name,), name=name)
 
@@ -175,12 +192,123 @@ def sleeper(actor: Actor) -> None:
                 actor.repo.world.pause(0)
 
 
+LISTS = ("l0", "l1")
+
+
+def lister(actor: Actor) -> None:
+    """Reads lists and appends to them; what it saw and was told is judged as a history."""
+    for _ in range(2):
+        name = actor.fresh()
+        appends = dict.fromkeys(actor.random.sample(LISTS, actor.random.choice((1, 1, 2))), name)
+        world = actor.repo.world
+        ticket = Ticket(
+            Request(branch=MAIN, verb=edit(LISTS[:1], appends), actor=actor.name, message=name),
+            world.fresh_id(),
+            instant=world.now(),
+        )
+        steps = tuple(Listed(key, value) for key, value in appends.items())
+        begun = Operation(name, actor.name, Status.INFO, world.now(), steps=steps)
+        actor.log.history[name], actor.log.names[ticket.operation_id] = begun, name
+        told = Told(name, "main")
+        actor.log.operations.append(told)
+        publish(actor.repo, [ticket])
+        actor.tell(told, partial(_answer, ticket))
+        actor.log.history[name] = _ended(begun, told, ticket, world.now())
+        if actor.random.random() < 0.5:
+            _look(actor)
+
+
+def _ended(begun: Operation, told: Told, ticket: Ticket, now: int) -> Operation:
+    if told.status == "failed":
+        return replace(begun, status=Status.FAIL, completed=now)
+    done = ticket.outcome
+    if told.status != "ok" or done is None or done.commit is None:
+        return begun
+    reads = tuple(Read(key, values) for key, values in done.value.lists.items())
+    number = done.commit.number
+    return replace(begun, status=Status.OK, completed=now, steps=reads + begun.steps, commit=number)
+
+
+def _look(actor: Actor) -> None:
+    name, world = actor.fresh(), actor.repo.world
+    begun = world.now()
+    try:
+        seen = look(actor.repo.snapshot(actor.repo.head(MAIN).commit), LISTS)
+    except OmnigraphError:
+        return
+    reads = tuple(Read(key, values) for key, values in seen.lists.items())
+    actor.log.history[name] = Operation(
+        name, actor.name, Status.OK, begun, world.now(), reads, snapshot=seen.number
+    )
+
+
+def merger(actor: Actor) -> None:
+    """Works on a branch of its own and brings it to main, where others work meanwhile."""
+    name = f"topic-{actor.name}"
+    try:
+        zero = branches.create_branch(actor.repo, name, Start(head_of=MAIN))
+    except OmnigraphError:
+        return
+    actor.log.branches_made.append((name, zero.chain))
+    brought: set[str] = set()
+    for _ in range(2):
+        row = actor.fresh()
+        told = actor.submit(append_only(row), branch=name, effect=(row,), name=row)
+        brought |= {row} if told.status == "ok" else set()
+        told = actor.submit(merge(actor.repo, name, "main"), alone=True)
+        if told.status == "ok":
+            actor.log.merged |= brought
+
+
+def compactor(actor: Actor) -> None:
+    """Rewrites tables while others write to them."""
+    for type_name in ("City", "Person", "City"):
+        actor.submit(compact(type_name))
+
+
+def loader(actor: Actor) -> None:
+    """A long load: writes its rows under a lease, then publishes them, however often it has to look again."""
+    repo = actor.repo
+    for _ in range(2):
+        name = actor.fresh()
+        head = repo.head(MAIN).commit
+        path = next(e.path for e in head.tables.values() if e.type_name == "City")
+        lease = StoredPlan(
+            plan=repo.world.fresh_id(),
+            operation_id=name,
+            kind="load",
+            branch="main",
+            gc_epoch=head.gc_epoch,
+            created=repo.world.now() - actor.random.choice((0, 0, SILENCE)),
+            tables=(path,),
+        )
+        save_plan(repo, lease)
+        actor.submit(_long_load(repo, lease.plan, name), effect=(name,), name=name)
+        if actor.random.random() < 0.7:
+            remove_plan(repo, lease.plan)
+
+
+def _long_load(repo: Repository, lease: str, name: str) -> Verb:
+    written: list[tuple[NewFragments, int]] = []  # and the epoch they were written in
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        table = txn.catalog.nodes["City"].table_id
+        epoch = txn.snapshot.commit.gc_epoch
+        if not written or not leases.still_honoured(repo, lease, written[-1][1], epoch):
+            rows = rows_of(txn, "City", [{"id": name, "name": name}])
+            base = table_ref(txn.snapshot.commit.tables[table])
+            written.append((repo.tables.write_fragments(base, rows), epoch))
+        return plan([Append(table, written[-1][0])], {table: Reads(everything=True)}, plan_id=lease)
+
+    return verb
+
+
 NODES = ("n0", "n1")
 
 
 def gardener(actor: Actor) -> None:
     """Edges to nodes that others remove."""
-    for _ in range(5):
+    for _ in range(4):
         choice = actor.random.random()
         node = actor.random.choice(NODES)
         if choice < 0.35:
@@ -193,7 +321,7 @@ def gardener(actor: Actor) -> None:
 
 def folder(actor: Actor) -> None:
     """Several writes in one commit: each must see the ones before it."""
-    for node in (*NODES, *NODES):
+    for node in NODES:
         actor.submit(add_person(node))
         verbs = [add_knows(actor.fresh(), node, node), drop_person(node)]
         actor.random.shuffle(verbs)
@@ -240,7 +368,8 @@ def brancher(actor: Actor) -> None:
 def _start(actor: Actor, name: str) -> Start:
     if name == "old":
         head = actor.repo.head(MAIN).commit
-        older = actor.repo.chains.get(head.chain, max(1, head.number - 1))
+        back = actor.random.choice((1, 1, 2, 3))
+        older = actor.repo.chains.get(head.chain, max(1, head.number - back))
         return Start(commit=older)  # type: ignore[arg-type]
     return Start(head_of=MAIN)
 
@@ -321,4 +450,8 @@ WORKLOADS: dict[str, Callable[[Actor], None]] = {
     "tagger": tagger,
     "collector": collector,
     "auditor": auditor,
+    "lister": lister,
+    "merger": merger,
+    "compactor": compactor,
+    "loader": loader,
 }

@@ -11,6 +11,7 @@ from omnigraph.core.records import ChainObject, Commit, Seal, Tombstone, operati
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound
 from tests.sim.actors import ACCOUNTS, START_BALANCE, Log
+from tests.support.verdict import Logged, judged
 
 
 def judge(repo: Repository, log: Log) -> None:
@@ -21,7 +22,9 @@ def judge(repo: Repository, log: Log) -> None:
     for branch in ("main", *sorted({ref.name for ref in live_refs(repo) if not ref.state.tag})):
         _readable(repo, branch)
     _acknowledged_branches_exist(repo, log)
-    _retained_history_is_whole(repo)
+    anomalies = judged(repo, Logged(list(log.history.values()), log.names))
+    assert not anomalies, f"{anomalies[0]} (and {len(anomalies) - 1} more)"
+    _retained_history_is_whole(repo, log)
     _tags_are_readable(repo)
     for _ in range(2):
         collect(repo, Retention(keep=2))
@@ -109,7 +112,7 @@ def _check_state(repo: Repository, commit: Commit) -> None:
         )
 
 
-def _retained_history_is_whole(repo: Repository) -> None:
+def _retained_history_is_whole(repo: Repository, log: Log) -> None:
     """Every commit that is no tombstone and not declared pruned can be read; nothing an earlier one added is lost."""
     head = repo.head("main").commit
     added: set[str] = set()
@@ -121,12 +124,14 @@ def _retained_history_is_whole(repo: Repository) -> None:
             if (
                 member.message
                 and member.actor
-                and member.message.startswith(("appender", "retrier"))
+                and member.message.startswith(("appender", "retrier", "loader"))
             ):
                 added.add(member.message)
     snapshot = repo.snapshot(head)
     cities = set(snapshot.table_of(snapshot.catalog.nodes["City"]).scan(["id"])["id"].to_pylist())
     assert added <= cities, f"rows {sorted(added - cities)} were added and are gone"
+    lost = log.merged - cities
+    assert not lost, f"rows {sorted(lost)} were merged and are gone"
 
 
 def _acknowledged_branches_exist(repo: Repository, log: Log) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +18,7 @@ from omnigraph.core import (
     group,
     idempotency,
     layout,
+    leases,
     publisher,
     repository,
     stage,
@@ -50,6 +51,17 @@ def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
             return change(original, *args, **options)
 
         with patch.object(owner, name, changed):
+            yield
+
+    return patched
+
+
+def both(*patches: Patch) -> Patch:
+    @contextmanager
+    def patched() -> Iterator[None]:
+        with ExitStack() as stack:
+            for one in patches:
+                stack.enter_context(one())
             yield
 
     return patched
@@ -185,6 +197,18 @@ def _fold_on_base(self: Any, plan: Any) -> Any:
     return self
 
 
+def _believed(original: Any, repo: Any, plan: str | None, staged_in: int, now_in: int) -> bool:
+    """Take a lease for honoured because it was once granted."""
+    return plan is not None
+
+
+def _overlook_leases(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
+    """Name the leases in the record, and take their files all the same."""
+    return original(repo, replace(survey, plans={}), kept)
+
+
+BRANCHES_TWICE = ("brancher", "appender", "collector", "collector")
+LOADS = ("loader", "loader", "collector", "collector")
 GARDEN = ("gardener", "gardener", "gardener")
 FOLD = ("folder", "folder", "gardener")
 BANK = ("banker", "banker", "auditor")
@@ -273,6 +297,25 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     "touched tables are taken from summaries alone": (
         swap(conflicts, "_same_version", lambda one, other: True),
         ROWS,
+    ),
+    "a writer takes what a collection removed for damage": (
+        swap(publisher, "_unless_overtaken", lambda repo, attempt: nullcontext()),
+        ROWS,
+    ),
+    "a collection takes what another removed for damage": (
+        swap(gc, "_mark", lambda repo, survey, kept: (kept, gc._doomed(repo, survey, kept))),
+        BRANCHES_TWICE,
+    ),
+    "a lease is believed whatever the records say": (
+        both(
+            around(publisher, "still_honoured", _believed),
+            around(leases, "still_honoured", _believed),
+        ),
+        LOADS,
+    ),
+    "a collection takes the files of a lease it named": (
+        around(gc, "_doomed", _overlook_leases),
+        LOADS,
     ),
     "a key somebody claimed is claimed again": (
         swap(idempotency, "_join", lambda r, k, w: w),

@@ -15,13 +15,15 @@ from omnigraph.model.limits import Limits
 from tests.support.dict_objects import DictObjects, Shelf
 
 STEPS_MAX = 20_000
-ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+STALL_STEPS_MAX = 200
+WRITES = frozenset({"put_new", "put", "delete", "file"})
 LIMITS = Limits(
     staging_threads_max=1,
     read_threads_max=1,
     publish_attempts_max=24,
     recent_commits=4,
     commits_cached_max=8,
+    unknown_attempts_max=2,
 )
 
 
@@ -37,9 +39,12 @@ class Weather:
     lost_answer: float = 0.02
     lost_request: float = 0.01
     late_request: float = 0.01
+    stall: float = (
+        0.004  # per request of any kind: others go on for a long time before this one does
+    )
 
 
-CALM = Weather(0, 0, 0, 0)
+CALM = Weather(0, 0, 0, 0, 0)
 
 
 @dataclass
@@ -48,16 +53,17 @@ class Scheduler:
 
     seed: int
     weather: Weather = field(default_factory=Weather)
-    trace: list[str] = field(default_factory=list)
+    shelf: Shelf = field(default_factory=Shelf)
+    trace: list[tuple[str, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
-        self.shelf = Shelf()
         self.clock = 1_800_000_000_000_000
         self.steps = 0
         self._ready: dict[str, greenlet] = {}
         self._hub = greenlet.getcurrent()
         self._late: list[tuple[str, Any]] = []
+        self._asleep: dict[str, int] = {}  # until which step
 
     # --- what the core takes from its surroundings ---------------------------------------------------------------
 
@@ -67,11 +73,11 @@ class Scheduler:
         )
 
     def _now(self) -> int:
-        self.clock += self.random.choice((0, 1, 1000))
+        self.clock += (0, 1, 1000)[int(self.random.random() * 3)]
         return self.clock
 
     def _fresh(self) -> str:
-        return "".join(self.random.choice(ALPHABET) for _ in range(16))
+        return f"{self.random.getrandbits(64):016x}"
 
     def _pause(self, seconds: float) -> None:
         self._yield("pause")
@@ -93,13 +99,24 @@ class Scheduler:
             self._deliver()
             if not self._ready:
                 continue
-            name = self.random.choice(list(self._ready))
+            name = self._next()
             actor = self._ready[name]
             actor.switch()
             if actor.dead:
                 del self._ready[name]
 
-    def _yield(self, what: str) -> None:
+    def _next(self) -> str:
+        """Who goes on: anybody who is not asleep, or the one who wakes first."""
+        awake = [name for name in self._ready if self._asleep.get(name, 0) <= self.steps]
+        if not awake:
+            return min(self._ready, key=self._asleep.__getitem__)
+        name = awake[int(self.random.random() * len(awake))]
+        if self.random.random() < self.weather.stall:
+            self.note("stall")
+            self._asleep[name] = self.steps + int(self.random.random() * STALL_STEPS_MAX)
+        return name
+
+    def _yield(self, *what: str) -> None:
         if greenlet.getcurrent() is not self._hub:
             self.trace.append(what)
             self._hub.switch()
@@ -108,8 +125,8 @@ class Scheduler:
 
     def _before(self, actor: str) -> Callable[[str, str], None]:
         def before(verb: str, key: str) -> None:
-            self._yield(f"{actor} {verb} {key}")
-            if verb in ("put_new", "put", "delete", "file"):
+            self._yield(actor, verb, key)
+            if verb in WRITES:
                 self._strike(verb, key)
 
         return before
@@ -118,27 +135,27 @@ class Scheduler:
         if greenlet.getcurrent() is self._hub:
             return
         if self.random.random() < self.weather.crash:
+            self.note("crash before a write")
             raise Died
         if verb == "put_new" and self.random.random() < self.weather.lost_request:
+            self.note("request lost")
             raise StoreOutcomeUnknown(f"no answer for {key}")
 
     def _after(self, actor: str) -> Callable[[str, str], None]:
         def after(verb: str, key: str) -> None:
-            if greenlet.getcurrent() is self._hub or verb not in (
-                "put_new",
-                "put",
-                "delete",
-                "file",
-            ):
+            if verb not in WRITES or greenlet.getcurrent() is self._hub:
                 return
             if self.random.random() < self.weather.crash:
+                self.note("crash after a write")
                 raise Died
             if verb != "put_new":
                 return
             if self.random.random() < self.weather.late_request:
+                self.note("request late")
                 self._late.append((key, self.shelf.pop(key)))
                 raise StoreOutcomeUnknown(f"no answer for {key}")
             if self.random.random() < self.weather.lost_answer:
+                self.note("answer lost")
                 raise StoreOutcomeUnknown(f"no answer for {key}")
 
         return after
@@ -147,4 +164,8 @@ class Scheduler:
         """A request that timed out may still arrive; a create that arrives late finds the key taken, or creates it."""
         if self._late and (not self._ready or self.random.random() < 0.05):
             key, data = self._late.pop(self.random.randrange(len(self._late)))
+            self.note("late request refused" if key in self.shelf else "late request applied")
             self.shelf.setdefault(key, data)
+
+    def note(self, what: str) -> None:
+        """A disturbance came about; probes listen here."""

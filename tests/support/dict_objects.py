@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -19,11 +18,58 @@ def nothing(verb: str, key: str) -> None:
 
 
 class Shelf(dict[str, Any]):
-    """What all processes of one simulated world share."""
+    """What all processes of one simulated world share: objects by key, and which keys each folder holds."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.numbers = itertools.count(2)
+        self.last_number = 1
+        self.keys_in: dict[str, set[str]] = {}
+
+    def copy(self) -> Shelf:
+        """Another world that begins like this one. What lies in it never changes, so it is shared."""
+        twin = Shelf()
+        dict.update(twin, self)
+        twin.last_number = self.last_number
+        twin.keys_in = {folder: set(keys) for folder, keys in self.keys_in.items()}
+        return twin
+
+    def fresh(self) -> int:
+        """A number nobody has used."""
+        self.last_number += 1
+        return self.last_number
+
+    def __setitem__(self, key: str, thing: Any) -> None:
+        super().__setitem__(key, thing)
+        self.keys_in.setdefault(key.rpartition("/")[0], set()).add(key)
+
+    def update(self, *others: Any, **more: Any) -> None:
+        for key, thing in dict(*others, **more).items():
+            self[key] = thing
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        super().clear()
+        self.keys_in.clear()
+
+    def pop(self, key: str, *default: Any) -> Any:
+        self.keys_in.get(key.rpartition("/")[0], set()).discard(key)
+        return super().pop(key, *default)
+
+    def under(self, prefix: str) -> list[str]:
+        """The keys below a folder, sorted."""
+        inside = prefix + "/"
+        found = [
+            key
+            for folder, keys in self.keys_in.items()
+            if folder == prefix or folder.startswith(inside)
+            for key in keys
+        ]
+        found.sort()
+        return found
 
 
 class DictObjects:
@@ -65,17 +111,19 @@ class DictObjects:
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         self.before("list", prefix)
-        for key, data in sorted(self.objects.items()):
-            if key.startswith(prefix.rstrip("/") + "/"):
-                yield ObjectInfo(key, len(data) if isinstance(data, bytes) else 1, EPOCH)
+        for key in self.objects.under(prefix.rstrip("/")):
+            data = self.objects[key]
+            yield ObjectInfo(key, len(data) if isinstance(data, bytes) else 1, EPOCH)
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         self.before("list", prefix)
         start = prefix.rstrip("/") + "/"
-        inside = (key.removeprefix(start) for key in self.objects if key.startswith(start))
+        inside = (key.removeprefix(start) for key in self.objects.under(prefix.rstrip("/")))
         return tuple(sorted({rest.split("/", 1)[0] for rest in inside if "/" in rest}))
 
     def newest(self, folder: str, at_least: int = -1) -> int | None:
         self.before("list", folder)
-        numbers = [number_of(k) for k in self.objects if k.rsplit("/", 1)[0] == folder]
-        return max(numbers, default=at_least if at_least >= 0 else None)
+        keys = self.objects.keys_in.get(folder)
+        if keys:
+            return number_of(min(keys))  # the newest comes first
+        return at_least if at_least >= 0 else None

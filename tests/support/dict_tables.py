@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -54,7 +56,7 @@ class Disk:
 
     def fresh(self) -> int:
         """A number nobody has used."""
-        return next(self._store.objects.numbers)
+        return self._store.objects.fresh()
 
     def get(self, name: str) -> Any:
         return self._store.objects.get(name)
@@ -93,15 +95,12 @@ class DictTable:
         parts = []
         for fragment in self._version.fragments:
             rows = self._disk.get(fragment.file)
-            kept = pa.array(
-                [i for i in range(rows.num_rows) if i not in fragment.deleted], pa.int64()
-            )
-            addresses = pa.array(
-                [(fragment.number << 32) | i for i in kept.to_pylist()], pa.uint64()
-            )
-            parts.append(rows.take(kept).append_column(ADDRESS, addresses))
-        empty = self.schema.append(pa.field(ADDRESS, pa.uint64())).empty_table()
-        return pa.concat_tables([empty, *parts])
+            kept = _kept(fragment, rows.num_rows)
+            addresses = pa.array(kept.astype(np.uint64) | np.uint64(fragment.number << 32))
+            parts.append(_taken(rows, kept).append_column(ADDRESS, addresses))
+        if not parts:
+            return self.schema.append(pa.field(ADDRESS, pa.uint64())).empty_table()
+        return pa.concat_tables(parts) if len(parts) > 1 else parts[0]
 
     def count(self, predicate: Predicate | None = None) -> int:
         return int(self.scan(["id"], predicate).num_rows)
@@ -194,6 +193,9 @@ class DictTables:
             fragments, absorbed = fragments[:-1], fragments[-1]
             append = pa.concat_tables([self._live(absorbed), append.cast(version.schema)])
             touched = [absorbed]
+        if edit.compact and version.fragments:
+            plain, touched = False, list(version.fragments)
+            fragments, append = (), pa.concat_tables([self._live(f) for f in version.fragments])
         appended = self._written(base, append)
         fragments = (*fragments, *self._numbered(version, appended))
         ref = self._put(TableRef(base.path, self.disk.fresh()), Version(version.schema, fragments))
@@ -201,14 +203,17 @@ class DictTables:
         return Staged(ref, base, self._count(fragments), replaced, appended, only_appends=plain)
 
     def _live(self, fragment: Fragment) -> pa.Table:
+        rows = self._file(fragment)
+        return _taken(rows, _kept(fragment, rows.num_rows))
+
+    def _count(self, fragments: Sequence[Fragment]) -> int:
+        return sum(self._file(f).num_rows - len(f.deleted) for f in fragments)
+
+    def _file(self, fragment: Fragment) -> pa.Table:
         rows = self.disk.get(fragment.file)
         if rows is None:
             raise Corrupt(f"the file {fragment.file} is missing")
-        kept = [i for i in range(rows.num_rows) if i not in fragment.deleted]
-        return rows.take(pa.array(kept, pa.int64()))
-
-    def _count(self, fragments: Sequence[Fragment]) -> int:
-        return sum(self.disk.get(f.file).num_rows - len(f.deleted) for f in fragments)
+        return rows
 
     def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
         version = self._version(base)
@@ -252,6 +257,16 @@ class DictTables:
     def _numbered(self, version: Version, files: Sequence[str]) -> tuple[Fragment, ...]:
         first = max((f.number for f in version.fragments), default=-1) + 1
         return tuple(Fragment(first + i, name) for i, name in enumerate(files))
+
+
+def _kept(fragment: Fragment, rows: int) -> npt.NDArray[np.int64]:
+    """The places of the rows that are not deleted."""
+    places = np.arange(rows)
+    return np.delete(places, sorted(fragment.deleted)) if fragment.deleted else places
+
+
+def _taken(rows: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
+    return rows if len(places) == rows.num_rows else rows.take(pa.array(places))
 
 
 def _without(

@@ -33,6 +33,8 @@ from omnigraph.model.tokens import (
 )
 from omnigraph.storage.tables import NewFragments
 
+NO_IDS = pa.array([], pa.string())
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -42,9 +44,9 @@ class Touch:
     plus what only other writers look at (the endpoints of edges).
     """
 
-    inserted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
-    updated: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
-    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    inserted: pa.Array = field(default_factory=lambda: NO_IDS)
+    updated: pa.Array = field(default_factory=lambda: NO_IDS)
+    deleted: pa.Array = field(default_factory=lambda: NO_IDS)
     inserted_rows: int = 0
     own_parts: tuple[Callable[[], Tokens], ...] = ()
     shown: Tokens | None = field(default_factory=lambda: NO_TOKENS)  # none: too many to tell
@@ -160,10 +162,14 @@ def _ids(rows: pa.Table) -> pa.Array:
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:
-    filled = [part.cast(pa.string()) for part in parts if len(part)]
+    filled = [_as_strings(part) for part in parts if len(part)]
     if len(filled) == 1:
         return filled[0]
-    return pa.concat_arrays(filled) if filled else pa.array([], pa.string())
+    return pa.concat_arrays(filled) if filled else NO_IDS
+
+
+def _as_strings(ids: pa.Array) -> pa.Array:
+    return ids if ids.type == NO_IDS.type else ids.cast(NO_IDS.type)
 
 
 def _own(rows: pa.Table, kind: EntityType | None) -> Tokens:

@@ -90,9 +90,7 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
         record = _publish_record(repo, survey, retention, record)
         _move_epochs(repo, survey, record)
     later = live_refs(repo)
-    kept, doomed = _mark(
-        repo, survey, record, _kept_commits(repo, record, [*survey.refs, *later], survey)
-    )
+    kept, doomed = _mark(repo, survey, _kept_commits(repo, record, [*survey.refs, *later], survey))
     condemned = _prunable(repo, record, kept)
     if not dry_run:
         for commit in condemned:
@@ -313,17 +311,19 @@ def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
 
 
 def _mark(
-    repo: Repository, survey: Survey, record: GcRecord, kept: dict[tuple[str, int], Commit]
+    repo: Repository, survey: Survey, kept: dict[tuple[str, int], Commit]
 ) -> tuple[dict[tuple[str, int], Commit], list[ObjectInfo]]:
-    """What stays, and what goes. A later collection may have taken some of what this one would keep."""
+    """What stays, and what goes. Another collection may have taken some of what this one would keep.
+
+    It buries commits before it removes their files, so whatever is missing belongs to commits that are tombstones now.
+    """
     try:
         return kept, _doomed(repo, survey, kept)
     except Corrupt:
-        newest = newest_record(repo)
-        left = {place: commit for place, commit in kept.items() if not pruned(newest, *place)}
-        if newest is None or newest.epoch == record.epoch or len(left) == len(kept):
+        left = {place: commit for place, commit in kept.items() if not _is_buried(repo, *place)}
+        if len(left) == len(kept):
             raise
-        return _mark(repo, survey, newest, left)
+        return _mark(repo, survey, left)
 
 
 def _doomed(

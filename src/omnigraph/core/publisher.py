@@ -7,7 +7,8 @@ creates the next object of the chain. Exactly one writer can create it; the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -17,7 +18,7 @@ from omnigraph.core import layout
 from omnigraph.core.conflicts import Decision, Intent, Verdict, decide
 from omnigraph.core.footprints import changes, touches
 from omnigraph.core.idempotency import landed_before
-from omnigraph.core.leases import still_honoured
+from omnigraph.core.leases import newest_record, still_honoured
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.records import (
     ChainObject,
@@ -34,6 +35,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import (
     BranchDeleted,
     CommitUnknown,
+    Corrupt,
     ObjectExists,
     OmnigraphError,
     PreconditionFailed,
@@ -98,11 +100,20 @@ class Attempt:
     """One run of the verbs on one base."""
 
     head: Head
+    excused: int = 0  # the newest collection that is known not to have taken what is read here
     accepted: list[Accepted] = field(default_factory=list)
 
     @property
     def plans(self) -> list[PublishPlan]:
         return [one.plan for one in self.accepted]
+
+
+class Overtaken(Exception):
+    """A collection took what an attempt was reading; on the head of now it will find everything."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(epoch)
+        self.epoch = epoch
 
 
 class Outcome(Enum):
@@ -156,7 +167,7 @@ def _back_off(repo: Repository, attempt: int) -> None:
 
 def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
     """Settle every ticket: all belong to one branch, and those that agree share one commit."""
-    waiting = list(tickets)
+    waiting, excused = list(tickets), 0
     for tries in range(repo.limits.publish_attempts_max):
         waiting = [ticket for ticket in waiting if not ticket.is_settled]
         if not waiting:
@@ -164,19 +175,41 @@ def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
         if tries > 1:
             _back_off(repo, tries)
         try:
-            _run(repo, waiting)
+            attempt = Attempt(repo.head(waiting[0].request.branch), excused)
+            _run(repo, attempt, waiting)
+        except Overtaken as overtaken:
+            excused = overtaken.epoch
         except OmnigraphError as error:
             _fail(waiting, error)
             return
     _fail(waiting, RetriesExhausted(f"other writers won {repo.limits.publish_attempts_max} times"))
 
 
-def _run(repo: Repository, waiting: Sequence[Ticket]) -> None:
+@contextmanager
+def _unless_overtaken(repo: Repository, attempt: Attempt) -> Iterator[None]:
+    """Tell damage from what a collection took: whoever slept through one reads on a state that is pruned by now.
+
+    A collection leaves alone what is as young as its epoch, so only one that began after the base can be the reason,
+    and each is a reason once: what is missing again without a new one is damage.
+    """
+    try:
+        yield
+    except Corrupt as error:
+        record = newest_record(repo)
+        if record is None or record.epoch <= max(attempt.excused, attempt.head.commit.gc_epoch):
+            raise
+        raise Overtaken(record.epoch) from error
+
+
+def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
     """One attempt: verbs, stage, create. Tickets that are not settled afterwards want another one."""
-    attempt = Attempt(repo.head(waiting[0].request.branch))
     _accept(repo, attempt, waiting)
-    if not attempt.accepted:
-        return
+    if attempt.accepted:
+        with _unless_overtaken(repo, attempt):
+            _publish(repo, attempt)
+
+
+def _publish(repo: Repository, attempt: Attempt) -> None:
     base = attempt.head.commit
     staged = stage(repo, base, attempt.plans)
     _store_schemas(repo, attempt.plans)
@@ -225,12 +258,15 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
                 if txn is None
                 else txn.at(now)
             )
-            plan = request.verb(txn)
+            with _unless_overtaken(repo, attempt):
+                plan = request.verb(txn)
             if plan.empty:
                 ticket.outcome = Published(None, value=plan.value)
                 continue
             catalog = plan.schema.catalog if plan.schema is not None else txn.catalog
             intent = Intent(plan, touches(plan, catalog))
+        except Overtaken:
+            raise
         except Exception as error:
             ticket.error = error
             continue

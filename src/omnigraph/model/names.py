@@ -25,10 +25,11 @@ def branch_name(text: object) -> BranchName:
     """
     if not isinstance(text, str):
         raise NameInvalid(f"a branch or tag name must be text, got {type(text).__name__}")
-    name = unicodedata.normalize("NFC", text)
+    plain = text.isascii() and text.isprintable()  # most names are, and need no closer look
+    name = text if plain else unicodedata.normalize("NFC", text)
     if not name or name != name.strip():
         raise NameInvalid(f"the name {text!r} is empty or starts or ends with white space")
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
+    if not plain and any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
         raise NameInvalid(f"the name {text!r} contains a control character")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise NameInvalid(f"the name {text[:40]!r}… is longer than {NAME_BYTES_MAX} bytes")

@@ -146,6 +146,8 @@ def union(parts: Iterable[Tokens]) -> Tokens:
 
 def _once(found: Tokens) -> Tokens:
     """Sorted, once each. Sorting millions of numbers is several times quicker than hashing them."""
+    if len(found) < 2:
+        return found
     ordered = np.sort(found)
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from omnigraph.core.gc import Retention, collect
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, CommitPruned
 from omnigraph.graph import Graph
-from tests.support.dict_objects import DictObjects, Shelf
+from tests.support.dict_objects import DictObjects
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (
     add_knows,
@@ -71,10 +70,7 @@ def state(repo: Repository) -> dict[str, Any]:
 def copied(repo: Repository) -> Repository:
     there = repo.objects
     assert isinstance(there, DictObjects)
-    shelf = Shelf()
-    shelf.update(there.objects)
-    shelf.numbers = copy(there.objects.numbers)
-    return another_process(repo, DictObjects(shelf))
+    return another_process(repo, DictObjects(there.objects.copy()))
 
 
 def forget_generated(seen: dict[str, Any]) -> dict[str, Any]:

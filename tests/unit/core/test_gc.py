@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 
 import pytest
 
 from omnigraph.core import layout
-from omnigraph.core.branches import live_refs
+from omnigraph.core.branches import (
+    Start,
+    create_branch,
+    create_tag,
+    delete_branch,
+    live_refs,
+    tags,
+)
 from omnigraph.core.gc import Collected, Retention, collect
 from omnigraph.core.leases import newest_record, remove_plan, renewed, save_plan, stored_plans
 from omnigraph.core.plan import PublishPlan, Verb
@@ -76,10 +82,7 @@ def collect_all(repo: Repository) -> None:
 
 def copied(repo: Repository) -> Repository:
     """The same state, apart."""
-    shelf = Shelf()
-    shelf.update(_objects(repo))
-    shelf.numbers = copy(_objects(repo).numbers)
-    return another_process(repo, DictObjects(shelf))
+    return another_process(repo, DictObjects(_objects(repo).copy()))
 
 
 def clean(repo: Repository) -> bool:
@@ -315,6 +318,39 @@ def _interleaved(repo: Repository, at: int) -> Collected:
             collect(another_process(repo), Retention(keep=1))
 
     return collect(disturbed(another_process(repo), before), Retention(keep=2))
+
+
+def test_a_collection_that_slept_through_another_keeps_a_tag_made_meanwhile(
+    repo: Repository,
+) -> None:
+    """It marks by what it knew; what the other took is left out, and nothing else."""
+    slow = another_process(repo)
+    create_branch(repo, "old", Start(commit=commit_number(repo, 2)))
+    create_tag(repo, "early", commit_number(repo, 1))
+    asleep: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith("_gc/") and not asleep:
+            asleep.append(key)
+            delete_branch(another_process(repo), "old")
+            collect(another_process(repo), Retention(keep=1))
+            collect(another_process(repo), Retention(keep=1))
+
+    collect(disturbed(slow, before), Retention(keep=1))
+    assert asleep, "the collection wrote no record"
+    fresh = another_process(repo)
+    assert people(fresh) == list("abcdef")
+    assert tags(fresh), "the tag is gone"
+    assert isinstance(fresh.chains.read(fresh.stamp.main_chain, 1), Commit)
+    fresh.snapshot(commit_number(fresh, 1)).table_of(
+        fresh.schema(commit_number(fresh, 1).schema).catalog.nodes["Person"]
+    ).scan(["id"])
+
+
+def commit_number(repo: Repository, number: int) -> Commit:
+    found = repo.chains.read(repo.stamp.main_chain, number)
+    assert isinstance(found, Commit)
+    return found
 
 
 def test_a_write_at_every_request_of_a_collection(repo: Repository) -> None:

@@ -17,12 +17,14 @@ from omnigraph.errors import (
     BranchDeleted,
     BranchNotFound,
     CommitUnknown,
+    Corrupt,
     PreconditionFailed,
     StoreOutcomeUnknown,
     WriteConflict,
 )
 from omnigraph.graph import Graph
 from omnigraph.model.tokens import endpoint_tokens
+from tests.support.dict_objects import DictObjects
 from tests.support.worlds import (
     Rejected,
     add_knows,
@@ -220,6 +222,46 @@ def test_a_stalled_writer_cannot_publish_what_a_collection_took(repo: Repository
     submit(repo, verb)
     assert len(runs) == 2
     assert people(another_process(repo)) == ["ann", "bob", "cy", "dee"]
+
+
+def overtaken(verb: Verb, rival: Callable[[], Any]) -> Verb:
+    """A verb during whose first run, before it has read anything, a rival does its work."""
+    runs: list[int] = []
+
+    def wrapped(txn: WriteTxn) -> PublishPlan:
+        runs.append(txn.snapshot.commit.number)
+        if len(runs) == 1:
+            rival()
+        return verb(txn)
+
+    return wrapped
+
+
+def test_a_writer_that_slept_through_collections_reads_again_and_sees_no_damage(
+    repo: Repository,
+) -> None:
+    rival = another_process(repo)
+
+    def meanwhile() -> None:
+        submit(rival, drop_person("ann"))
+        collect(rival, Retention(keep=1))
+
+    submit(repo, overtaken(add_person("dee"), meanwhile))
+    assert people(another_process(repo)) == ["bob", "cy", "dee"]
+
+
+def test_a_missing_file_is_damage_whatever_collections_there_were(repo: Repository) -> None:
+    rival = another_process(repo)
+    store = repo.objects
+    assert isinstance(store, DictObjects)
+
+    def meanwhile() -> None:
+        collect(rival, Retention(keep=1))
+        for key in [key for key in store.objects if "/data/" in key]:
+            store.objects.pop(key)
+
+    with pytest.raises(Corrupt):
+        submit(repo, overtaken(add_person("dee"), meanwhile))
 
 
 def test_a_store_that_never_answers_gives_an_unknown_outcome(repo: Repository) -> None:
