@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 import omnigraph
@@ -13,7 +13,12 @@ import omnigraph
 if TYPE_CHECKING:
     from omnigraph.errors import OmnigraphError
 
-NEED_ARROW = frozenset({"query", "mutate", "shell", "merge", "diff", "changes", "revert", "export"})
+GARBAGE_OBJECTS = (
+    100_000  # between two collections: the objects of modules live as long as the process
+)
+WANT_PANDAS = frozenset(
+    {"demo", "load", "pipeline", "serve"}
+)  # where Spark may be used, or anything served
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,8 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["version"], ["--version"]):
         print(f"omnigraph {omnigraph.__version__}")
         return 0
-    if arguments is None and words[:1] and words[0] in NEED_ARROW:
-        _leave_pandas_out(words)
+    if arguments is None:
+        gc.set_threshold(GARBAGE_OBJECTS, 20, 100)
+        if "spark" not in words and not WANT_PANDAS & set(words[:1]):
+            sys.meta_path.insert(0, _NoPandas())
     try:
         return _run(words)
     except BrokenPipeError:
@@ -32,17 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _leave_pandas_out(words: list[str]) -> None:
-    """Arrow imports pandas, where it is installed, to recognise its objects; a command line has none to offer.
-
-    Only Spark may need pandas.
-    """
-    if "spark" not in words:
-        sys.meta_path.insert(0, _NoPandas())
-
-
-class _NoPandas(MetaPathFinder):
-    """As if pandas were not installed, for the rest of this process."""
+class _NoPandas:
+    """As if pandas were not installed: Arrow imports it to recognise its objects, and a command line has none."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name == "pandas":

@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from omnigraph.model.types import PropType
+from omnigraph.model.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Annotation:
     """An annotation carried as metadata: `@name`, `@name(value)` or `@name(value, k=v)`."""
 
@@ -29,7 +30,7 @@ class Annotation:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Embed:
     """`@embed`: a vector made from the text of another property of the same type."""
 
@@ -37,7 +38,7 @@ class Embed:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Property:
     """One property of a type."""
 
@@ -51,7 +52,7 @@ class Property:
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Range:
     """`@range(property, minimum..maximum)`, inclusive at both ends."""
 
@@ -60,7 +61,7 @@ class Range:
     maximum: int | float | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Check:
     """`@check(property, "regex")`: an unanchored RE2 search."""
 
@@ -68,7 +69,7 @@ class Check:
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cardinality:
     """How many edges of this type leave one source node."""
 
@@ -81,6 +82,9 @@ class Cardinality:
 
     def __str__(self) -> str:
         return f"{self.minimum}..{'' if self.maximum is None else self.maximum}"
+
+
+ANY_NUMBER = Cardinality()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +129,7 @@ class EdgeType(EntityType):
 
     from_type: str
     to_type: str
-    cardinality: Cardinality = Cardinality()
+    cardinality: Cardinality = ANY_NUMBER
 
     @property
     def kind(self) -> str:
@@ -142,7 +146,7 @@ class InterfaceType:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Catalog:
     """All types of a graph at one commit, by name."""
 

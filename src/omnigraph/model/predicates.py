@@ -10,9 +10,10 @@ datetime.datetime for DateTime columns. `None` compares like SQL NULL.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from omnigraph.model.value import value
 
 
 class Op(StrEnum):
@@ -26,7 +27,7 @@ class Op(StrEnum):
     GE = ">="
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Compare:
     """column op value; numbers compare by value whatever their widths (an I32 column against 2.5 is legal)."""
 
@@ -35,7 +36,7 @@ class Compare:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class In:
     """The column equals one of the values. Null members never match."""
 
@@ -43,13 +44,13 @@ class In:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IsNull:
     column: str
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Contains:
     """The string column contains the needle as an exact, case-sensitive substring."""
 
@@ -57,13 +58,13 @@ class Contains:
     needle: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartsWith:
     column: str
     prefix: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Has:
     """The list column has a member equal to the value. A null list has none, and the answer for it is false."""
 
@@ -71,31 +72,31 @@ class Has:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class And:
     parts: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Or:
     parts: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Not:
     """Three-valued negation: not unknown is unknown."""
 
     part: Predicate
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IsNotTrue:
     """True where the part is false or unknown."""
 
     part: Predicate
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Always:
     """The same truth for every row; `None` is unknown, so it selects nothing."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from omnigraph.model.predicates import Op as CompareOp
 from omnigraph.model.types import PropType, Scalar
+from omnigraph.model.value import value
 
 FRESH = "%"  # first character of a variable made up by the lowering; no source text can contain such a name
 ROW = ""  # the variable of the row a mutation statement looks at
@@ -26,7 +26,7 @@ DATETIME = PropType(Scalar.DATETIME)
 # --- types of values ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EntityValue:
     """A whole node or edge as one value: an object of `id`, `type` (edges: `from`, `to`) and its properties.
 
@@ -40,7 +40,7 @@ class EntityValue:
         return "|".join(self.types) + ("?" if self.nullable else "")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PathValue:
     """A path as one value: an object of `nodes` (ids), `edges` (ids) and `length`."""
 
@@ -56,7 +56,7 @@ ValueType = PropType | EntityValue | PathValue
 # --- expressions -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Literal:
     """A constant: str, bool, int, float, date, aware datetime, tuple of those, or None."""
 
@@ -64,7 +64,7 @@ class Literal:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListOf:
     """A list of constants some of which are parameters."""
 
@@ -72,20 +72,20 @@ class ListOf:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Param:
     name: str
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Now:
     """One instant per run of a query, the same wherever it appears."""
 
     type: PropType = DATETIME
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Column:
     """A property of the entity bound to `var`."""
 
@@ -94,7 +94,7 @@ class Column:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IdOf:
     """The id of the node or edge bound to `var`; null when an optional block did not bind it."""
 
@@ -102,7 +102,7 @@ class IdOf:
     type: PropType = STRING
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TypeOf:
     """The name of the type of the entity bound to `var`."""
 
@@ -117,7 +117,7 @@ class End(Enum):
     DST = "dst"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndpointOf:
     """The id of the node at one end of the edge bound to `var`."""
 
@@ -126,7 +126,7 @@ class EndpointOf:
     type: PropType = STRING
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EntityOf:
     """The whole entity bound to `var`."""
 
@@ -134,7 +134,7 @@ class EntityOf:
     type: EntityValue
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PathOf:
     """The path bound to `var`."""
 
@@ -148,7 +148,7 @@ class PathPart(Enum):
     LENGTH = "length"  # the number of hops
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PathGet:
     """A part of the path bound to `var`."""
 
@@ -157,7 +157,7 @@ class PathGet:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScoreOf:
     """The score column a `Score`, `Rank` or `Fuse` below added under this name."""
 
@@ -165,7 +165,7 @@ class ScoreOf:
     type: PropType = F64_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Output:
     """A column made by the `Project`, `Aggregate` or `Union` below."""
 
@@ -173,7 +173,7 @@ class Output:
     type: ValueType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Compare:
     """Strings by their UTF-8 bytes, false before true, dates by time, numbers by value."""
 
@@ -183,7 +183,7 @@ class Compare:
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Same:
     """Whether two variables are bound to the same entity; unknown when one is unbound."""
 
@@ -192,25 +192,25 @@ class Same:
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class And:
     parts: tuple[Expr, ...]
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Or:
     parts: tuple[Expr, ...]
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Not:
     part: Expr
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IsNull:
     """Never null itself."""
 
@@ -219,7 +219,7 @@ class IsNull:
     type: PropType = BOOL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class In:
     """Whether `item` equals a member of a list. Null members never match; a null item or list gives null."""
 
@@ -228,7 +228,7 @@ class In:
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Has:
     """Whether the list has a member equal to `item`; FALSE, not null, for a null list or item."""
 
@@ -237,7 +237,7 @@ class Has:
     type: PropType = BOOL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Contains:
     """Exact, case-sensitive substring; the empty needle is in every string."""
 
@@ -246,7 +246,7 @@ class Contains:
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartsWith:
     """Exact, case-sensitive prefix."""
 
@@ -255,7 +255,7 @@ class StartsWith:
     type: PropType = BOOL_OR_NULL
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RegexMatch:
     """An unanchored RE2 search; the pattern is a literal or a parameter."""
 
@@ -272,7 +272,7 @@ class ArithmeticOp(Enum):
     MOD = "%"  # the sign of the dividend
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Arithmetic:
     """In I64 when both sides are integers (U64 when both are unsigned), else in F64."""
 
@@ -306,14 +306,14 @@ class Function(Enum):
     NEGATE = "-"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Call:
     function: Function
     args: tuple[Expr, ...]
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cast:
     """The same value in another type; null where it has none (unreadable text, a number out of range)."""
 
@@ -321,22 +321,22 @@ class Cast:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AnyWord:
     """Some word of the query occurs in the text."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AllWords:
     """Every word of the query occurs in the text."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Phrase:
     """The words of the query occur side by side and in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fuzzy:
     """Some word of the text is within `edits` edits of some word of the query."""
 
@@ -346,7 +346,7 @@ class Fuzzy:
 TextMode = AnyWord | AllWords | Phrase | Fuzzy
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TextMatch:
     """Whether the analysed text of a property matches the analysed query; null for a null text."""
 

@@ -7,6 +7,7 @@ from enum import Enum
 
 from omnigraph.lang.ir.expr import Column, Expr
 from omnigraph.model.types import PropType
+from omnigraph.model.value import value
 
 # --- rankings ----------------------------------------------------------------------------------------------------
 
@@ -19,7 +20,7 @@ class Metric(Enum):
     DOT = "dot"  # 1 - inner product
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Nearest:
     """Entities with a vector, by ascending distance from `query`.
 
@@ -32,7 +33,7 @@ class Nearest:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Bm25:
     """Entities whose text holds some word of `query`, by descending BM25 score."""
 
@@ -40,7 +41,7 @@ class Bm25:
     query: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rrf:
     """Entities in either ranking, by descending sum of 1 / (constant + position + 1), positions from 0.
 
@@ -67,7 +68,7 @@ class Direction(Enum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EdgeStep:
     """One edge type a hop may follow, and how; `near` and `far` are the node types at its two ends as walked."""
 
@@ -77,14 +78,14 @@ class EdgeStep:
     far: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodeScan:
     var: str
     types: tuple[str, ...]
     predicate: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outer:
     """The row of the operator this block belongs to, with everything it binds."""
 
@@ -120,41 +121,41 @@ class ShortestPath:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Filter:
     input: Op
     predicate: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SemiJoin:
     input: Op
     block: Op
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Optional:
     input: Op
     block: Op
     vars: tuple[str, ...]  # what the block adds
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Join:
     left: Op
     right: Op
     on: tuple[tuple[Expr, Expr], ...] = ()  # an expression over left, one over right
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Score:
     input: Op
     ranking: Ranking
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rank:
     input: Op
     ranking: Nearest | Bm25
@@ -162,7 +163,7 @@ class Rank:
     keep: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fuse:
     """Two runs of one pattern, each with a `Rank` of its own named by `primary_score` and `secondary_score`.
 
@@ -182,7 +183,7 @@ class Fuse:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NamedExpr:
     name: str
     expr: Expr
@@ -198,7 +199,7 @@ class AggregateFunction(Enum):
     COLLECT = "collect"  # a list of the values that are not null, ascending; empty over nothing
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NamedAggregate:
     name: str
     function: AggregateFunction
@@ -207,25 +208,25 @@ class NamedAggregate:
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Aggregate:
     input: Op
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[NamedAggregate, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Project:
     input: Op
     columns: tuple[NamedExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Distinct:
     input: Op
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SortKey:
     expr: Expr
     descending: bool = False
@@ -235,14 +236,14 @@ class SortKey:
         return not self.descending
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Sort:
     input: Op
     keys: tuple[SortKey, ...]
     ties: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Slice:
     """Counts are literals or parameters, whole numbers from 0."""
 
@@ -251,7 +252,7 @@ class Slice:
     limit: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Union:
     inputs: tuple[Op, ...]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from omnigraph.lang.ir.expr import Expr, ValueType
 from omnigraph.lang.ir.ops import Op
 from omnigraph.model.types import PropType
+from omnigraph.model.value import value
 
 # --- mutations ---------------------------------------------------------------------------------------------------
 
@@ -17,13 +17,13 @@ class TargetKind(Enum):
     EDGE = "edge"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Target:
     kind: TargetKind
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Assign:
     """The new value of one property; its type fits the property's, or is null where the property may be."""
 
@@ -31,7 +31,7 @@ class Assign:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InsertRow:
     """One row; its values are made of literals, parameters and `now()`. `src` and `dst` (ids) are those of an edge."""
 
@@ -40,7 +40,7 @@ class InsertRow:
     dst: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Insert:
     """A row whose type has a key changes the entity with that key, if there is one, in the fields named here."""
 
@@ -48,7 +48,7 @@ class Insert:
     rows: tuple[InsertRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Update:
     """Every row for which the predicate is true gets the values, which all see the row as it was before."""
 
@@ -57,7 +57,7 @@ class Update:
     predicate: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Delete:
     """Every row for which the predicate is true goes, and with a node all its edges."""
 
@@ -71,30 +71,30 @@ Statement = Insert | Update | Delete
 # --- queries -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ParamDecl:
     name: str
     type: PropType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OutputColumn:
     name: str
     type: ValueType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Read:
     plan: Op
     columns: tuple[OutputColumn, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Mutation:
     statements: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Query:
     name: str
     params: tuple[ParamDecl, ...]

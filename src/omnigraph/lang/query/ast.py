@@ -5,12 +5,13 @@ Places do not take part in comparisons: two texts with the same meaning have equ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from omnigraph.lang.lexer import Token
 from omnigraph.lang.source import Place
 from omnigraph.model.types import PropType
+from omnigraph.model.value import value
 
 NOWHERE = Place(0, 0)
 
@@ -18,7 +19,7 @@ NOWHERE = Place(0, 0)
 # --- expressions -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Literal:
     """A string, number, boolean or null."""
 
@@ -26,7 +27,7 @@ class Literal:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TimeLiteral:
     """`date("…")` or `datetime("…")`, with its text unread."""
 
@@ -35,13 +36,13 @@ class TimeLiteral:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListLiteral:
     items: tuple[Expr, ...]
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Variable:
     """`$name`: a bound variable or a parameter."""
 
@@ -49,7 +50,7 @@ class Variable:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Property:
     """`$var.name`."""
 
@@ -59,7 +60,7 @@ class Property:
     name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AllProperties:
     """`$var.*`."""
 
@@ -67,7 +68,7 @@ class AllProperties:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Name:
     """A bare word: an output column in a read, a property in a mutation."""
 
@@ -75,7 +76,7 @@ class Name:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Call:
     """`name(args)`, `count(*)`, `count(distinct x)`."""
 
@@ -87,7 +88,7 @@ class Call:
     name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cast:
     """`cast(part as Type)`."""
 
@@ -96,7 +97,7 @@ class Cast:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Negative:
     """`-part`."""
 
@@ -104,7 +105,7 @@ class Negative:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NotExpr:
     """`not part`."""
 
@@ -131,7 +132,7 @@ class Operator(Enum):
     MOD = "%"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Binary:
     op: Operator
     left: Expr
@@ -139,7 +140,7 @@ class Binary:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IsNull:
     """`part is null`, `part is not null`."""
 
@@ -148,7 +149,7 @@ class IsNull:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connective:
     """Two or more parts joined by `and`, or by `or`."""
 
@@ -178,7 +179,7 @@ Expr = (
 # --- patterns ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Field:
     """`name: value`, in a pattern or an assignment."""
 
@@ -187,7 +188,7 @@ class Field:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Binding:
     """`$var: Type { name: value, … }`."""
 
@@ -198,13 +199,13 @@ class Binding:
     type_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EdgeWord:
     name: str
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hops:
     """`{min,max}`; an absent maximum is written `{min,}` and refused by the checker."""
 
@@ -213,7 +214,7 @@ class Hops:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Traversal:
     """`$src [$edge:] word|word{min,max} $dst`, undirected `<word>`, with `path` the `$p = path …` form."""
 
@@ -233,7 +234,7 @@ class BlockKind(Enum):
     OPTIONAL = "optional"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Block:
     """`not { … }`, `exists { … }` or `optional { … }`."""
 
@@ -242,7 +243,7 @@ class Block:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Filter:
     """An expression that must be true."""
 
@@ -256,14 +257,14 @@ Clause = Binding | Traversal | Block | Filter
 # --- reads -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Projection:
     expr: Expr
     alias: str | None
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Branch:
     """`match { … } return [distinct] { … } [having { … }]`."""
 
@@ -275,7 +276,7 @@ class Branch:
     return_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ordering:
     """One key of `order { … }`; `descending` is none where neither `asc` nor `desc` is written."""
 
@@ -284,7 +285,7 @@ class Ordering:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Read:
     """One branch, or several joined by `union` (`keeps_duplicates[i]`: `union all` before branch i + 1)."""
 
@@ -299,7 +300,7 @@ class Read:
 # --- mutations ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Row:
     """`{ name: value, … }` of an insert."""
 
@@ -307,7 +308,7 @@ class Row:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Insert:
     type_name: str
     rows: tuple[Row, ...]
@@ -315,7 +316,7 @@ class Insert:
     type_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Update:
     type_name: str
     fields: tuple[Field, ...]
@@ -324,7 +325,7 @@ class Update:
     type_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Delete:
     type_name: str
     where: Expr
@@ -335,7 +336,7 @@ class Delete:
 Statement = Insert | Update | Delete
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Mutation:
     statements: tuple[Statement, ...]
     at: Place = field(default=NOWHERE, compare=False, repr=False)
@@ -344,14 +345,14 @@ class Mutation:
 # --- files -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Param:
     name: str
     type: PropType
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Query:
     name: str
     params: tuple[Param, ...]
@@ -362,7 +363,7 @@ class Query:
     name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QueryFile:
     """The queries of a text in order, and its comments for the formatter."""
 

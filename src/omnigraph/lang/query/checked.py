@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omnigraph.lang import ir
 from omnigraph.lang.query.ast import BlockKind
+from omnigraph.model.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Binding:
     """A variable and its types; `predicates` are the conditions written in the braces."""
 
@@ -17,7 +16,7 @@ class Binding:
     predicates: tuple[ir.Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Traversal:
     """A traversal as written; `steps` walk from `src` to `dst`."""
 
@@ -38,13 +37,13 @@ class Traversal:
         return tuple(dict.fromkeys(step.far for step in self.steps))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Nested:
     kind: BlockKind
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Block:
     """A pattern. The order among clauses of one sort is that of the text; otherwise it means nothing."""
 
@@ -54,7 +53,7 @@ class Block:
     nested: tuple[Nested, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScoreColumn:
     """A ranking whose scores the query reads under a name."""
 
@@ -62,7 +61,7 @@ class ScoreColumn:
     ranking: ir.Ranking
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Grouping:
     """The keys and aggregates of an aggregate query; its columns read them as `Output`."""
 
@@ -70,7 +69,7 @@ class Grouping:
     aggregates: tuple[ir.NamedAggregate, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Branch:
     """One pattern and what it returns; `order` and `rank` are empty in a union."""
 
@@ -84,7 +83,7 @@ class Branch:
     order: tuple[ir.SortKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Read:
     branches: tuple[Branch, ...]
     keeps_duplicates: tuple[bool, ...]
@@ -93,7 +92,7 @@ class Read:
     limit: ir.Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Query:
     name: str
     params: tuple[ir.ParamDecl, ...]
