@@ -466,7 +466,7 @@ export class GraphClient {
 
   // writing
 
-  mutate(branch: string, body: QueryBody & { message?: string }): Promise<ChangeOutput> {
+  mutate(branch: string, body: QueryBody & { message?: string; dry_run?: boolean }): Promise<ChangeOutput> {
     return this.call("POST", "/mutate", { body: { branch, ...body } });
   }
 

@@ -241,22 +241,24 @@ class Graph(Versions):
         actor: str | None = None,
         idempotency_key: str | None = None,
         *,
+        dry_run: bool = False,
         timeout: float | None = None,
     ) -> MutateResult:
-        """Run a mutation as one commit; one that matches nothing makes none.
+        """Run a mutation as one commit; one that matches nothing makes none, and a dry run only counts.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-mutate", schema="node Person { name: String @key }")
         >>> g.mutate('query add() { insert Person { name: "Ada" } }').affected_nodes
         1
         """
+        verb = self.mutation(text, params, name)
         with metrics.operation("mutate"):
             done = self.publish(
-                self.mutation(text, params, name),
+                verbs.rehearsed(verb) if dry_run else verb,
                 branch=branch,
                 actor=actor,
                 message=message,
-                idempotency_key=idempotency_key,
+                idempotency_key=None if dry_run else idempotency_key,
                 fingerprint=fingerprint("mutate", text, name, params),
                 if_commit=if_commit,
                 deadline=Deadline(timeout),

@@ -28,7 +28,7 @@ from omnigraph.write.apply_schema import apply_schema, plan_schema
 from omnigraph.write.clone import clone_branch, clone_graph
 from omnigraph.write.load import LoadOutcome, load
 from omnigraph.write.merge import merge
-from omnigraph.write.mutate import mutate
+from omnigraph.write.mutate import mutate, rehearsed
 from omnigraph.write.undo import cherry_pick, reset, revert
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "plan_schema",
     "publish_first",
     "query_on_spark",
+    "rehearsed",
     "reset",
     "revert",
     "spark_frames",

@@ -48,6 +48,20 @@ def test_a_mutation_that_matches_nothing_makes_no_commit(world: World) -> None:
     assert world.graphs["alpha"].snapshot().commit_id == before
 
 
+def test_a_dry_run_counts_and_changes_nothing(world: World) -> None:
+    before = world.graphs["alpha"].snapshot().commit_id
+    told = world.ok("POST", "/mutate", _add("Zoe", dry_run=True))
+    assert (told["affected_nodes"], told["commit"]) == (1, None)
+    assert world.graphs["alpha"].snapshot().commit_id == before
+
+
+def test_a_dry_run_says_what_would_be_refused(world: World) -> None:
+    text = 'query q() { insert Knows { from: "nobody", to: "no one" } }'
+    refused = world.call("POST", "/mutate", {"query": text, "dry_run": True})
+    assert refused.status_code == 400, refused.text
+    assert refused.json()["error_code"] == "validation_failed"
+
+
 def test_older_names_and_routes_still_work(world: World) -> None:
     content = {"query_source": ADD, "query_name": "add", "params": {"name": "Zoe"}}
     answer = world.call("POST", "/change", content)

@@ -3,9 +3,10 @@ import { useState } from "preact/hooks";
 import type { Entity, EntityChange, Json } from "../api";
 import { useHere } from "../context";
 import { ago, count, shortCommit, valueText } from "../format";
-import { useAsync } from "../hooks";
+import { asApiError, useAsync } from "../hooks";
 import { href } from "../router";
 import { Badge, Button, Failure, Progress, Tabs } from "../ui/basics";
+import { toast } from "../ui/toast";
 import { nodeKey, type NodeRef } from "./model";
 import { NEIGHBOURS_MAX, type Way, wayOf } from "./source";
 
@@ -58,14 +59,34 @@ export function Details(props: Props) {
 }
 
 function Properties({ entity }: { entity: Entity }) {
+  const { client, point, catalog } = useHere();
+  const blobs = catalog?.nodes.find((node) => node.name === entity.type)?.properties.filter((p) => p.type === "Blob") ?? [];
+  const download = async (property: string) => {
+    try {
+      saveAs(await client.blob(point, "node", entity.type, entity.id, property), `${entity.id} ${property}`);
+    } catch (error) {
+      toast(asApiError(error).message, "bad");
+    }
+  };
   return (
     <dl class="properties">
       <div><dt>id</dt><dd>{entity.id}</dd></div>
       {Object.entries(entity.properties).map(([name, value]) => (
         <div key={name}><dt>{name}</dt><dd class={value === null ? "faint" : undefined}>{valueText(value)}</dd></div>
       ))}
+      {blobs.map(({ name }) => (
+        <div key={name}><dt>{name}</dt><dd><Button small onClick={() => void download(name)}>Download</Button></dd></div>
+      ))}
     </dl>
   );
+}
+
+function saveAs(blob: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 /** The edge types that meet the node. Nothing is loaded before somebody has seen how much it is. */

@@ -154,9 +154,10 @@ class RemoteGraph:
         actor: str | None = None,  # noqa: ARG002  the token says who
         idempotency_key: str | None = None,
         *,
+        dry_run: bool = False,
         timeout: float | None = None,
     ) -> MutateResult:
-        """Run a mutation as one commit."""
+        """Run a mutation as one commit; a dry run only counts."""
         content = {
             "query": text,
             "name": name,
@@ -164,6 +165,7 @@ class RemoteGraph:
             "branch": branch,
             "message": message,
             "timeout": timeout,
+            "dry_run": dry_run,
         }
         headers = _key(idempotency_key)
         path = "/mutate"

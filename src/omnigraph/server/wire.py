@@ -55,6 +55,7 @@ class MutateRequest(Request, frozen=True):
     branch: str | None = None
     message: str | None = None
     timeout: float | None = None
+    dry_run: bool = False
 
 
 class InvokeRequest(Request, frozen=True):

@@ -64,6 +64,11 @@ def mutate(
     return verb
 
 
+def rehearsed(verb: Verb) -> Verb:
+    """A verb that says what another would do, and does nothing."""
+    return lambda txn: replace(verb(txn), empty=True)
+
+
 def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | None) -> PublishPlan:
     assert isinstance(query.body, ir.Mutation)  # noqa: S101 - checked by `mutate`
     progress = Progress(txn)

@@ -120,9 +120,17 @@ export default function QueryPage() {
     setParams({ q: kept.text, p: Object.keys(kept.texts).length ? JSON.stringify(kept.texts) : null, view: null, run: null, stored: null }, { replace: false });
   };
 
+  const openStored = (wanted: QueryInfo, fromLink = false) => {
+    setStored(wanted);
+    setDone(null);
+    if (!fromLink) setTexts({});
+    if (!fromLink) setParams({ q: null, p: null, view: null, run: null, stored: wanted.name }, { replace: false });
+  };
+
   useShortcut("mod+Enter", "Run the query", "Query", () => run());
   useShortcut("Escape", "Stop waiting for the answer", "Query", () => { running?.abort(); setRunning(null); }, running !== null);
-  useRunFromLink(route.params["run"] === "1" && !stored, checked.value !== undefined, () => run(true), [point.branch, point.at]);
+  const ready = route.params["stored"] ? stored !== null : checked.value !== undefined;
+  useRunFromLink(route.params["run"] === "1", ready, () => run(true), [point.branch, point.at]);
 
   const mutation = stored?.mutation ?? query?.mutation ?? false;
   const refused = mutation && !here.may("change");
@@ -130,12 +138,12 @@ export default function QueryPage() {
     <div class="page query-page">
       <h1 class="hidden-visually">Query</h1>
       <div class="query-grid">
-        <Shelf version={shelfVersion} current={stored?.name} onOpen={open} onStored={(wanted) => { setStored(wanted); setDone(null); setTexts({}); }}
-          onSave={() => ({ text, name: query?.name ?? "query", texts, at: Date.now() })} />
+        <Shelf version={shelfVersion} current={stored?.name} onOpen={open} onStored={openStored}
+          wanted={route.params["stored"]} onSave={() => ({ text, name: query?.name ?? "query", texts, at: Date.now() })} />
         <div class="stack grow">
           <Panel label="Editor" class="editor-panel">
             {stored ? (
-              <StoredHead stored={stored} onLeave={() => setStored(null)} />
+              <StoredHead stored={stored} onLeave={() => { setStored(null); setDone(null); setParams({ stored: null, run: null, p: null }, { replace: false }); }} />
             ) : (
               <Editor label="Query text" draft={draft} language={queryLanguage} diagnostics={diagnostics} onChange={type} onRun={() => run()}
                 onCursor={setCursor} offers={(now, offset) => (catalog ? offersForQuery(now, offset, catalog) : null)} />
@@ -158,7 +166,7 @@ export default function QueryPage() {
           {!running && !done && <Empty>Run a query to see what it finds. <kbd>?</kbd> shows all keys.</Empty>}
         </div>
       </div>
-      {asking && (query || stored) && <ConfirmMutation text={text} name={stored?.name ?? query!.name} onRun={(decision) => void mutate(decision)} onClose={() => setAsking(false)} />}
+      {asking && (query || stored) && <ConfirmMutation text={text} name={stored?.name ?? query!.name} params={parsed.values} stored={stored !== null} onRun={(decision) => void mutate(decision)} onClose={() => setAsking(false)} />}
     </div>
   );
 }

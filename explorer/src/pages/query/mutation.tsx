@@ -1,8 +1,11 @@
 /** Before a mutation runs: what it will do, where, and a chance to do it on a branch of its own. */
 import { useState } from "preact/hooks";
+import type { Json } from "../../api";
 import { useHere } from "../../context";
+import { counted } from "../../format";
+import { useAsync } from "../../hooks";
 import { statementsOf } from "../../lang/statements";
-import { Button, Dialog, Field, Notice } from "../../ui/basics";
+import { Button, Dialog, Failure, Field, Notice, Progress } from "../../ui/basics";
 
 export interface Decision {
   readonly branch: string;
@@ -10,8 +13,18 @@ export interface Decision {
   readonly message: string;
 }
 
-export function ConfirmMutation({ text, name, onRun, onClose }: { text: string; name: string; onRun: (decision: Decision) => void; onClose: () => void }) {
-  const { route, may } = useHere();
+interface Props {
+  readonly text: string;
+  readonly name: string;
+  readonly params: Record<string, Json>;
+  readonly stored: boolean; // its text is not told, so it cannot be tried
+  readonly onRun: (decision: Decision) => void;
+  readonly onClose: () => void;
+}
+
+export function ConfirmMutation({ text, name, params, stored, onRun, onClose }: Props) {
+  const { client, route, may } = useHere();
+  const trial = useAsync(async () => (stored ? null : client.mutate(route.branch, { query: text, name, params, dry_run: true })), []);
   const offersBranch = may("branch_create");
   const [apart, setApart] = useState(route.branch === "main" && offersBranch);
   const [branch, setBranch] = useState(`${name.replaceAll("_", "-")}-${new Date().toISOString().slice(0, 10)}`);
@@ -19,12 +32,15 @@ export function ConfirmMutation({ text, name, onRun, onClose }: { text: string; 
   const run = () => onRun({ branch: apart ? branch.trim() : route.branch, create: apart, message: message.trim() });
   return (
     <Dialog title="This query changes the graph" onClose={onClose}
-      actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" disabled={apart && !branch.trim()} onClick={run}>{apart ? "Run on a new branch" : `Run on ${route.branch}`}</Button></>}>
+      actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" disabled={(apart && !branch.trim()) || trial.error !== undefined} onClick={run}>{apart ? "Run on a new branch" : `Run on ${route.branch}`}</Button></>}>
       <ul class="statements">
-        {statementsOf(text, name).map((statement, i) => (
+        {(stored ? [] : statementsOf(text, name)).map((statement, i) => (
           <li key={i}><span class={`sign sign-${statement.verb}`} aria-hidden="true">{statement.sign}</span> <strong>{statement.verb}</strong> {statement.type} <span class="muted">{statement.what}</span></li>
         ))}
       </ul>
+      {trial.error && <Failure error={trial.error} />}
+      {trial.loading && <Progress label="Trying it, without changing anything" />}
+      {trial.value && <p role="status">It would touch <strong>{counted(trial.value.affected_nodes, "node")}</strong> and <strong>{counted(trial.value.affected_edges, "edge")}</strong>.</p>}
       {offersBranch && (
         <fieldset class="radio">
           <legend>Where</legend>

@@ -11,7 +11,8 @@ interface Props {
   readonly version: number; // grows when a query ran
   readonly current: string | undefined;
   readonly onOpen: (kept: Kept) => void;
-  readonly onStored: (query: QueryInfo) => void;
+  readonly wanted: string | undefined; // the stored query a link asks for
+  readonly onStored: (query: QueryInfo, fromLink?: boolean) => void;
   readonly onSave: () => Kept;
 }
 
@@ -21,6 +22,10 @@ export function Shelf(props: Props) {
   const [kept, setKept] = useState(() => saved(route.graph));
   const [last, setLast] = useState(() => recent(route.graph));
   const [naming, setNaming] = useState(false);
+  useEffect(() => {
+    const asked = props.wanted === props.current ? undefined : stored.value?.find((query) => query.name === props.wanted);
+    if (asked) props.onStored(asked, true);
+  }, [stored.value, props.wanted]);
   useEffect(() => setLast(recent(route.graph)), [props.version, route.graph]);
   return (
     <aside class="shelf" aria-label="Queries at hand">

@@ -27,6 +27,7 @@ def mutate(
         str | None, Option("--if-commit", help="Only if the branch is there.", metavar="ID")
     ] = None,
     message: Message = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only say what would change.")] = False,
     key: Annotated[
         str | None, Option("--idempotency-key", help="A repetition with it changes nothing.")
     ] = None,
@@ -48,11 +49,13 @@ def mutate(
                 message=message,
                 actor=actor_of(writer.actor),
                 idempotency_key=key,
+                dry_run=dry_run,
             )
     except LanguageError as error:
         raise named(error, source) from error
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
-    answer(show, f"{nodes}, {edges}: {published(result.commit, branch)}", result.to_json())
+    said = "nothing was changed" if dry_run else published(result.commit, branch)
+    answer(show, f"{nodes}, {edges}: {said}", result.to_json())
 
 
 COMMAND = Verb(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from omnigraph.errors import BranchNotFound, OmnigraphError, PreconditionFailed
@@ -14,6 +13,7 @@ from omnigraph.policy.questions import Action
 from omnigraph.server.access import Need
 from omnigraph.server.calls import NDJSON, Answer, Call
 from omnigraph.server.errors import MediaUnsupported, RequestInvalid
+from omnigraph.server.lines import Lines
 from omnigraph.server.multipart import tables_in
 from omnigraph.server.references import allowed_reference
 from omnigraph.server.routes.texts import source_of
@@ -26,8 +26,6 @@ from omnigraph.server.wire import (
     load_output,
     maybe_commit,
 )
-
-ENVELOPE = ("type", "edge", "from", "to", "data")
 
 
 def change_on(call: Call) -> Iterable[Need]:
@@ -79,6 +77,7 @@ def change(call: Call, asked: MutateRequest, text: str, name: str) -> Answer:
             message=asked.message,
             actor=call.actor,
             idempotency_key=call.idempotency_key(),
+            dry_run=asked.dry_run,
             timeout=call.seconds(call.bounds.write_seconds_max, asked.timeout),
         )
     commit = done.commit.id if done.commit else None
@@ -125,24 +124,9 @@ def _source(call: Call) -> Any:
             assert call.served is not None  # noqa: S101
             return allowed_reference(asked.uri, call.graph.uri, call.served.load_from)
         case _ if asked.data is not None:
-            return _records(asked.data)
+            return Lines(asked.data)
         case _:
             raise RequestInvalid("the body needs `data` or `uri`")
-
-
-def _records(text: str) -> list[dict[str, Any]]:
-    """The records of a compatible body: what their envelopes say besides is ignored."""
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            record = decoder.decode(line)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise RequestInvalid(f"line {number} is no record: {error}") from None
-        found.append({name: record[name] for name in ENVELOPE if name in record})
-    return found
 
 
 def _load(call: Call, source: Any, uri: Any) -> Answer:
