@@ -8,7 +8,7 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 import omnigraph
 from tests.explorer.browser import keep
@@ -29,7 +29,7 @@ EVERYTHING = {
 }
 
 
-def _files(name: str, content: bytes) -> list[dict[str, object]]:
+def _files(name: str, content: bytes) -> list[FilePayload]:
     return [{"name": name, "mimeType": "application/octet-stream", "buffer": content}]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from tests.explorer.browser import AXE, found_by_axe
 from tests.explorer.conftest import Open
@@ -97,9 +97,8 @@ def test_a_hostile_file_is_only_shown(page: Page, world: World) -> None:
     quoted = "".join('"' + text.replace('"', '""') + '"\n' for text in HOSTILE)
     content = ('"<img src=x onerror=alert(90)>"\n' + quoted).encode()
     name = "<img src=x onerror=alert(91)>.csv"
-    page.get_by_label("File to import").set_input_files(
-        [{"name": name, "mimeType": "text/csv", "buffer": content}]
-    )
+    file: FilePayload = {"name": name, "mimeType": "text/csv", "buffer": content}
+    page.get_by_label("File to import").set_input_files([file])
     expect(page.get_by_text("onerror=alert(90)").first).to_be_visible()
     expect(page.get_by_text("<svg onload=alert(3)>").first).to_be_attached()
 
