@@ -16,7 +16,7 @@ from omnigraph.cli.interrupt import Interrupted
 SECTIONS = {
     "Start": ("init", "demo", "load", "query", "mutate", "shell", "explore", "export", "pipeline"),
     "History and branches": (
-        "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "clone",
+        "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "cherry-pick", "reset", "clone",
     ),
     "Languages": ("schema", "lint", "fmt", "explain"),
     "Operation": ("optimize", "cleanup", "doctor", "upgrade", "serve", "policy", "config", "version"),
@@ -70,7 +70,7 @@ class Group:
 
 def command(name: str) -> Verb | Group:
     """What the module of a command offers."""
-    found = import_module(f"omnigraph.cli.commands.{name}").COMMAND
+    found = import_module(f"omnigraph.cli.commands.{name.replace('-', '_')}").COMMAND
     assert isinstance(found, Verb | Group)  # noqa: S101
     return found
 

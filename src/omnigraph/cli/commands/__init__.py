@@ -1,6 +1,4 @@
-"""One command, one module, one `COMMAND`: a verb, or a group of verbs.
+"""One command, one module, one `COMMAND`: a verb, or a group of verbs. `app.SECTIONS` lists them.
 
-branch, changes, cleanup, clone, config, demo, diff, doctor, explain, explore, export, fmt, init, lint, load, log, merge,
-mutate, optimize, pipeline, policy, query, revert, schema, serve, shell, show, tag, upgrade, version.
 Heavy packages are imported when a command runs.
 """

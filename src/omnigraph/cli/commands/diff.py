@@ -45,6 +45,8 @@ def ends(points: list[str]) -> tuple[str, str]:
     match points:
         case [a, b]:
             return a, b
+        case [both] if "..." in both:
+            raise UsageMistake(f"{both!r} is not understood", help="Write two points: A..B.")
         case [both] if ".." in both:
             a, _, b = both.partition("..")
             return a or "main", b or "main"

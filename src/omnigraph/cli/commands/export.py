@@ -29,6 +29,7 @@ def export(
     type_: Annotated[
         list[str] | None, Option("--type", help="Only these types.", metavar="T")
     ] = None,
+    engine: Annotated[str, Option("--engine", help="auto, local or spark.")] = "auto",
     quiet: Annotated[bool, Option("--quiet", "-q", help="Only data and errors.")] = False,
 ) -> None:
     """Write one state of a graph to files; ndjson can be loaded again."""
@@ -38,16 +39,18 @@ def export(
     point = point_of(graph, at, branch)
     with telling("export", writer.progress, quiet=quiet):
         if out == "-":
-            _to_stdout(graph, branch, point, type_)
+            _to_stdout(graph, branch, point, type_, engine)
             return
-        graph.export(out, format, branch, point, type_)
+        graph.export(out, format, branch, point, type_, engine)
     if not quiet:
         print(f"exported {graph.uri} to {out}", file=sys.stderr)
 
 
-def _to_stdout(graph: Any, branch: str, at: str | None, types: list[str] | None) -> None:
+def _to_stdout(
+    graph: Any, branch: str, at: str | None, types: list[str] | None, engine: str
+) -> None:
     with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
-        graph.export(folder, "ndjson", branch, at, types)
+        graph.export(folder, "ndjson", branch, at, types, engine)
         for file in sorted(Path(folder).rglob("*.jsonl")) or sorted(Path(folder).rglob("*.ndjson")):
             with file.open("r", encoding="utf-8") as lines:
                 shutil.copyfileobj(lines, sys.stdout)

@@ -23,9 +23,9 @@ def init(
 
     The address is a path, s3://bucket/prefix or memory://name; nothing may be there yet.
     """
-    from omnigraph.opening import init as create
     from omnigraph.lang.diagnostics import LanguageError
     from omnigraph.lang.source import Source
+    from omnigraph.opening import init as create
 
     text = read_text(schema)
     try:

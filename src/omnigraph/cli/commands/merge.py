@@ -19,6 +19,11 @@ Into = Annotated[
     str | None, Option("--into", help="The branch to merge into; default main.", metavar="DST")
 ]
 
+DryRun = Annotated[bool, Option("--dry-run", help="Only say what would happen.")]
+Strategy = Annotated[
+    str | None, Option("--strategy", help="Settle conflicts: ours or theirs.", metavar="SIDE")
+]
+
 
 def merge(
     source: Annotated[str, Argument(help="The branch to merge.", metavar="SRC")],
@@ -26,11 +31,9 @@ def merge(
     show: Show,
     writer: Writer,
     into: Into = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only say what would happen.")] = False,
+    dry_run: DryRun = False,
     message: Message = None,
-    strategy: Annotated[
-        str | None, Option("--strategy", help="Settle conflicts: ours or theirs.", metavar="SIDE")
-    ] = None,
+    strategy: Strategy = None,
 ) -> int:
     """Merge a branch into another.
 

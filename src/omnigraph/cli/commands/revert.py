@@ -7,11 +7,12 @@ from typing import Annotated
 from typer import Argument
 
 from omnigraph.cli.app import Verb
-from omnigraph.cli.commits import merge_text
+from omnigraph.cli.commands.merge import DryRun, Strategy
+from omnigraph.cli.commits import merge_text, short
 from omnigraph.cli.context import actor_of, branch_of, open_graph, point_of
 from omnigraph.cli.exits import EXIT_CODES, OK
 from omnigraph.cli.options import Branch, Message, Show, Where, Writer
-from omnigraph.cli.output import answer
+from omnigraph.cli.output import answer, note
 from omnigraph.cli.progress import working
 from omnigraph.errors import Kind
 
@@ -22,7 +23,9 @@ def revert(
     show: Show,
     writer: Writer,
     branch: Branch = None,
+    dry_run: DryRun = False,
     message: Message = None,
+    strategy: Strategy = None,
 ) -> int:
     """Undo one commit with a new one; history stays as it was.
 
@@ -31,8 +34,18 @@ def revert(
     graph, branch = open_graph(where), branch_of(branch)
     id = graph.commit(point_of(graph, commit, branch) or commit).id
     with working(graph, branch, "revert", writer, show):
-        result = graph.revert(id, branch=branch, message=message, actor=actor_of(writer.actor))
-    answer(show, merge_text(result, f"reverted {id} on {branch}"), result.to_json())
+        result = graph.revert(
+            id,
+            branch,
+            dry_run,
+            strategy=strategy,
+            message=message,
+            actor=actor_of(writer.actor),
+        )
+    said = f"{'would revert' if dry_run else 'reverted'} {short(id)} on {branch}"
+    answer(show, merge_text(result, said), result.to_json())
+    if dry_run:
+        note(show, "nothing was changed")
     return EXIT_CODES[Kind.CONFLICT] if result.outcome == "conflict" else OK
 
 
