@@ -9,7 +9,7 @@ import { asApiError, useAsync, useEvent, useRested } from "../../hooks";
 import { keyLabel, useShortcut } from "../../keys";
 import { offersForQuery } from "../../lang/complete";
 import { queryAtOffset, queriesOf } from "../../lang/queries";
-import { currentRoute, go, setParams, useRoute } from "../../router";
+import { currentRoute, go, href, type Route, setParams, useRoute } from "../../router";
 import { Button, Empty, Failure, Notice, Panel, Progress } from "../../ui/basics";
 import { toast } from "../../ui/toast";
 import { exampleQuery } from "./example";
@@ -34,11 +34,13 @@ export default function QueryPage() {
   const { text } = draft;
   const [texts, setTexts] = useState<Texts>(() => readTexts(route.params["p"]));
   const [cursor, setCursor] = useState(0);
-  const [stored, setStored] = useState<QueryInfo | null>(null);
+  const storedQueries = useAsync(() => client.storedQueries(), [client]);
+  const stored = storedQueries.value?.find((q) => q.name === route.params["stored"]) ?? null;
   const [shownErrors, setShownErrors] = useState(false);
   const [done, setDone] = useState<Done | null>(null);
   const [running, setRunning] = useState<AbortController | null>(null);
   const [asking, setAsking] = useState(false);
+  const ran = useRef<string | null>(null); // what the last run was asked by
   const [shelfVersion, setShelfVersion] = useState(0);
 
   const rested = useRested(text, REST_MILLISECONDS);
@@ -71,6 +73,7 @@ export default function QueryPage() {
     const control = new AbortController();
     setRunning(control);
     setParams({ q: stored ? null : text, stored: stored?.name ?? null, p: Object.keys(texts).length ? JSON.stringify(texts) : null, run: "1" }, { replace: currentRoute().params["q"] === text });
+    ran.current = askedBy(currentRoute());
     try {
       const outcome = stored ? await runStored(stored) : await runRead(client, point, text, query!, parsed.values, control.signal);
       if (!control.signal.aborted) setDone({ outcome });
@@ -113,24 +116,22 @@ export default function QueryPage() {
   };
 
   const open = (kept: Pick<Kept, "text" | "texts">) => {
-    setStored(null);
     replace(kept.text);
     setTexts(kept.texts);
     setDone(null);
     setParams({ q: kept.text, p: Object.keys(kept.texts).length ? JSON.stringify(kept.texts) : null, view: null, run: null, stored: null }, { replace: false });
   };
 
-  const openStored = (wanted: QueryInfo, fromLink = false) => {
-    setStored(wanted);
+  const openStored = (name: string | null) => {
     setDone(null);
-    if (!fromLink) setTexts({});
-    if (!fromLink) setParams({ q: null, p: null, view: null, run: null, stored: wanted.name }, { replace: false });
+    setTexts({});
+    setParams({ q: null, p: null, view: null, run: null, stored: name }, { replace: false });
   };
 
   useShortcut("mod+Enter", "Run the query", "Query", () => run());
   useShortcut("Escape", "Stop waiting for the answer", "Query", () => { running?.abort(); setRunning(null); }, running !== null);
-  const ready = route.params["stored"] ? stored !== null : checked.value !== undefined;
-  useRunFromLink(route.params["run"] === "1", ready, () => run(true), [point.branch, point.at]);
+  const compiled = checked.value !== undefined && !checked.loading && rested === text && text === route.params["q"];
+  useRunFromLink(route, ran, route.params["stored"] ? stored !== null : compiled, () => run(true));
 
   const mutation = stored?.mutation ?? query?.mutation ?? false;
   const refused = mutation && !here.may("change");
@@ -138,12 +139,12 @@ export default function QueryPage() {
     <div class="page query-page">
       <h1 class="hidden-visually">Query</h1>
       <div class="query-grid">
-        <Shelf version={shelfVersion} current={stored?.name} onOpen={open} onStored={openStored}
-          wanted={route.params["stored"]} onSave={() => ({ text, name: query?.name ?? "query", texts, at: Date.now() })} />
+        <Shelf version={shelfVersion} stored={storedQueries.value ?? []} current={stored?.name} onOpen={open} onStored={openStored}
+          onSave={() => ({ text, name: query?.name ?? "query", texts, at: Date.now() })} />
         <div class="stack grow">
           <Panel label="Editor" class="editor-panel">
             {stored ? (
-              <StoredHead stored={stored} onLeave={() => { setStored(null); setDone(null); setParams({ stored: null, run: null, p: null }, { replace: false }); }} />
+              <StoredHead stored={stored} onLeave={() => openStored(null)} />
             ) : (
               <Editor label="Query text" draft={draft} language={queryLanguage} diagnostics={diagnostics} onChange={type} onRun={() => run()}
                 onCursor={setCursor} offers={(now, offset) => (catalog ? offersForQuery(now, offset, catalog) : null)} />
@@ -161,7 +162,7 @@ export default function QueryPage() {
           </Panel>
           {running && <Progress label="Running" />}
           {!running && done && "error" in done && <RunFailure error={done.error} onLimit={() => { replace(withLimit(text, query?.end)); }} />}
-          {!running && done && "changed" in done && <Changed changed={done.changed} />}
+          {!running && done && "changed" in done && done.changed.branch === here.route.branch && <Changed changed={done.changed} />}
           {!running && done && "outcome" in done && <Results outcome={done.outcome} view={view as View} onView={(next) => setParams({ view: next })} />}
           {!running && !done && <Empty>Run a query to see what it finds. <kbd>?</kbd> shows all keys.</Empty>}
         </div>
@@ -171,15 +172,19 @@ export default function QueryPage() {
   );
 }
 
-/** A link that says so runs its query once it is there, and again when the branch or the point in time changes. */
-function useRunFromLink(wanted: boolean, ready: boolean, run: () => void, where: readonly unknown[]): void {
-  const ran = useRef<string | null>(null);
-  const place = JSON.stringify(where);
+/** A link that says so runs its query once everything is there, and again when it leads to another branch or point in time. */
+function useRunFromLink(route: Route, ran: { current: string | null }, ready: boolean, run: () => void): void {
+  const asked = askedBy(route);
+  const wanted = route.params["run"] === "1";
   useEffect(() => {
-    if (!wanted || !ready || ran.current === place) return;
-    ran.current = place;
+    if (!wanted || !ready || ran.current === asked) return;
+    ran.current = asked;
     run();
-  }, [wanted, ready, place]);
+  }, [wanted, ready, asked]);
+}
+
+function askedBy({ branch, at, params }: Route): string {
+  return JSON.stringify([branch, at, params["q"], params["stored"], params["p"]]);
 }
 
 function Problems({ diagnostics, checking }: { diagnostics: readonly { severity: string }[]; checking: boolean }) {
@@ -214,7 +219,10 @@ function Changed({ changed }: { changed: ChangeOutput }) {
   return (
     <Notice tone="good">
       <p><strong>{counted(changed.affected_nodes, "node")} and {counted(changed.affected_edges, "edge")} changed</strong> on {changed.branch}</p>
-      <p class="row">Commit <code>{id}</code> <Button small kind="quiet" onClick={copy}>Copy</Button></p>
+      <p class="row">
+        Commit <code>{id}</code> <Button small kind="quiet" onClick={copy}>Copy</Button>
+        {changed.branch !== "main" && <a href={href({ page: "review", params: { source: changed.branch, target: "main" } })}>Review and merge</a>}
+      </p>
     </Notice>
   );
 }

@@ -3,39 +3,33 @@ import { useEffect, useState } from "preact/hooks";
 import type { QueryInfo } from "../../api";
 import { useHere } from "../../context";
 import { ago } from "../../format";
-import { useAsync } from "../../hooks";
 import { Badge, Button, Dialog, Field } from "../../ui/basics";
 import { forget, type Kept, recent, save, saved } from "./keep";
 
 interface Props {
   readonly version: number; // grows when a query ran
+  readonly stored: readonly QueryInfo[];
   readonly current: string | undefined;
   readonly onOpen: (kept: Kept) => void;
-  readonly wanted: string | undefined; // the stored query a link asks for
-  readonly onStored: (query: QueryInfo, fromLink?: boolean) => void;
+  readonly onStored: (name: string) => void;
   readonly onSave: () => Kept;
 }
 
 export function Shelf(props: Props) {
-  const { client, route } = useHere();
-  const stored = useAsync(() => client.storedQueries(), [client]);
+  const { route } = useHere();
   const [kept, setKept] = useState(() => saved(route.graph));
   const [last, setLast] = useState(() => recent(route.graph));
   const [naming, setNaming] = useState(false);
-  useEffect(() => {
-    const asked = props.wanted === props.current ? undefined : stored.value?.find((query) => query.name === props.wanted);
-    if (asked) props.onStored(asked, true);
-  }, [stored.value, props.wanted]);
   useEffect(() => setLast(recent(route.graph)), [props.version, route.graph]);
   return (
     <aside class="shelf" aria-label="Queries at hand">
-      {(stored.value?.length ?? 0) > 0 && (
+      {props.stored.length > 0 && (
         <section>
           <h2>Stored</h2>
           <ul class="choices">
-            {stored.value!.map((query) => (
+            {props.stored.map((query) => (
               <li key={query.name}>
-                <button type="button" aria-current={query.name === props.current} title={query.description} onClick={() => props.onStored(query)}>
+                <button type="button" aria-current={query.name === props.current} title={query.description} onClick={() => props.onStored(query.name)}>
                   {query.name} {query.mutation && <Badge>changes</Badge>}
                 </button>
               </li>
