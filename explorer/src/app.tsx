@@ -1,10 +1,10 @@
 /** From an address to a page: who asks, which graph, where in its history. */
 import { useMemo, useState } from "preact/hooks";
-import { Server } from "./api";
+import { type ApiError, Server } from "./api";
 import { HereContext, type Here } from "./context";
 import { useAsync } from "./hooks";
 import { PageBody } from "./pages";
-import { go, useRoute, type Route } from "./router";
+import { go, href, useRoute, type Route } from "./router";
 import { saveToken, savedToken } from "./session";
 import { ChooseGraph } from "./shell/choose";
 import { Header } from "./shell/header";
@@ -37,6 +37,17 @@ export function App() {
   );
 }
 
+/** The graph, the branch or the point in time cannot be read: say why, and where one can go instead. */
+function Lost({ error, retry, route }: { error: ApiError; retry: () => void; route: Route }) {
+  const elsewhere = route.branch !== "main" || route.at !== null;
+  return (
+    <div class="page">
+      <Failure error={error} retry={retry} />
+      <p class="row">{elsewhere && <a href={href({ branch: "main" })}>Go to main</a>}<a href="#/">All graphs</a></p>
+    </div>
+  );
+}
+
 function InGraph({ server, route, signOut }: { server: Server; route: Route; signOut?: () => void }) {
   const client = useMemo(() => server.graph(route.graph), [server, route.graph]);
   const point = useMemo(() => ({ branch: route.branch, at: route.at }), [route.branch, route.at]);
@@ -60,7 +71,7 @@ function InGraph({ server, route, signOut }: { server: Server; route: Route; sig
       </a>
       <Header signOut={signOut} />
       <main id="main" tabIndex={-1}>
-        {catalog.error && <div class="page"><Failure error={catalog.error} retry={catalog.reload} /></div>}
+        {catalog.error && <Lost error={catalog.error} retry={catalog.reload} route={route} />}
         {!catalog.error && !catalog.value && <div class="page"><Progress label="Opening the graph" /></div>}
         {catalog.value && <PageBody page={route.page} />}
       </main>

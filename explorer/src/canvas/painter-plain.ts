@@ -3,6 +3,8 @@ import type { Hands, Painter, Styles } from "./painter";
 
 const PADDING = 48;
 const CLICK_PIXELS = 4;
+const FEW_NODES = 120; // more have no room for all their labels
+const HUB_EDGES = 6;
 
 /** Draws on a plain canvas, for browsers without WebGL. */
 export class PlainPainter implements Painter {
@@ -132,7 +134,7 @@ export class PlainPainter implements Painter {
 
   private drawLabel(context: CanvasRenderingContext2D, key: string): void {
     const style = this.styles.node(key);
-    if (this.picture.order > 120 && !style.ring) return;
+    if (this.picture.order > FEW_NODES && this.picture.degree(key) < HUB_EDGES && !style.ring) return;
     const scheme = this.styles.scheme();
     const { x, y } = this.place(key);
     context.font = `500 12px ${scheme.font}`;
