@@ -1,4 +1,8 @@
-"""A load in a process of its own, made slow or unreliable in its tasks: `python -m tests.pipeline.faulty_load JSON`."""
+"""A load in a process of its own, with tasks that can be held: `python -m tests.pipeline.faulty_load JSON`.
+
+Every attempt of a task leaves a mark in a folder. `held` tasks of all waves but the first wait for the file `open`
+there; a task that has a `twin` waits until a second attempt of it has staged the same piece.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,42 +20,69 @@ from omnigraph.pipeline import load as bulk
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.stage import stage_task
 
+WAIT_SECONDS = 800
+OPEN = "open"
+
 
 def main(
-    graph: str, data: str, load_id: str, master: str, fault: str, conf: dict[str, str]
+    graph: str,
+    data: str,
+    load_id: str,
+    master: str,
+    faults: list[str],
+    marks: str,
+    conf: dict[str, str],
 ) -> None:
-    """Load the data with a fault in the tasks; prints the commit."""
+    """Load the data with faults in the tasks; prints the commit."""
     given = " ".join(f"--conf {name}={value}" for name, value in conf.items())
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{given} pyspark-shell"
     spark_session(master=master)
-    plain = bulk.Tuning(split_bytes=2_000, wave_splits=4)
+    plain = bulk.Tuning(split_bytes=8_000, wave_splits=4)
     vars(bulk)["Tuning"] = lambda: plain
-    vars(bulk)["stage_task"] = lambda *given: _faulty(stage_task(*given), fault)
+    vars(bulk)["stage_task"] = lambda job, splits, counters: _faulty(
+        stage_task(job, splits, counters), faults, marks, splits[0].index == 0
+    )
     result = omnigraph.open(graph).load(
         data, mode="append", engine="spark", idempotency_key=load_id
     )
     print(json.dumps({"commit": result.commit.id if result.commit else None}), flush=True)
 
 
-def _faulty(run: Any, fault: str) -> Any:
+def _faulty(run: Any, faults: list[str], marks: str, first_wave: bool) -> Any:
     def faulty(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import time as clock
+        import time
+        from pathlib import Path
 
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None
-        first = context.attemptNumber() == 0
+        folder, attempt = Path(marks), context.attemptNumber()
+        piece = f"{first_wave}-{context.partitionId()}"
+
+        def wait(pattern: str) -> None:
+            deadline = time.monotonic() + WAIT_SECONDS
+            while not list(folder.glob(pattern)):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"nobody left the mark {pattern}")
+                time.sleep(0.05)
+
         for answer in run(batches):
-            if fault == "slow":
-                clock.sleep(0.4)
-            if fault == "twin" and first and context.partitionId() == 0:
-                clock.sleep(8)  # so late that a second attempt is started beside it
-            if fault == "fails" and first and context.partitionId() % 2 == 0:
+            (folder / f"{piece}-{attempt}").touch()
+            if "held" in faults and not first_wave:
+                wait(OPEN)
+            if "twin" in faults and attempt == 0 and piece == "True-0":
+                wait(f"{piece}-[1-9]")
+            if "fails" in faults and attempt == 0 and context.partitionId() % 2 == 0:
                 raise RuntimeError("failed after its files were written")
             yield answer
 
     return faulty
+
+
+def attempts(marks: Path, piece: str) -> int:
+    """How many attempts of a piece have staged it."""
+    return len(list(marks.glob(f"{piece}-[0-9]")))
 
 
 if __name__ == "__main__":

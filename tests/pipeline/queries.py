@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.random_queries import random_rows
 
 SAMPLE = ("widths", "optional", "range_of_hops", "groups", "path", "order")
-SEARCH_SAMPLE = ("search_of_several_types", "bm25", "nearest_of_several_types", "rrf")
+SEARCH_SAMPLE = ("search_of_several_types", "bm25", "rrf")
 SEARCH_SCHEMA = """
 interface Text { title: String  body: String?  place: Vector(2)? }
 node Doc implements Text { title: String @key  body: String?  place: Vector(2)?  year: I64? }

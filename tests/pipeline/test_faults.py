@@ -16,13 +16,29 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
+from tests.pipeline.cluster import LIGHT, Cluster, below, standalone
+from tests.pipeline.faulty_load import OPEN, attempts
 from tests.pipeline.planes import SCHEMA, edge, person, write_lines
+from tests.support.rings import count
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("spark")
 PEOPLE = 400
-WAIT_SECONDS = 240
-CLUSTER = "local-cluster[2,1,1024]"
+WAIT_SECONDS = 900
+EXECUTOR = "CoarseGrainedExecutorBackend"
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.quantile": "0.3",
+    "spark.speculation.multiplier": "1.1",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -37,26 +53,46 @@ def data(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "data.jsonl", [*people, *knows])
 
 
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(graph: Graph, data: Path) -> Iterator[Start]:
+def start(graph: Graph, data: Path, marks: Path, tmp_path: Path) -> Iterator[Start]:
     """Starts a load in a process group of its own."""
     running: list[subprocess.Popen[str]] = []
 
-    def begin(master: str, fault: str, **conf: str) -> subprocess.Popen[str]:
+    def begin(master: str, *faults: str, **conf: str) -> subprocess.Popen[str]:
+        loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         given = {
             "graph": graph.uri,
             "data": str(data),
             "load_id": "one",
             "master": master,
-            "fault": fault,
-            "conf": conf,
+            "faults": faults,
+            "marks": str(marks),
+            "conf": loopback | {"spark.executor.memory": "512m"} | conf,
         }
         command = [sys.executable, "-m", "tests.pipeline.faulty_load", json.dumps(given)]
+        environment = {
+            **os.environ,
+            "JAVA_TOOL_OPTIONS": LIGHT,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "OMNIGRAPH_SPARK_LOG": str(tmp_path / "spark.log"),
+        }
         child = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+            env=environment,
         )
         running.append(child)
         return child
@@ -68,30 +104,50 @@ def start(graph: Graph, data: Path) -> Iterator[Start]:
         child.communicate()
 
 
-def test_a_killed_executor_costs_only_its_tasks(graph: Graph, start: Start) -> None:
-    child = start(CLUSTER, "slow")
-    executors = _wait(child, lambda: _staged(graph) and _executors(child.pid))
-    os.kill(executors[0], signal.SIGKILL)
+@pytest.mark.parametrize("again", range(count(1, 4)))
+def test_neither_a_twin_nor_a_killed_executor_changes_the_load(
+    again: int, graph: Graph, start: Start, cluster: Cluster, marks: Path
+) -> None:
+    child = start(cluster.master, "twin", "held", **SPECULATION)
+    _wait(child, lambda: _held(marks))
+    assert attempts(marks, "True-0") == 2, "no twin has run to its end"
+    victim = below(cluster.workers[again % 2], EXECUTOR)
+    assert victim, "the executor is not a process of its own"
+    os.kill(victim[0], signal.SIGKILL)
+    (marks / OPEN).touch()
     _finished(child)
     _each_row_once(graph)
 
 
+@pytest.mark.parametrize("again", range(count(1, 4)))
 def test_a_killed_driver_leaves_nothing_and_the_load_is_resumed(
-    graph: Graph, data: Path, start: Start, spark: Any
+    again: int, graph: Graph, data: Path, start: Start, marks: Path, spark: Any
 ) -> None:
-    child = start("local[2]", "slow")
-    done = _wait(child, lambda: _noted(graph))
-    os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    assert len(graph.log()) == 1, "something was published"
-    assert _noted(graph) >= done, "the progress is lost"
-    again = graph.load(str(data), mode="append", engine="spark", idempotency_key="one")
-    assert again.nodes == {"Person": PEOPLE}
+    _killed_driver("local[2]", graph, data, start, marks)
+
+
+@pytest.mark.nightly
+def test_a_killed_driver_of_a_cluster(
+    graph: Graph, data: Path, start: Start, cluster: Cluster, marks: Path, spark: Any
+) -> None:
+    _killed_driver(cluster.master, graph, data, start, marks)
+
+
+@pytest.mark.nightly
+def test_a_killed_driver_of_a_local_cluster(
+    graph: Graph, data: Path, start: Start, marks: Path, spark: Any
+) -> None:
+    _killed_driver(LOCAL_CLUSTER, graph, data, start, marks)
+
+
+@pytest.mark.nightly
+def test_a_killed_executor_of_a_local_cluster(graph: Graph, start: Start, marks: Path) -> None:
+    child = start(LOCAL_CLUSTER, "held")
+    _wait(child, lambda: _held(marks))
+    os.kill(below(child.pid, EXECUTOR)[0], signal.SIGKILL)
+    (marks / OPEN).touch()
+    _finished(child)
     _each_row_once(graph)
-    repeated = graph.load(str(data), mode="append", engine="spark", idempotency_key="one")
-    assert repeated.replayed
-    assert repeated.commit == again.commit
-    assert not list(stored_plans(graph._repo))
 
 
 @pytest.mark.nightly
@@ -100,19 +156,29 @@ def test_tasks_that_fail_after_writing_are_run_again(graph: Graph, start: Start)
     _each_row_once(graph)
 
 
-@pytest.mark.nightly
-def test_twins_of_slow_tasks_do_not_count(graph: Graph, start: Start) -> None:
-    speculation = {
-        "spark.speculation": "true",
-        "spark.speculation.interval": "200ms",
-        "spark.speculation.quantile": "0.3",
-        "spark.speculation.multiplier": "1.1",
-    }
-    _finished(start(CLUSTER, "twin", **speculation))
-    _each_row_once(graph)
-
-
 # --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def _killed_driver(master: str, graph: Graph, data: Path, start: Start, marks: Path) -> None:
+    child = start(master, "held")
+    _wait(child, lambda: _held(marks))
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    (marks / OPEN).touch()  # tasks of the dead driver may go on; nobody listens to them
+    assert len(graph.log()) == 1, "something was published"
+    assert _noted(graph) >= 4, "the progress is lost"
+    _resumed(graph, data)
+
+
+def _resumed(graph: Graph, data: Path) -> None:
+    """The same load again ends in exactly one commit, and once more in the same one."""
+    again = graph.load(str(data), mode="append", engine="spark", idempotency_key="one")
+    assert again.nodes == {"Person": PEOPLE}
+    _each_row_once(graph)
+    repeated = graph.load(str(data), mode="append", engine="spark", idempotency_key="one")
+    assert repeated.replayed
+    assert repeated.commit == again.commit
+    assert not list(stored_plans(graph._repo))
 
 
 def _each_row_once(graph: Graph) -> None:
@@ -143,36 +209,10 @@ def _finished(child: subprocess.Popen[str]) -> None:
     assert json.loads(out.splitlines()[-1])["commit"]
 
 
-def _staged(graph: Graph) -> int:
-    return len(list(Path(graph.uri).glob("nodes/*/data/*.lance")))
+def _held(marks: Path) -> bool:
+    """Whether both cores have staged something and hold on to it."""
+    return len(list(marks.glob("False-*"))) >= 2
 
 
 def _noted(graph: Graph) -> int:
     return sum(len(plan.state.get("done", ())) for plan in stored_plans(graph._repo))
-
-
-def _executors(driver: int) -> list[int]:
-    """The Java processes of executors below a driver."""
-    parents: dict[int, int] = {}
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes()
-            parents[int(entry.name)] = int(
-                (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
-            )
-        except OSError:
-            continue
-        if b"CoarseGrainedExecutorBackend" in command:
-            found.append(int(entry.name))
-    return [pid for pid in found if driver in _ancestors(pid, parents)]
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> list[int]:
-    found = []
-    while pid in parents:
-        pid = parents[pid]
-        found.append(pid)
-    return found

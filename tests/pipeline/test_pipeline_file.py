@@ -28,6 +28,14 @@ sources:
 then:
   merge_into: main
 """
+JDBC = """
+graph: GRAPH
+mode: append
+sources:
+  - type: City
+    jdbc: {url: "${TOWNS_URL}", dbtable: towns, fetchsize: 100}
+    columns: {town: name, heads: size}
+"""
 
 
 @pytest.fixture
@@ -54,6 +62,26 @@ def test_a_pipeline_loads_on_a_branch_and_merges(
         'query q() { match { $c: City { name: "Bern" } } return { $c.size as s } }'
     )
     assert found.scalar() == 134_000
+
+
+def test_tables_of_a_database_are_loaded_through_jdbc(
+    graph: Graph, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Derby comes with Spark, and its database lives in the memory of Spark's process."""
+    log = str(tmp_path / "derby.log")
+    spark.sparkContext._jvm.System.setProperty("derby.stream.error.file", log)
+    url = f"jdbc:derby:memory:{tmp_path.name};create=true"
+    towns = spark.createDataFrame([("Bern", 134_000), ("Lima", None)], "town string, heads long")
+    towns.write.format("jdbc").option("url", url).option("dbtable", "towns").save()
+    file = tmp_path / "database.yaml"
+    file.write_text(JDBC.replace("GRAPH", graph.uri))
+    monkeypatch.delenv("TOWNS_URL", raising=False)
+    assert main(["pipeline", "run", str(file)]) != 0, "a variable that is not there"
+    monkeypatch.setenv("TOWNS_URL", url)
+    assert main(["pipeline", "run", str(file)]) == 0
+    found = graph.query("query q() { match { $c: City } return { $c.name as n, $c.size as s } }")
+    sizes = {row["n"]: row["s"] for row in found.rows}
+    assert sizes == {"Oslo": 700_000, "Rome": None, "Bern": 134_000, "Lima": None}
 
 
 @pytest.mark.parametrize(

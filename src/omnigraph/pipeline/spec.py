@@ -10,7 +10,7 @@ sources:
     path: people.csv
     columns: {E-Mail: email, Full name: name}
   - type: Knows
-    jdbc: {url: "jdbc:postgresql://host/db", dbtable: friends}
+    jdbc: {url: "jdbc:postgresql://host/db", dbtable: friends, password: "${DB_PASSWORD}"}
     columns: {a: from, b: to}
 then:
   optimize: true
@@ -19,6 +19,8 @@ then:
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.sources import Mapped, Sources
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class PipelineInvalid(OmnigraphError):
@@ -43,7 +47,7 @@ class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     records: str | None = None
     type: str | None = None
     path: str | None = None
-    jdbc: dict[str, str] | None = None
+    jdbc: dict[str, str | int | bool] | None = None
     columns: dict[str, str] = {}
 
 
@@ -109,5 +113,18 @@ def _table(source: SourceSpec) -> Any:
     columns = tuple(source.columns.items())
     if source.path is not None:
         return Mapped(source.path, columns)
-    frame = spark_session().read.format("jdbc").options(**(source.jdbc or {})).load()
+    given = {name: _filled(str(value)) for name, value in (source.jdbc or {}).items()}
+    frame = spark_session().read.format("jdbc").options(**given).load()
     return frame.withColumnsRenamed(dict(columns))
+
+
+def _filled(text: str) -> str:
+    """With `${NAME}` as the environment has it: secrets do not belong into files."""
+
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1])
+        if found is None:
+            raise PipelineInvalid(f"the environment has no variable {match[1]}")
+        return found
+
+    return VARIABLE.sub(value, text)

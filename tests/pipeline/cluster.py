@@ -1,0 +1,105 @@
+"""A standalone Spark cluster of real processes on loopback: a master, and workers on addresses of their own.
+
+Workers need different addresses because Spark never runs a speculative copy of a task on the host of the first one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from tests.support.waiting import wait_until
+
+HOME = Path(pyspark.__file__).parent
+START_SECONDS = 600
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short-lived processes do not pay for more
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a load needs to know of a cluster, and what a test may kill."""
+
+    master: str
+    workers: tuple[int, ...]  # process ids
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[Cluster]:
+    """Two workers of one core each, and their master; all gone afterwards."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def begin(name: str, kind: str, host: str, *words: str) -> Path:
+        log = folder / f"{name}.log"
+        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
+        command += ["--host", host, "--webui-port", "0", *words]
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(HOME),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": LIGHT,
+            "SPARK_LOCAL_IP": host,
+        }
+        with log.open("wb") as out:
+            running.append(
+                subprocess.Popen(command, stdout=out, stderr=out, env=environment, process_group=0)
+            )
+        return log
+
+    try:
+        log = begin("master", "master.Master", "127.0.0.1", "--port", "0")
+        master = _said(log, r"(spark://127\.0\.0\.1:[1-9][0-9]*)")
+        for number in (1, 2):
+            words = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work{number}"))
+            begin(f"worker{number}", "worker.Worker", f"127.0.0.{number}", *words, master)
+        for number in (1, 2):
+            _said(folder / f"worker{number}.log", "(Successfully registered with master)")
+        yield Cluster(master, tuple(child.pid for child in running[1:]))
+    finally:
+        for child in running:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _said(log: Path, pattern: str) -> str:
+    """What a process wrote to its log."""
+
+    def look() -> str:
+        found = re.search(pattern, log.read_text(errors="replace"))
+        return found[1] if found else ""
+
+    return wait_until(look, timeout=START_SECONDS, interval=0.1, what=f"{pattern} in {log}")
+
+
+def below(pid: int, name: str) -> list[int]:
+    """The processes under another whose command line has a name in it."""
+    parents: dict[int, int] = {}
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        parents[int(entry.name)] = int(stat.rsplit(")", 1)[1].split()[1])
+        if name.encode() in command:
+            found.append(int(entry.name))
+    return [each for each in found if pid in _ancestors(each, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> list[int]:
+    found = []
+    while pid in parents:
+        pid = parents[pid]
+        found.append(pid)
+    return found
