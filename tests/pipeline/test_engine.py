@@ -66,6 +66,14 @@ def test_without_spark_large_files_are_loaded_in_process_and_that_is_said(
     assert "omnigraph[spark]" in (missing.value.help or "")
 
 
+def test_several_files_are_one_load_in_process_too(
+    graph: omnigraph.Graph, files: list[str], tmp_path: Path
+) -> None:
+    other = write_lines(tmp_path / "other.jsonl", [person("b@x")])
+    assert graph.load([files[0], other], mode="append").nodes == {"Person": 2}
+    assert len(graph.log()) == 2
+
+
 def test_engines_that_do_not_exist_are_refused(graph: omnigraph.Graph, files: list[str]) -> None:
     with pytest.raises(OptionInvalid, match="auto, local, spark"):
         graph.load(files[0], engine="flink")

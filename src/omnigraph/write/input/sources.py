@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -59,6 +60,8 @@ class Source:
 def source_of(given: Any, options: Options) -> Source:
     """Understand what a load was given; a clear error for what it cannot be."""
     if isinstance(given, str | os.PathLike):
+        return Source(lambda catalog, problems: _files([given], catalog, options, problems))
+    if _are_paths(given):
         return Source(lambda catalog, problems: _files(given, catalog, options, problems))
     if isinstance(given, Mapping):
         parts = {str(name): value for name, value in given.items()}
@@ -85,6 +88,11 @@ def is_table(given: Any) -> bool:
     return known or hasattr(given, "__arrow_c_stream__")
 
 
+def _are_paths(given: Any) -> bool:
+    several = isinstance(given, list | tuple) and bool(given)
+    return several and all(isinstance(one, str | os.PathLike) for one in given)
+
+
 def _repeatable(value: Any) -> bool:
     return isinstance(value, str | os.PathLike | list | tuple) or hasattr(value, "num_rows")
 
@@ -92,8 +100,10 @@ def _repeatable(value: Any) -> bool:
 # --- graph records -----------------------------------------------------------------------------------------------
 
 
-def _files(given: Any, catalog: Catalog, options: Options, problems: Problems) -> Iterator[Part]:
-    for file in expand(given):
+def _files(
+    given: Iterable[Any], catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[Part]:
+    for file in chain.from_iterable(map(expand, given)):
         if suffix_of(file) in FILE_READERS:
             raise OptionInvalid(
                 f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
