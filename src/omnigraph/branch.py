@@ -22,6 +22,7 @@ BOUND = frozenset(
         "changes",
         "cherry_pick",
         "export",
+        "history",
         "load",
         "log",
         "mutate",

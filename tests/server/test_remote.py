@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import socket
 import threading
@@ -165,6 +166,7 @@ class Flaky:
         self.answers = answers
         self.asked = 0
         self._socket = socket.create_server(("127.0.0.1", 0))
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> str:
@@ -172,16 +174,18 @@ class Flaky:
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}/graphs/g"
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(self._socket.getsockname()).close()  # whoever waits goes on
+        self._thread.join(60)
         self._socket.close()
-        self._thread.join(5)
 
     def _run(self) -> None:
         for answer in self.answers:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
+            connection, _ = self._socket.accept()
             with connection:
+                if self._over.is_set():
+                    return
                 connection.recv(65536)
                 self.asked += 1
                 connection.sendall(answer)
@@ -235,3 +239,13 @@ def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPat
         port = taken.getsockname()[1]
     with pytest.raises(StoreUnavailable):
         RemoteGraph(f"http://127.0.0.1:{port}/graphs/g").branches()
+
+
+def test_the_history_of_an_entity_is_the_same(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    local.mutate('query q() { update Person set { age: 31 } where name = "Alice" }')
+    mine, theirs = local.history("Person", "Alice"), remote.history("Person", "Alice")
+    assert [c.commit for c in theirs.changes] == [c.commit for c in mine.changes]
+    assert [c.operation for c in theirs.changes] == ["update", "insert"]
+    assert theirs.changes[0].after is not None
+    assert theirs.changes[0].after["age"] == 31

@@ -16,7 +16,7 @@ import pyarrow as pa
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.merge.diff import RowDiff
 from omnigraph.merge.feed import Change
-from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
+from omnigraph.outcomes import Commit, EntityHistory, LoadResult, MergeResult, MutateResult
 from omnigraph.read.export import MANIFEST, Exported, Part
 from omnigraph.remote import shapes
 from omnigraph.remote.sources import upload_of
@@ -279,6 +279,14 @@ class RemoteGraph:
         found = shapes.commit_of(self._http.json("GET", f"/commits/{segment(id)}", safe=True))
         assert found is not None  # noqa: S101  a commit that was found is told
         return found
+
+    def history(
+        self, type: str, id: str, branch: str = "main", at: object = None, limit: int = 50
+    ) -> EntityHistory:
+        """What happened to one node or edge, newest first."""
+        path = f"/entities/{segment(type)}/{segment(id)}/history"
+        told = self._http.json("GET", path, query=_at(branch, at) | {"limit": limit}, safe=True)
+        return shapes.entity_history(told)
 
     # --- merging -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,14 @@ import pyarrow as pa
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.diff import RowDiff
 from omnigraph.merge.feed import Change
-from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
+from omnigraph.outcomes import (
+    Commit,
+    EntityChange,
+    EntityHistory,
+    LoadResult,
+    MergeResult,
+    MutateResult,
+)
 from omnigraph.read.explain import Explanation
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
@@ -147,6 +154,16 @@ def commit_of(told: Mapping[str, Any] | None) -> Commit | None:
         message=told["message"],
         changes=counts_of(told["changes"]),
     )
+
+
+def entity_history(told: Mapping[str, Any]) -> EntityHistory:
+    """The changes of one node or edge as a server tells them."""
+    changes = [
+        EntityChange(commit, one["operation"], one["before"], one["after"])
+        for one in told["changes"]
+        if (commit := commit_of(one["commit"])) is not None
+    ]
+    return EntityHistory(tuple(changes), told["next"])
 
 
 def counts_of(told: list[Mapping[str, Any]]) -> dict[str, dict[str, int]]:

@@ -1,0 +1,133 @@
+"""What happened to one row: its commits alone, newest first, whatever else was written and however it was called."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from omnigraph.errors import TableNotFound
+from omnigraph.graph import Graph
+from omnigraph.outcomes import EntityChange
+from tests.support.people import change, people, reshape
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return people()
+
+
+def ages(changes: tuple[EntityChange, ...]) -> list[tuple[str, object, object]]:
+    return [
+        (c.operation, c.before and c.before["age"], c.after and c.after["age"]) for c in changes
+    ]
+
+
+def age_of_a(graph: Graph, age: int) -> None:
+    graph.mutate(
+        'query q($age: I64) { update Person set { age: $age } where name = "a" }', {"age": age}
+    )
+
+
+def test_only_commits_that_changed_the_row_are_told(graph: Graph) -> None:
+    change(graph, 'update Person set { age: 9 } where name = "a"')
+    change(graph, 'update Person set { age: 8 } where name = "b"')
+    change(graph, 'delete Person where name = "a"')
+    change(graph, 'insert Person { name: "a", age: 7 }')
+    found = graph.history("Person", "a")
+    assert found.rest is None
+    assert ages(found.changes) == [
+        ("insert", None, 7),
+        ("delete", 9, None),
+        ("update", 0, 9),
+        ("insert", None, 0),
+    ]
+
+
+def test_edges_have_a_history_too(graph: Graph) -> None:
+    change(graph, 'update Knows set { since: 2 } where from = "a"')
+    found = graph.history("Knows", '["a","b"]')
+    assert [c.operation for c in found.changes] == ["update", "insert"]
+    assert found.changes[0].after is not None
+    assert found.changes[0].after["since"] == 2
+
+
+def test_a_branch_has_what_it_inherited_and_its_own(graph: Graph) -> None:
+    change(graph, 'update Person set { age: 1 } where name = "a"')
+    graph.create_branch("side")
+    change(graph, 'update Person set { age: 2 } where name = "a"', "side")
+    change(graph, 'update Person set { age: 3 } where name = "a"')
+    assert [a for _, _, a in ages(graph.history("Person", "a", "side").changes)] == [2, 1, 0]
+    assert [a for _, _, a in ages(graph.history("Person", "a").changes)] == [3, 1, 0]
+    assert [a for _, _, a in ages(graph.branch("side").history("Person", "a").changes)] == [2, 1, 0]
+
+
+def test_a_merge_is_an_event_of_the_rows_it_brought(graph: Graph) -> None:
+    graph.create_branch("side")
+    change(graph, 'update Person set { age: 5 } where name = "a"', "side")
+    change(graph, 'update Person set { age: 6 } where name = "b"')
+    merged = graph.merge("side")
+    assert merged.commit is not None
+    found = graph.history("Person", "a").changes
+    assert ages(found)[0] == ("update", 0, 5)
+    assert found[0].commit.id == merged.commit.id
+    assert ages(graph.history("Person", "b").changes) == [("update", 1, 6), ("insert", None, 1)]
+
+
+def test_rows_are_shown_in_the_words_of_the_state_that_was_asked(graph: Graph) -> None:
+    change(graph, 'update Person set { nick: "A" } where name = "a"')
+    before = graph.log(limit=1)[0].id
+    reshape(graph, "nick: String?", 'alias: String? @rename_from("nick")')
+    newest = graph.history("Person", "a").changes[0]
+    assert newest.after is not None
+    assert newest.after["alias"] == "A"
+    older = graph.history("Person", "a", at=before).changes[0]
+    assert older.after is not None
+    assert older.after["nick"] == "A"
+
+
+def test_a_long_history_comes_in_pages(graph: Graph) -> None:
+    for age in range(1, 8):
+        age_of_a(graph, age)
+    seen: list[object] = []
+    at = None
+    while True:
+        page = graph.history("Person", "a", at=at, limit=3)
+        seen += [after for _, _, after in ages(page.changes)]
+        if page.rest is None:
+            break
+        at = page.rest
+    assert seen == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_writers_folded_into_one_commit_are_told_once(graph: Graph) -> None:
+    """Whichever of them were folded, the ages in between that nobody could read are not invented."""
+    start = threading.Barrier(4)
+
+    def write(age: int) -> None:
+        start.wait()
+        age_of_a(graph, age)
+
+    threads = [threading.Thread(target=write, args=(age,)) for age in range(11, 15)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = graph.history("Person", "a").changes
+    chain = [(before, after) for _, before, after in ages(found)]
+    assert chain[-1] == (None, 0)
+    assert [after for _, after in chain[1:]] == [before for before, _ in chain[:-1]]
+
+
+def test_it_ends_where_history_was_removed(graph: Graph) -> None:
+    for age in range(1, 6):
+        age_of_a(graph, age)
+    graph.cleanup(keep=2)
+    found = graph.history("Person", "a")
+    assert [after for _, _, after in ages(found.changes)] == [5]
+    assert found.rest is None
+
+
+def test_a_type_that_is_not_there_is_a_clear_error(graph: Graph) -> None:
+    with pytest.raises(TableNotFound, match="Nobody"):
+        graph.history("Nobody", "a")
