@@ -92,13 +92,14 @@ class Unpacker:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What these bytes stand for, piece by piece."""
-        self._packed += len(data)
         while data:
             if self._begun and self._frame.eof:  # several streams may follow each other
                 self._frame = self._new_frame()
             self._begun = True
-            piece, data = self._frame.step(data)
+            piece, rest = self._frame.step(data)
+            self._packed += len(data) - len(rest)
             self._unpacked += len(piece)
+            data = rest
             self._check()
             if piece:
                 yield piece
