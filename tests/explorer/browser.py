@@ -36,6 +36,7 @@ REPORT_VIOLATIONS = """
 document.addEventListener('securitypolicyviolation', event =>
   console.error('violation of ' + event.violatedDirective + ' by ' + event.blockedURI));
 """
+PICTURE_PIXELS_MAX = 1200
 TUTORIAL_VARIABLE = "OMNIGRAPH_SCREENSHOTS"
 
 
@@ -117,13 +118,19 @@ def opened(browser: Browser, origin: str, name: str, **more: Any) -> Iterator[Pa
 
 def keep(page: Page, name: str) -> None:
     """A picture for whoever looks at the run, and for the tutorial when it is asked for."""
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
-    wanted = os.environ.get(TUTORIAL_VARIABLE)
-    if wanted:
-        folder = ROOT / wanted
+    folders = [ARTIFACTS, *(ROOT / text for text in [os.environ.get(TUTORIAL_VARIABLE)] if text)]
+    page.evaluate("scrollTo(0, 0)")
+    page.set_viewport_size({**VIEW, "height": min(PICTURE_PIXELS_MAX, _height(page))})
+    for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=folder / f"{name}.png")
+    page.set_viewport_size(VIEW)
+
+
+def _height(page: Page) -> int:
+    """How tall the page is, from the bar above to the last word."""
+    found: int = page.evaluate("document.documentElement.scrollHeight")
+    return found
 
 
 def found_by_axe(page: Page, only: list[str]) -> list[str]:

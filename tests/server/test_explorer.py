@@ -168,6 +168,7 @@ def test_the_history_of_an_entity_has_only_its_changes(world: World) -> None:
     assert [c["operation"] for c in told["changes"]] == ["update", "update", "insert"]
     assert [c["after"]["age"] for c in told["changes"]] == [32, 31, 30]
     assert told["changes"][0]["before"]["age"] == 31
+    assert told["changes"][0]["after"]["avatar"] == {"blob_bytes": len("Hello World")}
     first = world.ok("GET", "/entities/Person/Alice/history", params={"limit": 2})
     rest = world.ok("GET", "/entities/Person/Alice/history", params={"at": first["next"]})
     assert [c["operation"] for c in rest["changes"]] == ["insert"]

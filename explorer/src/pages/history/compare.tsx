@@ -9,7 +9,7 @@ import { useAsync } from "../../hooks";
 import { setParams, useRoute } from "../../router";
 import { Button, Empty, Failure, Panel, Progress, Tabs } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
-import { overlayOf, SIGNS } from "./overlay";
+import { overlayOf, SIGNS, withEnds } from "./overlay";
 
 const ROWS_MAX = 2000;
 const LOOK = { colourBy: null, labelBy: null };
@@ -60,7 +60,7 @@ function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
       </aside>
       <div class="difference-main">
         {diff.truncated && <p class="muted difference-note">The first {count(diff.rows.length)} rows are shown.</p>}
-        {view === "rows" || !catalog ? <ChangedRows rows={rows} /> : <Overlay rows={rows} />}
+        {view === "rows" || !catalog ? <ChangedRows rows={rows} /> : <Overlay rows={rows} at={diff.to} />}
       </div>
     </div>
   );
@@ -140,7 +140,13 @@ function New({ value }: { value: Json | undefined }) {
   return <ins>{valueText(value)}</ins>;
 }
 
-function Overlay({ rows }: { rows: readonly DiffRow[] }) {
+function Overlay({ rows, at }: { rows: readonly DiffRow[]; at: string }) {
+  const { client } = useHere();
+  const whole = useAsync(() => withEnds(client, rows, at), [client, rows, at]);
+  return whole.value ? <Signed rows={whole.value} /> : <div class="panel-body"><Progress label="Drawing" /></div>;
+}
+
+function Signed({ rows }: { rows: readonly DiffRow[] }) {
   const { catalog } = useHere();
   const scene = useMemo(() => overlayOf(rows, catalog!), [rows, catalog]);
   const order = useMemo(() => typeNames(catalog!), [catalog]);

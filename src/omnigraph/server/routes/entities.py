@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -101,6 +101,16 @@ def _properties(row: dict[str, Any]) -> dict[str, Any]:
     return {name: to_json(v) for name, v in row.items() if name not in ("id", "src", "dst")}
 
 
+def _image(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A row as a history shows it: of blobs only how large they are."""
+    if row is None:
+        return None
+    return {
+        name: {"blob_bytes": len(value)} if isinstance(value, bytes) else to_json(value)
+        for name, value in row.items()
+    }
+
+
 def history(call: Call) -> Answer:
     """The commits that changed one node or edge, newest first; `at` goes on from an earlier answer's `next`."""
     asked: EntityHistoryQuery = call.query
@@ -113,9 +123,7 @@ def history(call: Call) -> Answer:
         call.path["type"], call.path["id"], asked.branch or "main", asked.at, limit
     )
     changes = [
-        EntityChangeOutput(
-            commit_output(c.commit), c.operation, to_json(c.before), to_json(c.after)
-        )
+        EntityChangeOutput(commit_output(c.commit), c.operation, _image(c.before), _image(c.after))
         for c in found.changes
     ]
     return Answer(EntityHistoryOutput(changes, found.rest))
