@@ -84,6 +84,7 @@ interface EntityInfo {
   uniques: string[][];
   ranges: { property: string; minimum: number | null; maximum: number | null }[];
   checks: { property: string; pattern: string }[];
+  declared_indices: string[][];
   indices: IndexInfo[]; // those that are built
 }
 

@@ -8,7 +8,11 @@ export interface Shortcut {
   readonly group: string;
 }
 
-const known = new Map<string, Shortcut & { run: () => void }>();
+interface Offered extends Shortcut {
+  readonly run: () => void;
+}
+
+let offered: readonly Offered[] = []; // of two with the same keys the later counts
 let pending = "";
 let pendingAt = 0;
 const SEQUENCE_MILLISECONDS = 1200;
@@ -20,13 +24,16 @@ export function useShortcut(keys: string, what: string, group: string, run: () =
   const latest = useEvent(run);
   useEffect(() => {
     if (!enabled) return;
-    known.set(keys, { keys, what, group, run: latest });
-    return () => void known.delete(keys);
+    const own: Offered = { keys, what, group, run: latest };
+    offered = [...offered, own];
+    return () => {
+      offered = offered.filter((other) => other !== own);
+    };
   }, [keys, what, group, enabled]);
 }
 
 export function shortcuts(): Shortcut[] {
-  return [...known.values()];
+  return offered.filter((one) => one === found(one.keys));
 }
 
 export function keyLabel(keys: string): string {
@@ -36,22 +43,26 @@ export function keyLabel(keys: string): string {
 export function listen(): void {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
-    const found = matching(event);
-    if (!found) return;
+    const wanted = matching(event);
+    if (!wanted) return;
     event.preventDefault();
     pending = "";
-    found.run();
+    wanted.run();
   });
 }
 
-function matching(event: KeyboardEvent): { run: () => void } | undefined {
+function found(keys: string): Offered | undefined {
+  return offered.findLast((one) => one.keys === keys);
+}
+
+function matching(event: KeyboardEvent): Offered | undefined {
   const mod = isMac ? event.metaKey : event.ctrlKey;
-  if (mod) return known.get(`mod+${event.key}`);
+  if (mod) return found(`mod+${event.key}`);
   if (event.altKey || event.metaKey || event.ctrlKey || isTyping(event)) return undefined;
   const sequence = Date.now() - pendingAt < SEQUENCE_MILLISECONDS ? `${pending} ${event.key}` : "";
   pending = event.key;
   pendingAt = Date.now();
-  return known.get(sequence) ?? known.get(event.key);
+  return found(sequence) ?? found(event.key);
 }
 
 function isTyping(event: KeyboardEvent): boolean {

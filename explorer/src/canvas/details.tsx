@@ -1,6 +1,6 @@
 /** Everything about one node: properties, ways on with counts, and what happened to it. */
 import { useState } from "preact/hooks";
-import type { Entity, EntityChange, Json } from "../api";
+import type { Entity, EntityChange, Json, Point } from "../api";
 import { useHere } from "../context";
 import { ago, count, shortCommit, valueText } from "../format";
 import { asApiError, useAsync } from "../hooks";
@@ -12,6 +12,7 @@ import { NEIGHBOURS_MAX, type Way, wayOf } from "./source";
 
 interface Props {
   readonly node: NodeRef;
+  readonly point: Point;
   readonly pinned: boolean;
   readonly onExpand: (way: Way, skip: number) => Promise<void>;
   readonly onPin: () => void;
@@ -23,7 +24,8 @@ interface Props {
 type Tab = "properties" | "edges" | "history";
 
 export function Details(props: Props) {
-  const { client, point } = useHere();
+  const { client } = useHere();
+  const { point } = props;
   const { type, id } = props.node;
   const [tab, setTab] = useState<Tab>("properties");
   const entity = useAsync(() => client.entity(point, type, id), [client, point, type, id]);
@@ -50,16 +52,16 @@ export function Details(props: Props) {
       <div class="details-body" role="tabpanel">
         {entity.error && <Failure error={entity.error} retry={entity.reload} />}
         {tab !== "history" && !entity.value && !entity.error && <Progress label="Reading" />}
-        {entity.value && tab === "properties" && <Properties entity={entity.value} />}
+        {entity.value && tab === "properties" && <Properties entity={entity.value} point={point} />}
         {entity.value && tab === "edges" && <Ways key={nodeKey(props.node)} entity={entity.value} onExpand={props.onExpand} />}
-        {tab === "history" && <History node={props.node} />}
+        {tab === "history" && <History node={props.node} point={point} />}
       </div>
     </aside>
   );
 }
 
-function Properties({ entity }: { entity: Entity }) {
-  const { client, point, catalog } = useHere();
+function Properties({ entity, point }: { entity: Entity; point: Point }) {
+  const { client, catalog } = useHere();
   const blobs = catalog?.nodes.find((node) => node.name === entity.type)?.properties.filter((p) => p.type === "Blob") ?? [];
   const download = async (property: string) => {
     try {
@@ -129,8 +131,8 @@ function Ways({ entity, onExpand }: { entity: Entity; onExpand: Props["onExpand"
 
 const WORDS = { insert: ["+", "created"], update: ["~", "changed"], delete: ["−", "deleted"] } as const;
 
-function History({ node }: { node: NodeRef }) {
-  const { client, point } = useHere();
+function History({ node, point }: { node: NodeRef; point: Point }) {
+  const { client } = useHere();
   const history = useAsync(() => client.entityHistory(point, node.type, node.id), [client, point, node.type, node.id]);
   if (history.error) return <Failure error={history.error} retry={history.reload} />;
   if (!history.value) return <Progress label="Reading history" />;

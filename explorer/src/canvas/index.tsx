@@ -1,5 +1,6 @@
 /** The graph canvas: a picture, its tools, the details of what is chosen, and all of it again as a list. */
 import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Point } from "../api";
 import { useHere } from "../context";
 import { count, counted } from "../format";
 import { asApiError } from "../hooks";
@@ -15,8 +16,9 @@ import { findPath } from "./paths";
 import { PictureView, useSceneVersion } from "./picture-view";
 import { GraphSource, typeNames, type Way } from "./source";
 
-export function GraphCanvas({ scene, label }: { scene: Scene; label: string }) {
-  const { client, point, catalog } = useHere();
+/** `point` is the state the scene was made of: what is added comes from the same. */
+export function GraphCanvas({ scene, point, label }: { scene: Scene; point: Point; label: string }) {
+  const { client, catalog } = useHere();
   const source = useMemo(() => catalog && new GraphSource(client, point, catalog), [client, point, catalog]);
   const order = useMemo(() => (catalog ? typeNames(catalog) : []), [catalog]);
   useSceneVersion(scene);
@@ -106,7 +108,7 @@ export function GraphCanvas({ scene, label }: { scene: Scene; label: string }) {
           <NodeList scene={scene} look={look} selected={selected} onSelect={choose} onHide={hide} />
         )}
         {node && selected !== null && (
-          <Details key={selected} node={node.node} pinned={node.pinned}
+          <Details key={selected} node={node.node} point={point} pinned={node.pinned}
             onExpand={(way, skip) => expand(selected, way, skip)}
             onPin={() => scene.pin(selected, !node.pinned)}
             onHide={() => hide(selected)}

@@ -57,7 +57,7 @@ function AsGraph({ outcome }: { outcome: Outcome }) {
   if (drawn.loading) return <div class="panel-body"><Progress label="Drawing" /></div>;
   if (!drawn.value) return <Empty>This query matches no nodes that could be drawn. The table shows its rows.</Empty>;
   if (drawn.value.scene.picture.order === 0) return <Empty>Nothing matches.</Empty>;
-  return <GraphCanvas scene={drawn.value.scene} label="What the query matched" />;
+  return <GraphCanvas scene={drawn.value.scene} point={drawn.value.point} label="What the query matched" />;
 }
 
 function AsTable({ outcome: { output } }: { outcome: Outcome }) {

@@ -24,6 +24,7 @@ export async function runRead(client: GraphClient, point: Point, text: string, q
 
 export interface Drawn {
   readonly scene: Scene;
+  readonly point: Point;
   readonly layoutMilliseconds: number;
 }
 
@@ -43,5 +44,5 @@ export async function draw(client: GraphClient, point: Point, catalog: Catalog, 
   layOut(scene.picture);
   const layoutMilliseconds = performance.now() - begun;
   performance.measure("layout", { start: begun, duration: layoutMilliseconds });
-  return { scene, layoutMilliseconds };
+  return { scene, point: pinned, layoutMilliseconds };
 }

@@ -37,17 +37,26 @@ export function RuleList({ info }: { info: NodeInfo | EdgeInfo }) {
 const KINDS: Record<string, string> = { BTREE: "sorted", INVERTED: "full text", BITMAP: "bitmap", LABEL_LIST: "list" };
 
 export function IndexList({ info }: { info: NodeInfo | EdgeInfo }) {
-  if (info.indices.length === 0) return <p class="muted small">No indices are built.</p>;
+  const built = new Set(info.indices.map((index) => index.property));
+  const missing = info.declared_indices.filter((group) => group.some((name) => !built.has(name)));
+  if (info.indices.length === 0 && missing.length === 0) return null;
   return (
     <ul class="indices" aria-label="Indices">
+      {missing.map((group) => (
+        <li key={group.join(" ")} title="Maintenance builds it; until then searches read all rows">
+          <span>{group.join(", ")}</span>
+          <span class="muted">index</span>
+          <span class="coverage coverage-part">not built yet</span>
+        </li>
+      ))}
       {info.indices.map((index) => {
         const share = index.rows ? index.covered_rows / index.rows : 1;
-        const missing = index.rows - index.covered_rows;
+        const rest = index.rows - index.covered_rows;
         return (
           <li key={`${index.property} ${index.kind}`} title={`${count(index.covered_rows)} of ${count(index.rows)} rows`}>
             <span>{index.property}</span>
             <span class="muted">{KINDS[index.kind] ?? index.kind}</span>
-            <span class={missing ? "coverage coverage-part" : "coverage"}>{missing ? `${(100 * share).toFixed(share > 0.99 ? 2 : 0)}%, ${counted(missing, "row")} to go` : "all rows"}</span>
+            <span class={rest ? "coverage coverage-part" : "coverage"}>{rest ? `${(100 * share).toFixed(share > 0.99 ? 2 : 0)}%, ${counted(rest, "row")} to go` : "all rows"}</span>
           </li>
         );
       })}

@@ -82,6 +82,7 @@ def _type(snapshot: Snapshot, kind: EntityType, word: str) -> dict[str, Any]:
             for r in kind.ranges
         ],
         "checks": [{"property": c.property, "pattern": c.pattern} for c in kind.checks],
+        "declared_indices": [list(group) for group in kind.indices],
         "indices": list(_indices(snapshot, kind)),
     }
 
