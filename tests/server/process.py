@@ -25,11 +25,11 @@ class Running:
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(120)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(120)
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def serving(*arguments: str, environment: dict[str, str] | None = None) -> Itera
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(30)
+        process.wait(120)
         assert process.stdout is not None
         process.stdout.close()
 

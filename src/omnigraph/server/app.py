@@ -40,7 +40,7 @@ from omnigraph.server.routes import ROUTES
 from omnigraph.server.routes.jobs import start_load
 from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.table import Route, Router, Work
-from omnigraph.server.telemetry import Telemetry, tracer
+from omnigraph.server.telemetry import SERVER, Telemetry, caller, describe, tracer
 from omnigraph.server.wire import LoadOutput
 
 T = TypeVar("T")
@@ -155,7 +155,9 @@ class Exchange:
     async def run(self) -> None:
         """Answer, whatever happens, and write it down."""
         self.server.telemetry.in_flight.inc()
-        with tracer.start_as_current_span("request") as span:
+        with tracer.start_as_current_span(
+            "request", context=caller(self.scope["headers"]), kind=SERVER
+        ) as span:
             try:
                 await self._answer()
             except OmnigraphError as error:
@@ -168,9 +170,7 @@ class Exchange:
                 self.server.telemetry.in_flight.dec()
                 self.record["seconds"] = time.perf_counter() - self.begun
                 self.record["request_id"] = self.request_id
-                if span.is_recording():
-                    told = {k: str(v) for k, v in self.record.items() if v is not None}
-                    span.set_attributes(told)
+                describe(span, self.record)
                 self.server.telemetry.answered(self.record)
 
     async def _answer(self) -> None:

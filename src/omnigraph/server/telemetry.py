@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from opentelemetry import trace
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
@@ -15,8 +16,30 @@ from omnigraph.storage import metrics
 
 access = logging.getLogger("omnigraph.server.access")
 tracer = trace.get_tracer("omnigraph.server")
+SERVER = trace.SpanKind.SERVER
+TRACE_HEADERS = (b"traceparent", b"tracestate", b"baggage")
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 FIELDS = ("ops", "stages", "opens", "bytes_read", "bytes_written")
+
+
+def caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
+    """The span of whoever asks, where the headers name it."""
+    found = {
+        name.decode("latin-1").lower(): value.decode("latin-1")
+        for name, value in headers
+        if name.lower() in TRACE_HEADERS
+    }
+    return propagate.extract(found) if found else None
+
+
+def describe(span: trace.Span, record: Mapping[str, Any]) -> None:
+    """Say what a request was; nothing is made up where nobody listens."""
+    if not span.is_recording():
+        return
+    span.update_name(str(record["route"]))
+    span.set_attributes({k: str(v) for k, v in record.items() if v is not None})
+    if record["status"] >= 500:
+        span.set_status(trace.StatusCode.ERROR)
 
 
 class StorageCosts(Collector):
