@@ -120,7 +120,8 @@ def keep(page: Page, name: str) -> None:
     """A picture for whoever looks at the run, and for the tutorial when it is asked for."""
     folders = [ARTIFACTS, *(ROOT / text for text in [os.environ.get(TUTORIAL_VARIABLE)] if text)]
     page.evaluate("scrollTo(0, 0)")
-    page.set_viewport_size({**VIEW, "height": min(PICTURE_PIXELS_MAX, _height(page))})
+    tall: Any = {**VIEW, "height": min(PICTURE_PIXELS_MAX, _height(page))}
+    page.set_viewport_size(tall)
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=folder / f"{name}.png")

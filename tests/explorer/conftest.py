@@ -17,13 +17,13 @@ Open = Callable[..., AbstractContextManager[Page]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All on one worker, which shares the browser; where there is none they are skipped, and say why."""
+    """Where something is missing the tests are skipped, and say what."""
     why = browsers.missing()
+    if why is None:
+        return
     for item in items:
         if "tests/explorer/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group("explorer"))
-            if why is not None:
-                item.add_marker(pytest.mark.skip(reason=why))
+            item.add_marker(pytest.mark.skip(reason=why))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from tests.explorer.browser import keep
 from tests.explorer.conftest import Open
 from tests.explorer.world import World
 
+pytestmark = pytest.mark.xdist_group("explorer")  # which shares one browser
 CSV = b"Name,Born,town,comment\nZora Neal,1977,Eatonville,writer\nTomas Rey,1990,Quito,\n"
 PERSON = (
     "query q($name: String) { match { $p: Person  $p.name = $name } return { $p.city as city } }"

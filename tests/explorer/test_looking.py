@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.explorer.browser import keep
 from tests.explorer.conftest import Open
 from tests.explorer.world import TOKENS, World
 
+pytestmark = pytest.mark.xdist_group("explorer")  # which shares one browser
 ACTORS = """query cast() {
   match { $p: Person  $p actedIn $f }
   return { $p, $f }

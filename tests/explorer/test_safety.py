@@ -10,6 +10,7 @@ from tests.explorer.conftest import Open
 from tests.explorer.hostile import HOSTILE
 from tests.explorer.world import World
 
+pytestmark = pytest.mark.xdist_group("explorer")  # which shares one browser
 THINGS = "query q() { match { $t: Thing } return { $t.name as name, $t.text as text } order { $t.name asc } }"
 LINKS = "query q() { match { $a: Thing  $a next $b } return { $a, $b } }"
 PAGES = {

@@ -131,6 +131,7 @@ def build(folder: Path) -> None:
     )
     _clean_branch(films)
     _conflicting_branches(films)
+    films.optimize()
     hostile = omnigraph.init(
         folder / "hostile",
         "node Thing { name: String @key\n text: String? }\nedge Next: Thing -> Thing { why: String? }",
