@@ -9,7 +9,8 @@ import { Colours, labelOf, type Look, SIGN_VARIABLES, signed } from "./look";
 import type { Scene, Sign } from "./model";
 import { createPainter, type EdgeStyle, type NodeStyle, type Painter, type Scheme, type Styles } from "./painter";
 
-const MANY_NODES = 150;
+const MANY_NODES = 150; // so many are drawn smaller
+const FEW_EDGES = 20; // only so few have room for all their names
 
 interface Props {
   readonly scene: Scene;
@@ -126,7 +127,8 @@ function stylesOf(latest: { current: { props: Props; colours: Colours; palette: 
       const [from, to] = picture.extremities(key);
       const chosen = (props.selected !== null && (from === props.selected || to === props.selected)) || (props.marked?.has(from) && props.marked.has(to));
       const colour = edge.sign ? palette.signs[edge.sign] : chosen ? palette.accent : palette.edge;
-      return { label: signed(edge.label ?? edge.type, edge.sign), colour, width: edge.sign || chosen ? 2.5 : 1.4 };
+      const named = edge.sign !== undefined || chosen || picture.size <= FEW_EDGES;
+      return { label: named ? signed(edge.label ?? edge.type, edge.sign) : "", colour, width: edge.sign || chosen ? 2.5 : 1.8 };
     },
   };
 }
