@@ -120,7 +120,8 @@ def lex(diagnostics: Diagnostics) -> Lexed:
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
     depth = 0
-    for match in PATTERN.finditer(text):
+    # White space that no token follows would be looked through again from each of its characters.
+    for match in PATTERN.finditer(text, 0, len(text.rstrip(" \t\r\n"))):
         group = match.lastindex or 0
         kind = KINDS[group]
         if kind is None:

@@ -137,6 +137,8 @@ HOSTILE = {
     "dollars": "$" * 65_000,
     "queries": "query " * 10_900,
     "comments": "/*" * 32_000,
+    "blank lines": "\n" * 65_000,
+    "spaces behind": "query q() { match { $p: Port } return { $p.code } }" + " " * 65_000,
 }
 
 

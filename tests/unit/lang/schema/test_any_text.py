@@ -122,6 +122,7 @@ HOSTILE = {
     "many unclosed": "node A{\n" * 8190,
     "many commas": "node A{" + "," * 65000,
     "enum values": "node A{a:enum(" + "x," * 32000,
+    "blank lines behind": "node" + "\n" * 65000,
 }
 
 
