@@ -11,10 +11,11 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
-from omnigraph.pipeline.load import Tuning, bulk_load
+from omnigraph.pipeline.load import BulkLoad, Tuning, bulk_load
 from omnigraph.pipeline.verify import RepeatedRows
 from omnigraph.storage.objects import open_remote
 from omnigraph.validate import KeyConflict
+from omnigraph.write.input.options import Options
 from tests.pipeline.planes import SCHEMA, edge, new_graph, person, state_of, write_lines
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -47,6 +48,35 @@ def test_a_load_that_is_refused_leaves_no_plan(graph: Graph, spark: Any, tmp_pat
     with pytest.raises(omnigraph.OmnigraphError, match="above the maximum"):
         graph.load(str(file), engine="spark", idempotency_key="bad")
     assert not list(stored_plans(graph._repo))
+
+
+def test_staged_pieces_of_other_files_or_other_columns_are_not_used(
+    graph: Graph, spark: Any, tmp_path: Path
+) -> None:
+    """A load that is resumed must be the same load: the same bytes, read the same way."""
+    file = write_lines(tmp_path / "new.jsonl", [person("one@x")])
+
+    def prepared(options: Options) -> BulkLoad:
+        work = bulk_load(
+            graph._repo, spark, str(file), "append", "main", options=options, load_id="id"
+        )
+        work.prepare(graph.snapshot())
+        return work
+
+    def plan(options: Options) -> dict[str, Any]:
+        prepared(options)
+        (stored,) = stored_plans(graph._repo)
+        return dict(stored.state)
+
+    first = plan(Options())
+    assert first["done"]
+    assert plan(Options())["seed"] == first["seed"], "the same load goes on"
+    assert plan(Options(nulls="keep"))["seed"] != first["seed"], "another way of reading"
+    write_lines(file, [person("two@x")])
+    work = prepared(Options())
+    graph.publish(work.verb, alone=True)
+    work.finish()
+    assert {row["email"] for row in state_of(graph)["Person"]} == {"ada@x", "bob@x", "two@x"}
 
 
 def test_a_load_makes_its_branch(graph: Graph, spark: Any, tmp_path: Path) -> None:

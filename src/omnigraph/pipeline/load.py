@@ -206,7 +206,9 @@ class BulkLoad:
         )
 
     def _fingerprint(self, inputs: Inputs) -> str:
-        what = (self.mode, self.branch, sorted(inputs.sizes.items()), self.tuning.split_bytes)
+        """What a repetition is compared by: with anything else, staged splits would be of another load."""
+        files = sorted(inputs.files.items())
+        what = (self.mode, self.branch, files, inputs.splits, repr(self.options))
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
 
     def _note(self, done: Iterable[StagedSplit]) -> None:

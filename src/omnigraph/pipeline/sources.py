@@ -14,7 +14,7 @@ from typing import Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
-from omnigraph.write.input.files import COMPRESSIONS, expand, size_of
+from omnigraph.write.input.files import COMPRESSIONS, expand, look_at, size_of
 from omnigraph.write.input.sources import FILE_READERS, LINES, kind_named
 from omnigraph.write.input.tables import row_groups, suffix_of
 
@@ -60,9 +60,7 @@ class Inputs:
     splits: tuple[Split, ...] = ()
     frames: tuple[tuple[str, Any], ...] = ()  # table id and DataFrame
     named: tuple[str, ...] = ()  # table ids that are present even without rows
-    sizes: Mapping[str, int] = field(
-        default_factory=dict
-    )  # of the files: what a repetition is compared by
+    files: Mapping[str, str] = field(default_factory=dict)  # with a text that changes when they do
 
 
 def is_frame(value: Any) -> bool:
@@ -146,10 +144,10 @@ def _with_file(
     split_bytes: int,
     columns: tuple[tuple[str, str], ...] = (),
 ) -> Inputs:
-    size = size_of(file)
+    size, stamp = look_at(file)
     pieces = _pieces(file, table_id, size, split_bytes)
     splits = tuple(replace(piece, columns=columns) for piece in pieces)
-    return replace(found, splits=found.splits + splits, sizes={**found.sizes, file: size})
+    return replace(found, splits=found.splits + splits, files={**found.files, file: stamp})
 
 
 def _pieces(file: str, table_id: str | None, size: int, split_bytes: int) -> Iterator[Split]:

@@ -330,13 +330,14 @@ class RemoteObjects:
             reader = obstore.open_reader(self._store, key, buffer_size=STREAM_BYTES)
         return cast(IO[bytes], _ObjectStream(reader))
 
-    def size(self, key: str) -> int:
-        """How many bytes the object has."""
+    def look(self, key: str) -> tuple[int, str]:
+        """How many bytes the object has, and a text that changes when they do."""
         import obstore
 
         _count("head")
         with self._translated(key, reading=True):
-            return int(obstore.head(self._store, key)["size"])
+            found = obstore.head(self._store, key)
+        return int(found["size"]), found["e_tag"] or found["last_modified"].isoformat()
 
     def put_file(self, key: str, path: Path) -> None:
         import obstore

@@ -86,12 +86,18 @@ def open_raw(name: str) -> IO[bytes]:
 
 def size_of(name: str) -> int:
     """How many bytes a file or object has."""
+    return look_at(name)[0]
+
+
+def look_at(name: str) -> tuple[int, str]:
+    """How many bytes a file or object has, and a text that changes when they do."""
     if "://" not in name:
         with open_raw(name) as stream:
-            return os.fstat(stream.fileno()).st_size
+            found = os.fstat(stream.fileno())
+            return found.st_size, f"{found.st_mtime_ns}"
     store, key = open_remote(name)
     try:
-        return store.size(key)
+        return store.look(key)
     except ObjectNotFound:
         raise SourceNotFound(f"{name}: there is no such object", details={"file": name}) from None
 
