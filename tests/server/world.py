@@ -147,7 +147,7 @@ class World:
             found.update(self.ok("GET", f"/jobs/{job}", **more))
             return found["status"] not in ("waiting", "running")
 
-        wait_until(over)
+        wait_until(over, timeout=300)
         return found
 
     def exported(self, graph: str = "alpha") -> str:

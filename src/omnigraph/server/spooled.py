@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.server.bodies import GATHER_BYTES, Spool
@@ -15,10 +17,15 @@ from omnigraph.server.jobs import Job
 LINES = ".ndjson"
 
 
-class Received(str):
+@dataclass(frozen=True, slots=True)
+class Received(os.PathLike[str]):
     """The path of a received body. A repetition of the request is recognised by what was in it."""
 
+    path: str
     digest: str
+
+    def __fspath__(self) -> str:
+        return self.path
 
 
 class Watched:
@@ -54,6 +61,4 @@ def _as_file(spool: Spool) -> Iterator[Received]:
     with tempfile.NamedTemporaryFile(prefix="omnigraph-load-", suffix=LINES) as file:
         shutil.copyfileobj(spool, file, GATHER_BYTES)
         file.flush()
-        path = Received(file.name)
-        path.digest = spool.digest
-        yield path
+        yield Received(file.name, spool.digest)
