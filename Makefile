@@ -63,7 +63,7 @@ demo: setup
 	$(BIN)/omnigraph demo --engine spark --again
 
 docs: setup
-	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 lock: setup
 	$(BIN)/pip freeze --exclude-editable > constraints.txt

@@ -71,6 +71,7 @@ VARIABLES = {
     "OMNIGRAPH_SPARK_MASTER": "The Spark cluster bulk work runs on; without it, the cores of this machine.",
     "OMNIGRAPH_SPARK_MEMORY": "The memory of Spark's driver; default `2g`.",
     "OMNIGRAPH_SPARK_LOG": "The file Spark's own messages go to.",
+    "OMNIGRAPH_SPARK_TRAINING": "Set by `python -m omnigraph.pipeline.session` while it records how Spark starts.",
     "OMNIGRAPH_FSYNC": "`0`: do not wait for a local disk. Only for data that can be made again.",
     "OMNIGRAPH_EMBED_PROVIDER": "Who turns texts into vectors: `mock`, `openai` or `local`.",
     "OMNIGRAPH_EMBED_MODEL": "The embedding model.",

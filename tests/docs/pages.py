@@ -3,13 +3,18 @@
 - ` ```pg title="people.pg" ` and other blocks with a title are written to that file
 - ` ```python ` runs in one namespace per page
 - ` ```console ` runs the lines after `$ `; what is printed must hold the lines below, where `…` stands for anything
+- ` ```pycon ` is a doctest
 - ` ```pg ` is checked and ` ```gq ` is parsed
-- Blocks without a language, ` ```text `, ` ```yaml `, ` ```json ` and ` ```mermaid ` are not run
+- ` ```yaml ` and ` ```json ` are read
+- Blocks without a language, ` ```text `, ` ```mermaid `, ` ```ebnf ` and ` ```dockerfile ` are not run; a test sees
+  that they hold nothing that could be
 """
 
 from __future__ import annotations
 
 import code
+import doctest
+import json
 import re
 import shlex
 import sys
@@ -17,13 +22,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+import yaml
+
 from omnigraph.cli.context import whole_query
 from omnigraph.lang.query import parse_queries
 from omnigraph.lang.schema import check_schema
 from tests.unit.cli import world
 
 ROOT = Path(__file__).parents[2]
-NOT_RUN = ("", "text", "yaml", "json", "mermaid", "ebnf", "dockerfile")
+NOT_RUN = ("", "text", "mermaid", "ebnf", "dockerfile")
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="(?P<name>[^"]+)"')
 
@@ -85,12 +93,35 @@ def run_block(block: Block, folder: Path, interpreter: Interpreter, page: Path) 
         case "console":
             for command, printed in commands(block.body):
                 run_command(command, printed, folder)
+        case "pycon":
+            run_doctest(block, page)
+        case "yaml":
+            yaml.safe_load(block.body)
+        case "json":
+            read_json(block.body)
         case "pg":
             check_schema(block.body)
         case "gq":
             parse_queries(whole_query(block.body))
         case language:
             assert block.title or language in NOT_RUN, f"a block of {language!r} cannot be run"
+
+
+def read_json(text: str) -> None:
+    """One document, or one on each line."""
+    try:
+        json.loads(text)
+    except ValueError:
+        for line in text.strip().splitlines():
+            json.loads(line)
+
+
+def run_doctest(block: Block, page: Path) -> None:
+    """An example as an interpreter shows it; what it prints must be what is written."""
+    test = doctest.DocTestParser().get_doctest(block.body, {}, page.name, str(page), block.line)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
+    assert not said, "".join(said)
 
 
 def commands(body: str) -> Iterator[tuple[str, list[str]]]:
@@ -114,6 +145,19 @@ def run_command(command: str, printed: list[str], folder: Path) -> None:
     assert (done.code != 0) is fails, f"{command} ended with {done.code}: {shown}"
     for line in printed:
         assert matches(line, shown), f"{command} did not print {line!r} but:\n{shown}"
+
+
+def parse_command(line: str) -> None:
+    """Whether a command line that needs a bucket or a port would be understood; raises if not."""
+    from omnigraph.cli import app
+
+    words = shlex.split(line.partition("omnigraph ")[2], comments=True)
+    command = typer.main.get_command(app.build(words))
+    context = command.make_context("omnigraph", list(words))
+    while words := [*context._protected_args, *context.args]:
+        name, found, rest = command.resolve_command(context, words)  # type: ignore[attr-defined]
+        assert found is not None, f"{line}: there is no command {name}"
+        command, context = found, found.make_context(name, list(rest), parent=context)
 
 
 def matches(line: str, shown: str) -> bool:

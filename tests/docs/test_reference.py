@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from omnigraph.cli import app
@@ -12,9 +16,16 @@ from omnigraph.cli.commands.explain import all_codes
 from omnigraph.cli.reference import PAGES
 from omnigraph.config import SETTINGS, VARIABLES
 from omnigraph.errors import Code, Kind
+from omnigraph.graph import Graph
+from omnigraph.server.settings import Settings
+from omnigraph.server.telemetry import Telemetry
 from tests.docs.pages import ROOT, every_page, relative
 
 REFERENCE = ROOT / "docs" / "reference"
+ALTERNATIVES = {
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL_S3",
+}  # told with the variable they stand for
 REMAKE = "run `python -m omnigraph.cli.reference docs/reference`"
 
 
@@ -34,8 +45,38 @@ def test_every_command_has_its_heading() -> None:
 
 def test_every_setting_has_its_heading() -> None:
     assert {setting.key for setting in SETTINGS} <= headings("settings.md")
-    text = (REFERENCE / "settings.md").read_text(encoding="utf-8")
-    assert all(f"`{name}`" in text for name in VARIABLES)
+    assert set(VARIABLES) <= headings("settings.md")
+    assert set(msgspec.structs.asdict(Settings({}))) <= headings("settings.md")
+
+
+def test_every_variable_the_code_reads_is_known() -> None:
+    """Names of variables are written out where they are read."""
+    named = re.compile(r'"((?:OMNIGRAPH|AWS)_[A-Z0-9_]+)"')
+    known = {*VARIABLES, *(setting.variable for setting in SETTINGS)}
+    for file in (ROOT / "src").rglob("*.py"):
+        read = set(named.findall(file.read_text(encoding="utf-8")))
+        assert read <= known | ALTERNATIVES, f"{file.name} reads {sorted(read - known)}"
+
+
+def test_every_metric_has_its_heading() -> None:
+    families = {family.name for family in Telemetry().registry.collect()}
+    assert families <= headings("metrics.md")
+
+
+def test_every_verb_of_a_graph_has_its_heading() -> None:
+    verbs = {name for name in dir(Graph) if not name.startswith("_")}
+    assert {f"Graph.{name}" for name in verbs} <= headings("api.md")
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    """Every page is in the navigation, and every link and anchor leads somewhere."""
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        words, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "reference" / "api" / "index.html").is_file()
 
 
 def test_every_code_has_its_heading() -> None:

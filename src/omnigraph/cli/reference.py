@@ -1,4 +1,4 @@
-"""The pages of the reference that are made from code: commands, error codes, settings.
+"""The pages of the reference that are made from code: commands, Python, doors, error codes, settings, metrics.
 
 python -m omnigraph.cli.reference docs/reference
 """
@@ -9,15 +9,18 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer
 
 from omnigraph.cli import app, exits
+from omnigraph.cli.api_reference import api_lines
 from omnigraph.cli.commands.explain import all_codes
 from omnigraph.cli.options import Format, ProgressMode
+from omnigraph.cli.parity import PARITY
 from omnigraph.config import SETTINGS, VARIABLES
 from omnigraph.model import limits
 
@@ -126,19 +129,91 @@ def settings_page() -> str:
         "",
     ]
     lines += ["## Environment", ""]
-    lines += _table(("variable", "meaning"), ((f"`{k}`", v) for k, v in sorted(VARIABLES.items())))
+    for name, about in sorted(VARIABLES.items()):
+        lines += [f"### {name}", "", about, ""]
+    lines += _server_settings()
     lines += ["## Limits", "", "A `Limits` value may be given when a graph is opened.", ""]
-    lines += _table(("limit", "default", "meaning"), _limits())
+    lines += _table(("limit", "default", "meaning"), _members(limits.Limits))
     return _page(lines)
 
 
-def _limits() -> Iterator[tuple[str, str, str]]:
-    """The fields of `Limits`, with the comments beside them."""
-    source = inspect.getsource(limits.Limits)
-    for field in fields(limits.Limits):
-        comment = re.search(rf"^\s+{field.name}:[^#\n]*#\s*(.*)$", source, re.MULTILINE)
-        default = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
-        yield f"`{field.name}`", default, comment[1] if comment else ""
+def _server_settings() -> Iterator[str]:
+    from omnigraph.server.settings import Bounds, GraphSettings, Settings
+
+    yield from ("## Server file", "", "What `omnigraph serve --config FILE` reads.", "")
+    for name, default, about in _members(Settings):
+        yield from (
+            f"### {name.strip('`')}",
+            "",
+            f"{about or 'See below.'} Default: {default}.",
+            "",
+        )
+    yield from ("Each of `graphs` has", "")
+    yield from _table(("setting", "default", "meaning"), _members(GraphSettings))
+    yield from ("and `limits` are", "")
+    yield from _table(("limit", "default", "meaning"), _members(Bounds))
+
+
+def metrics_page() -> str:
+    """Every metric a server exposes."""
+    from omnigraph.server.telemetry import Telemetry
+
+    lines = [
+        "# Metrics",
+        "",
+        NOTE,
+        "",
+        "`GET /metrics` answers in the text format of Prometheus.",
+        "",
+    ]
+    for family in Telemetry().registry.collect():
+        lines += [f"## {family.name}", "", f"{family.documentation} A {family.type}.", ""]
+    return _page(lines)
+
+
+def parity_page() -> str:
+    """Every command with its call and its route."""
+    lines = ["# One verb, three doors", "", NOTE, ""]
+    lines += [
+        "The same words on the command line, in Python and over HTTP (below `/graphs/{id}`).",
+        "",
+    ]
+    rows = (
+        (f"`omnigraph {name}`", _code(doors.call), _code(doors.route), doors.why)
+        for name, doors in PARITY.items()
+    )
+    lines += _table(("command", "Python", "HTTP", "why not"), rows)
+    return _page(lines)
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else ""
+
+
+def api_page() -> str:
+    """Every class and function people call."""
+    return _page(["# Python", "", NOTE, "", *api_lines()])
+
+
+def _members(kind: Any) -> Iterator[tuple[str, str, str]]:
+    """The fields of a class with their defaults, and the comments beside them."""
+    source = inspect.getsource(kind)
+    for name, default in _defaults(kind):
+        comment = re.search(rf"^\s+{name}:[^#\n]*#\s*(.*)$", source, re.MULTILINE)
+        whole = isinstance(default, int) and not isinstance(default, bool)
+        shown = f"{default:,}" if whole else "none" if default in (None, []) else str(default)
+        yield f"`{name}`", shown, comment[1] if comment else ""
+
+
+def _defaults(kind: Any) -> Iterator[tuple[str, Any]]:
+    if is_dataclass(kind):
+        yield from ((field.name, field.default) for field in fields(kind))
+        return
+    for field in msgspec.structs.fields(kind):
+        made = field.default_factory is not msgspec.NODEFAULT
+        has = field.default is not msgspec.NODEFAULT
+        default = field.default_factory() if made else field.default if has else "must be given"
+        yield field.name, "…" if isinstance(default, msgspec.Struct) else default
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
@@ -154,8 +229,11 @@ def _page(lines: Iterable[str]) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "api.md": api_page,
     "cli.md": cli_page,
     "errors.md": errors_page,
+    "metrics.md": metrics_page,
+    "parity.md": parity_page,
     "settings.md": settings_page,
 }
 

@@ -73,23 +73,23 @@ class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class GraphSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One graph: where it is, which queries are stored for it, and who may do what."""
 
-    uri: str
-    queries: list[str] = []
-    policy: str | None = None
+    uri: str  # where it is
+    queries: list[str] = []  # files of stored queries, or folders of them
+    policy: str | None = None  # who may do what
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server."""
 
-    graphs: dict[str, GraphSettings]
+    graphs: dict[str, GraphSettings]  # by the id they have in addresses
     policy: str | None = None  # for what concerns the server as a whole
-    tokens_file: str | None = None
-    unauthenticated: bool = False
-    read_only: bool = False
-    require_all_graphs: bool = False
+    tokens_file: str | None = None  # JSON of actors and their tokens
+    unauthenticated: bool = False  # serve without tokens
+    read_only: bool = False  # answer reads alone
+    require_all_graphs: bool = False  # do not start while one cannot be opened
     group_commit: bool = True  # writers of one branch share commits
     load_from: list[str] = []  # addresses loads by reference may be read from
-    limits: Bounds = Bounds()
+    limits: Bounds = Bounds()  # see the table
 
 
 def graph_id(text: str) -> str:

@@ -1,0 +1,131 @@
+"""The page about the Python interface, made from signatures and docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+LINE_WIDTH = 100
+STARS: dict[Any, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
+OPENING = ("init", "open")
+CLASSES = {  # in the order in which people meet them
+    "Graph": "graph",
+    "Branch": "branch",
+    "WriteBlock": "branch",
+    "Result": "read.result",
+    "Commit": "outcomes",
+    "LoadResult": "outcomes",
+    "MutateResult": "outcomes",
+    "MergeResult": "outcomes",
+    "SchemaResult": "outcomes",
+    "Conflict": "merge.conflicts",
+    "Diff": "merge.diff",
+    "RowDiff": "merge.diff",
+    "Feed": "merge.feed",
+    "Change": "merge.feed",
+    "MigrationPlan": "lang.schema.migrate",
+    "Analytics": "analytics",
+    "Upkeep": "upkeep",
+    "OmnigraphError": "errors",
+}
+_EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def api_lines() -> Iterator[str]:
+    """Functions, then classes with what they offer."""
+    yield "`import omnigraph` brings `omnigraph.init`, `omnigraph.open`, `omnigraph.Graph`, `omnigraph.Commit` and"
+    yield "`omnigraph.OmnigraphError`; the other classes are what their methods return. A graph behind a server"
+    yield '(`omnigraph.open("https://…/graphs/people")`) has the same methods; those that work on files say so.'
+    yield ""
+    opening = import_module("omnigraph.opening")
+    for name in OPENING:
+        yield from _callable(f"omnigraph.{name}", getattr(opening, name), "##")
+    for name, module in CLASSES.items():
+        yield from _class(name, getattr(import_module(f"omnigraph.{module}"), name))
+
+
+def _class(name: str, kind: Any) -> Iterator[str]:
+    yield f"## {name}"
+    yield ""
+    yield from _doc(kind)
+    if is_dataclass(kind) and (shown := [f for f in fields(kind) if not f.name.startswith("_")]):
+        yield "| field | type |"
+        yield "|---|---|"
+        for field in shown:
+            yield f"| `{field.name}` | `{str(field.type).replace('|', chr(92) + '|')}` |"
+        yield ""
+    for member, found in members(kind):
+        yield from _callable(f"{name}.{member}", found, "###")
+
+
+def members(kind: Any) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties of a class, its own first, as they are written."""
+    seen: set[str] = set()
+    for layer in kind.__mro__[:-1]:
+        for name, found in vars(layer).items():
+            shown = inspect.isfunction(found) or isinstance(found, property | cached_property)
+            if not name.startswith("_") and name not in seen and shown:
+                seen.add(name)
+                yield name, found
+
+
+def _callable(path: str, found: Any, level: str) -> Iterator[str]:
+    yield f"{level} {path}"
+    yield ""
+    if inspect.isfunction(found):
+        yield from ("```text", _signature(path.rpartition(".")[2], found), "```", "")
+    yield from _doc(found)
+
+
+def _signature(name: str, function: Any) -> str:
+    """As it is written, one parameter per line where it is long."""
+    signature = inspect.signature(function)
+    given = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    shown = list(_parameters(given))
+    answer = (
+        ""
+        if signature.return_annotation is inspect.Signature.empty
+        else signature.return_annotation
+    )
+    line = f"{name}({', '.join(shown)}) -> {answer}"
+    if len(line) <= LINE_WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {part}," for part in shown), f") -> {answer}"])
+
+
+def _parameters(given: list[inspect.Parameter]) -> Iterator[str]:
+    marked = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in given)
+    for parameter in given:
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not marked:
+            marked = True
+            yield "*"
+        yield _parameter(parameter)
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """A default that is an object of ours is not spelled out."""
+    text = f"{STARS.get(parameter.kind, '')}{parameter.name}: {parameter.annotation}"
+    if parameter.default is inspect.Parameter.empty:
+        return text
+    plain = isinstance(parameter.default, str | int | float | tuple | None)
+    return f"{text} = {parameter.default!r}" if plain else f"{text} = …"
+
+
+def _doc(found: Any) -> Iterator[str]:
+    """The docstring, with its example as an example."""
+    text = inspect.getdoc(found) or ""
+    example = _EXAMPLE.search(text)
+    plain = _EXAMPLE.sub("", text).strip()
+    if plain:
+        yield plain
+        yield ""
+    if example:
+        yield from ("```pycon", example[0].rstrip(), "```", "")
