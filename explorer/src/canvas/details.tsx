@@ -14,7 +14,7 @@ interface Props {
   readonly node: NodeRef;
   readonly point: Point;
   readonly pinned: boolean;
-  readonly onExpand: (way: Way, skip: number) => Promise<void>;
+  readonly onExpand: (way: Way, skip: number) => Promise<boolean>;
   readonly onPin: () => void;
   readonly onHide: () => void;
   readonly onPath: () => void;
@@ -98,12 +98,9 @@ function Ways({ entity, onExpand }: { entity: Entity; onExpand: Props["onExpand"
   const some = entity.neighbours.filter((n) => n.count > 0);
   const expand = async (way: Way, key: string) => {
     setBusy(key);
-    try {
-      await onExpand(way, loaded[key] ?? 0);
-      setLoaded({ ...loaded, [key]: (loaded[key] ?? 0) + NEIGHBOURS_MAX });
-    } finally {
-      setBusy(null);
-    }
+    const done = await onExpand(way, loaded[key] ?? 0);
+    if (done) setLoaded({ ...loaded, [key]: (loaded[key] ?? 0) + NEIGHBOURS_MAX });
+    setBusy(null);
   };
   if (some.length === 0) return <p class="muted">No edge meets this node.</p>;
   return (

@@ -22,6 +22,12 @@ export async function runRead(client: GraphClient, point: Point, text: string, q
   return { output, milliseconds: performance.now() - begun, params, query };
 }
 
+export async function runStored(client: GraphClient, point: Point, name: string, params: Record<string, Json>): Promise<Outcome> {
+  const begun = performance.now();
+  const output = (await client.invoke(name, point, params)) as ReadOutput;
+  return { output, milliseconds: performance.now() - begun, params, query: undefined };
+}
+
 export interface Drawn {
   readonly scene: Scene;
   readonly point: Point;
