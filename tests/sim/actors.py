@@ -365,6 +365,14 @@ def brancher(actor: Actor) -> None:
             _delete(actor, name)
 
 
+def visitor(actor: Actor) -> None:
+    """Writes to a branch that others make and delete, and reads it."""
+    for _ in range(3):
+        row = actor.fresh()
+        actor.submit(append_only(row), branch="dev", effect=(row,), name=row)
+        _audit(actor, "dev")
+
+
 def _start(actor: Actor, name: str) -> Start:
     if name == "old":
         head = actor.repo.head(MAIN).commit
@@ -407,21 +415,22 @@ def collector(actor: Actor) -> None:
 def auditor(actor: Actor) -> None:
     """Reads whole states: the sum of the accounts never changes, and no edge lacks its nodes."""
     for _ in range(4):
-        branch = actor.random.choice(("main", "main", "dev"))
-        told, ended = dict(actor.log.seen), set(actor.log.branches_ended)
-        try:
-            head = actor.repo.head(branch)
-            _is_fresh(head.commit, told, ended)
-            snapshot = actor.repo.snapshot(head.commit)
-            rows = (
-                snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id", "age"]).to_pylist()
-            )
-        except OmnigraphError as error:
-            if error.kind is Kind.CORRUPT and not _pruned(actor, head.commit):
-                raise
-            continue
-        total = sum(row["age"] for row in rows if row["id"] in ACCOUNTS)
-        assert total == START_BALANCE * len(ACCOUNTS), f"the accounts sum up to {total}"
+        _audit(actor, actor.random.choice(("main", "main", "dev")))
+
+
+def _audit(actor: Actor, branch: str) -> None:
+    told, ended = dict(actor.log.seen), set(actor.log.branches_ended)
+    try:
+        head = actor.repo.head(branch)
+        _is_fresh(head.commit, told, ended)
+        snapshot = actor.repo.snapshot(head.commit)
+        rows = snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id", "age"]).to_pylist()
+    except OmnigraphError as error:
+        if error.kind is Kind.CORRUPT and not _pruned(actor, head.commit):
+            raise
+        return
+    total = sum(row["age"] for row in rows if row["id"] in ACCOUNTS)
+    assert total == START_BALANCE * len(ACCOUNTS), f"the accounts sum up to {total}"
 
 
 def _is_fresh(commit: Commit, told: dict[str, int], ended: set[str]) -> None:
@@ -447,6 +456,7 @@ WORKLOADS: dict[str, Callable[[Actor], None]] = {
     "gardener": gardener,
     "folder": folder,
     "brancher": brancher,
+    "visitor": visitor,
     "tagger": tagger,
     "collector": collector,
     "auditor": auditor,

@@ -215,6 +215,7 @@ BANK = ("banker", "banker", "auditor")
 ROWS = ("appender", "appender", "collector", "auditor")
 KEYS = ("retrier", "retrier", "appender", "collector")
 SLEEP = ("sleeper", "appender", "appender", "collector")
+VISITS = ("brancher", "visitor", "visitor", "brancher")
 BRANCHES = ("brancher", "brancher", "collector", "auditor")
 TAGS = ("tagger", "appender", "collector", "collector")
 
@@ -236,7 +237,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         GARDEN,
     ),
     "a newer epoch is not noticed": (around(publisher, "decide", _same_epoch), ROWS),
-    "a seal is not noticed": (around(publisher, "decide", _ignore_seals), BRANCHES),
+    "a seal is not noticed": (around(publisher, "decide", _ignore_seals), VISITS),
     "an unanswered create is called a failure": (
         swap(publisher, "create", _fail_on_unknown),
         ROWS,
@@ -252,7 +253,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     "rows are deleted at stale addresses": (around(stage, "_addresses", _stale_addresses), GARDEN),
     "a branch is deleted without a seal": (
         swap(branches, "delete_branch", _delete_without_seal),
-        BRANCHES,
+        VISITS,
     ),
     "a name is written without a look at the record": (
         swap(branches, "pruned", lambda r, c, n: False),
@@ -288,7 +289,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     ),
     "a warm reader misses the end of its chain": (
         around(repository.Repository, "_newer", _seal_is_fine),
-        BRANCHES,
+        VISITS,
     ),
     "folded writes are judged on the base alone": (
         swap(WriteTxn, "after", _fold_on_base),

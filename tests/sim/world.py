@@ -36,6 +36,7 @@ CASTS = (
     ("sleeper", "appender", "appender", "collector"),
     ("brancher", "brancher", "collector", "auditor"),
     ("brancher", "appender", "collector", "collector"),
+    ("brancher", "visitor", "collector"),
     ("tagger", "appender", "collector"),
     ("banker", "gardener", "brancher", "collector"),
     ("lister", "lister", "collector"),

@@ -142,8 +142,9 @@ def _record(
     live = set(survey.heads) | {ref.state.chain for ref in survey.unfinished}
     dead = {chain for chain in survey.chains if chain not in live}
     dead |= set(before.dead) if before is not None else set()
-    held = {place for place in _roots(repo, survey.refs, survey) if not pruned(before, *place)}
-    once = {*before.kept, *before.released} if before is not None else set()
+    roots = _roots(repo, survey.refs, survey)
+    held = {place for place in roots if not pruned(before, *place)}
+    once = roots | {*before.kept, *before.released} if before is not None else roots
     return GcRecord(
         epoch=before.epoch + 1 if before is not None else 1,
         floors=floors,

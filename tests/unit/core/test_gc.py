@@ -12,6 +12,7 @@ from omnigraph.core.branches import (
     create_branch,
     create_tag,
     delete_branch,
+    delete_tag,
     live_refs,
     tags,
 )
@@ -318,6 +319,26 @@ def _interleaved(repo: Repository, at: int) -> Collected:
             collect(another_process(repo), Retention(keep=1))
 
     return collect(disturbed(another_process(repo), before), Retention(keep=2))
+
+
+def test_a_commit_tagged_while_a_record_declared_it_is_buried_once_its_tag_is_gone(
+    repo: Repository,
+) -> None:
+    tagged: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith("_gc/") and not tagged:
+            tagged.append(key)
+            create_tag(another_process(repo), "early", commit_number(repo, 2))
+
+    collect(disturbed(another_process(repo), before), Retention(keep=1))
+    assert tagged
+    assert isinstance(repo.chains.read(repo.stamp.main_chain, 2), Commit), "the tag lost its commit"
+    collect(another_process(repo), Retention(keep=1))
+    delete_tag(another_process(repo), "early")
+    for _ in range(2):
+        collect(another_process(repo), Retention(keep=1))
+    assert isinstance(repo.chains.read(repo.stamp.main_chain, 2), Tombstone), "it was forgotten"
 
 
 def test_a_collection_that_slept_through_another_keeps_a_tag_made_meanwhile(

@@ -1,0 +1,280 @@
+"""Who meets whom, within which bounds, and which rule each scenario needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tests.model.explorer import Budget, Explored, Explorer, Process, Store
+from tests.model.protocol import (
+    Commit,
+    Name,
+    Rules,
+    collect,
+    create_branch,
+    create_tag,
+    delete_branch,
+    delete_tag,
+    give_up_lease,
+    invariant,
+    publish,
+)
+
+RULES: Rules = frozenset(
+    {
+        "own operation",  # look for one's own operation among what was missed
+        "same number again",  # repeat an unanswered create there, and never call it failed
+        "footprints",  # changes of edges name their ends
+        "what was swallowed",  # put fragments on a new version only if all they replace is there
+        "epoch",  # a collection moves the epoch, and a writer behind it stages again
+        "tombs remember",  # tombstones keep operation ids
+        "bury first",  # tombstones before files are removed
+        "oldest first",  # in each chain
+        "list first",  # the data is listed before the record is written
+        "look twice",  # names are listed again after the epochs have moved
+        "records add up",  # a record contains what earlier ones declared
+        "released",  # a commit once kept is buried when nothing keeps it any more
+        "leases in records",  # a lease counts as far as the records name it
+        "look at the record",  # whoever writes a name reads the newest record after it
+        "call off",  # a creation that was never finished is sealed before its name is used again
+        "seal",  # deleting a branch ends its chain first
+    }
+)
+
+
+World = dict[tuple[Any, ...], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Processes over a start, and what may go wrong."""
+
+    start: Callable[[], Store]
+    processes: Callable[[Rules], dict[str, Callable[[], Process]]]
+    small: Budget
+    large: Budget
+
+
+def base() -> World:
+    """Main with two commits; the older one has a file of its own."""
+    old = Commit("data", "first", 0, (("E", ()), ("N", ("Nold",))), (), None)
+    new = Commit("data", "second", 0, (("E", ()), ("N", ("Nnew",))), (), ("m", 0))
+    return {
+        ("ref", "main", 0): Name("branch", "m"),
+        ("c", "m", 0): old,
+        ("c", "m", 1): new,
+        ("f", "Nold"): (("a",),),
+        ("f", "Nnew"): (("a",), ("b",)),
+    }
+
+
+def with_branch() -> World:
+    """And a branch dev, forked from main's head, with a commit of its own."""
+    store = base()
+    zero = store["c", "m", 1]._replace(kind="first", operation="", parent=("m", 1))
+    own = zero._replace(kind="data", operation="third", tables=(("E", ()), ("N", ("Ndev",))))
+    store.update(
+        {
+            ("ref", "dev", 0): Name("branch", "d", None, "m"),
+            ("c", "d", 0): zero,
+            ("c", "d", 1): own._replace(parent=("d", 0)),
+            ("f", "Ndev"): (("a",), ("b",), ("d",)),
+        }
+    )
+    return store
+
+
+def with_dead() -> World:
+    """A branch that was deleted, with two commits of its own."""
+    dead = [Commit("data", f"dead{n}", 0, (("N", (f"Ndead{n}",)),), ()) for n in range(2)]
+    chain: World = {
+        ("c", "d", n): commit for n, commit in enumerate([*dead, Commit("seal", "gone")])
+    }
+    files: World = {("f", f"Ndead{n}"): (("x",),) for n in range(2)}
+    names: World = {
+        ("ref", "dev", 0): Name("branch", "d", None, "m"),
+        ("ref", "dev", 1): Name("deleted", "d"),
+    }
+    return {**base(), **chain, **files, **names}
+
+
+def with_tag() -> World:
+    """Three commits, and a tag on the oldest."""
+    store = base()
+    head = Commit("data", "third", 0, (("E", ()), ("N", ("Nlast",))), (), ("m", 1))
+    store.update({("c", "m", 2): head, ("f", "Nlast"): (("a",), ("b",), ("c",))})
+    return {**store, ("ref", "t", 0): Name("tag", "m", 0)}
+
+
+NOTHING = Budget()
+CRASH = Budget(crashes=1)
+LOSS = Budget(losses=1)
+BOTH = Budget(crashes=1, losses=1)
+LATE = Budget(crashes=1, losses=2, late=1)
+
+SCENARIOS: dict[str, Scenario] = {
+    "an edge to a node that is dropped": Scenario(
+        base,
+        lambda r: {
+            "L": partial(publish, r, "link", "main", ("link", "e", "a", "b")),
+            "D": partial(publish, r, "drop b", "main", ("drop", "b")),
+        },
+        BOTH,
+        LATE,
+    ),
+    "three inserts": Scenario(
+        base,
+        lambda r: {
+            who: partial(publish, r, who, "main", ("insert", who.lower()))
+            for who in ("P", "Q", "R")
+        },
+        NOTHING,
+        BOTH,
+    ),
+    "an answer that never comes": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p")),
+            "L": partial(publish, r, "link", "main", ("link", "e", "a", "b")),
+        },
+        Budget(losses=2, late=1),
+        Budget(crashes=1, losses=3, late=2),
+    ),
+    "a collection and two writers": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p")),
+            "L": partial(publish, r, "link", "main", ("link", "e", "a", "b"), tries=1),
+            "G": partial(collect, r, "G"),
+        },
+        NOTHING,
+        BOTH,
+    ),
+    "a lost answer, pruned meanwhile": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p"), tries=2),
+            "Q": partial(publish, r, "Q", "main", ("insert", "q"), tries=1),
+            "G": partial(collect, r, "G"),
+        },
+        LOSS,
+        BOTH,
+    ),
+    "two collections": Scenario(
+        with_tag,
+        lambda r: {
+            "T": partial(delete_tag, "t"),
+            "G": partial(collect, r, "G"),
+            "H": partial(collect, r, "H"),
+        },
+        NOTHING,
+        CRASH,
+    ),
+    "a collection after one that was killed": Scenario(
+        with_dead,
+        lambda r: {"G": partial(collect, r, "G"), "H": partial(collect, r, "H")},
+        CRASH,
+        Budget(crashes=2, losses=1),
+    ),
+    "a tag on an older commit": Scenario(
+        base,
+        lambda r: {
+            "T": partial(create_tag, r, "T", "t", "main", back=1),
+            "G": partial(collect, r, "G"),
+            "H": partial(collect, r, "H", keep=2),
+        },
+        NOTHING,
+        CRASH,
+    ),
+    "a branch from a branch that is deleted": Scenario(
+        with_branch,
+        lambda r: {
+            "B": partial(create_branch, r, "B", "x", "dev"),
+            "D": partial(delete_branch, r, "D", "dev"),
+            "G": partial(collect, r, "G"),
+        },
+        NOTHING,
+        CRASH,
+    ),
+    "a branch from an older commit": Scenario(
+        base,
+        lambda r: {
+            "B": partial(create_branch, r, "B", "x", "main", back=1),
+            "G": partial(collect, r, "G"),
+            "W": partial(publish, r, "W", "x", ("insert", "w")),
+        },
+        NOTHING,
+        BOTH,
+    ),
+    "two who create one branch": Scenario(
+        base,
+        lambda r: {
+            "P": partial(create_branch, r, "P", "x", "main"),
+            "Q": partial(create_branch, r, "Q", "x", "main"),
+            "D": partial(delete_branch, r, "D", "x"),
+        },
+        BOTH,
+        LATE,
+    ),
+    "a branch deleted under its writer": Scenario(
+        with_branch,
+        lambda r: {
+            "P": partial(publish, r, "P", "dev", ("insert", "p")),
+            "D": partial(delete_branch, r, "D", "dev"),
+            "Q": partial(create_branch, r, "Q", "dev", "main"),
+        },
+        CRASH,
+        LATE,
+    ),
+    "a long load whose lease is given up": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p"), lease="l"),
+            "R": partial(give_up_lease, "l"),
+            "G": partial(collect, r, "G"),
+        },
+        NOTHING,
+        BOTH,
+    ),
+}
+
+# where leaving a rule out shows
+NEEDED: dict[str, str] = {
+    "own operation": "an answer that never comes",
+    "same number again": "an answer that never comes",
+    "footprints": "an edge to a node that is dropped",
+    "what was swallowed": "three inserts",
+    "epoch": "a collection and two writers",
+    "tombs remember": "a lost answer, pruned meanwhile",
+    "bury first": "two collections",
+    "oldest first": "a collection after one that was killed",
+    "list first": "a collection and two writers",
+    "look twice": "a tag on an older commit",
+    "records add up": "a tag on an older commit",
+    "released": "two collections",
+    "leases in records": "a long load whose lease is given up",
+    "look at the record": "a tag on an older commit",
+    "call off": "two who create one branch",
+    "seal": "a branch deleted under its writer",
+}
+
+
+def explore(
+    name: str, rules: Rules = RULES, *, large: bool = False, states_max: int = 1_000_000
+) -> Explored:
+    return explorer(name, rules, large=large, states_max=states_max).run()
+
+
+def explorer(
+    name: str, rules: Rules = RULES, *, large: bool = False, states_max: int = 1_000_000
+) -> Explorer:
+    scenario = SCENARIOS[name]
+    return Explorer(
+        scenario.start(),
+        scenario.processes(rules),
+        invariant,
+        scenario.large if large else scenario.small,
+        states_max,
+    )
