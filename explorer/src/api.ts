@@ -377,11 +377,23 @@ export class Server {
     let response: Response;
     try {
       response = await fetch(this.base + path + search(options.query), {
-        method, headers, body, signal: options.signal, cache: "no-store", credentials: "omit", redirect: "error",
+        method,
+        headers,
+        body,
+        signal: options.signal,
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "error",
       });
     } catch (error) {
       if (error instanceof DOMException && error.name === "AbortError") throw error;
-      throw new ApiError("the server does not answer", 0, "network", "unavailable", "Check that it still runs, then try again.");
+      throw new ApiError(
+        "the server does not answer",
+        0,
+        "network",
+        "unavailable",
+        "Check that it still runs, then try again.",
+      );
     }
     if (!response.ok) throw await this.failure(response);
     return response;
@@ -455,13 +467,21 @@ export class GraphClient {
     return this.call("GET", entityPath(type, id), { query: { ...point } });
   }
 
-  entityHistory(point: Point, type: string, id: string, limit = 20): Promise<{ changes: EntityChange[]; next: string | null }> {
+  entityHistory(
+    point: Point,
+    type: string,
+    id: string,
+    limit = 20,
+  ): Promise<{ changes: EntityChange[]; next: string | null }> {
     return this.call("GET", `${entityPath(type, id)}/history`, { query: { ...point, limit } });
   }
 
   async blob(point: Point, entity: EntityKind, type: string, id: string, property: string): Promise<Blob> {
     const where = point.at ? { snapshot: point.at } : { branch: point.branch };
-    const options = { query: { ...where, entity, type, id, property }, headers: { Accept: "application/octet-stream" } };
+    const options = {
+      query: { ...where, entity, type, id, property },
+      headers: { Accept: "application/octet-stream" },
+    };
     return (await this.server.fetch("GET", this.path("/blob"), options)).blob();
   }
 
@@ -485,7 +505,10 @@ export class GraphClient {
   ): Promise<LoadOutput> {
     const { signal, ...query } = options;
     return this.call("POST", "/load/ndjson", {
-      query, raw: ndjson, signal, headers: { "Content-Type": "application/x-ndjson" },
+      query,
+      raw: ndjson,
+      signal,
+      headers: { "Content-Type": "application/x-ndjson" },
     });
   }
 
@@ -507,7 +530,13 @@ export class GraphClient {
     return (await this.call<{ tags: Tag[] }>("GET", "/tags")).tags;
   }
 
-  async commits(query: { branch?: string; at?: string; limit?: number; actor?: string; maintenance?: boolean }): Promise<Commit[]> {
+  async commits(query: {
+    branch?: string;
+    at?: string;
+    limit?: number;
+    actor?: string;
+    maintenance?: boolean;
+  }): Promise<Commit[]> {
     return (await this.call<{ commits: Commit[] }>("GET", "/commits", { query })).commits;
   }
 

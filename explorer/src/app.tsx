@@ -22,7 +22,12 @@ export function App() {
     setToken(next);
     setRefused(false);
   };
-  const signOut = token ? () => { signIn(null); setRefused(true); } : undefined;
+  const signOut = token
+    ? () => {
+        signIn(null);
+        setRefused(true);
+      }
+    : undefined;
   return (
     <>
       {refused ? (
@@ -43,7 +48,10 @@ function Lost({ error, retry, route }: { error: ApiError; retry: () => void; rou
   return (
     <div class="page">
       <Failure error={error} retry={retry} />
-      <p class="row">{elsewhere && <a href={href({ branch: "main" })}>Go to main</a>}<a href="#/">All graphs</a></p>
+      <p class="row">
+        {elsewhere && <a href={href({ branch: "main" })}>Go to main</a>}
+        <a href="#/">All graphs</a>
+      </p>
     </div>
   );
 }
@@ -62,17 +70,31 @@ function InGraph({ server, route, signOut }: { server: Server; route: Route; sig
     branches: branches.value ?? [route.branch],
     access: access.value,
     may: (action) => !route.at && (access.value?.actions[action] ?? false),
-    refresh: () => { catalog.reload(); branches.reload(); },
+    refresh: () => {
+      catalog.reload();
+      branches.reload();
+    },
   };
   return (
     <HereContext.Provider value={here}>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("main")?.focus();
+        }}
+      >
         Skip to the page
       </a>
       <Header signOut={signOut} />
       <main id="main" tabIndex={-1}>
         {catalog.error && <Lost error={catalog.error} retry={catalog.reload} route={route} />}
-        {!catalog.error && !catalog.value && <div class="page"><Progress label="Opening the graph" /></div>}
+        {!catalog.error && !catalog.value && (
+          <div class="page">
+            <Progress label="Opening the graph" />
+          </div>
+        )}
         {catalog.value && <PageBody page={route.page} />}
       </main>
     </HereContext.Provider>

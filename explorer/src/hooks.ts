@@ -28,7 +28,13 @@ export function useAsync<T>(load: (signal: AbortSignal) => Promise<T>, deps: rea
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  return new ApiError(message, 0, "explorer", "internal", "Reload the page; if it happens again, tell us what you did.");
+  return new ApiError(
+    message,
+    0,
+    "explorer",
+    "internal",
+    "Reload the page; if it happens again, tell us what you did.",
+  );
 }
 
 /** The value, once it has rested for a while. */

@@ -37,7 +37,10 @@ export function shortcuts(): Shortcut[] {
 }
 
 export function keyLabel(keys: string): string {
-  return keys.replace("mod", isMac ? "⌘" : "Ctrl").replace("+", " + ").replace("Enter", "↵");
+  return keys
+    .replace("mod", isMac ? "⌘" : "Ctrl")
+    .replace("+", " + ")
+    .replace("Enter", "↵");
 }
 
 export function listen(): void {

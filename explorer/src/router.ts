@@ -74,7 +74,10 @@ export function go(to: Target, options: { replace?: boolean } = {}): void {
 }
 
 /** Change some parameters of the page; null takes one away. */
-export function setParams(patch: Record<string, string | null>, options: { replace?: boolean } = { replace: true }): void {
+export function setParams(
+  patch: Record<string, string | null>,
+  options: { replace?: boolean } = { replace: true },
+): void {
   const params: Record<string, string> = { ...currentRoute().params };
   for (const [name, value] of Object.entries(patch)) {
     if (value === null || value === "") delete params[name];

@@ -4,7 +4,16 @@ function property(name: string, type = "String"): PropertyInfo {
   return { name, type, nullable: false, enum: null, default: null, description: null };
 }
 
-const bare = { count: 0, description: null, key: [], uniques: [], ranges: [], checks: [], declared_indices: [], indices: [] };
+const bare = {
+  count: 0,
+  description: null,
+  key: [],
+  uniques: [],
+  ranges: [],
+  checks: [],
+  declared_indices: [],
+  indices: [],
+};
 
 function node(name: string, ...properties: PropertyInfo[]): NodeInfo {
   return { ...bare, kind: "node", name, properties, implements: [] };

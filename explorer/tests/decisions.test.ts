@@ -1,9 +1,28 @@
 import { describe, expect, it } from "vitest";
 import type { Conflict } from "../src/api";
-import { byRow, choiceOf, decide, decideType, documentOf, joined, typed, UNDECIDED } from "../src/pages/review/decisions";
+import {
+  byRow,
+  choiceOf,
+  decide,
+  decideType,
+  documentOf,
+  joined,
+  typed,
+  UNDECIDED,
+} from "../src/pages/review/decisions";
 
 function conflict(id: string, field: string | null = null, type = "Film"): Conflict {
-  return { entity_kind: "node", type_name: type, entity_id: id, kind: "divergent_update", message: "", field, base: 1, ours: 2, theirs: 3 };
+  return {
+    entity_kind: "node",
+    type_name: type,
+    entity_id: id,
+    kind: "divergent_update",
+    message: "",
+    field,
+    base: 1,
+    ours: 2,
+    theirs: 3,
+  };
 }
 
 const [year, rating, row] = [conflict("A", "year"), conflict("A", "rating"), conflict("B")];
@@ -30,11 +49,19 @@ describe("decisions", () => {
   });
 
   it("are made row by row, and what a dry run brings up is added once", () => {
-    expect(byRow([year, rating, row]).map((one) => [one.id, one.conflicts.length])).toEqual([["A", 2], ["B", 1]]);
+    expect(byRow([year, rating, row]).map((one) => [one.id, one.conflicts.length])).toEqual([
+      ["A", 2],
+      ["B", 1],
+    ]);
     expect(joined([year, row], [row, rating])).toEqual([year, row, rating]);
   });
 
   it("take what was typed as the kind of value it stands beside", () => {
-    expect([typed("1996", 1997), typed("1996", "x"), typed("true", false), typed("not json", 3)]).toEqual([1996, "1996", true, "not json"]);
+    expect([typed("1996", 1997), typed("1996", "x"), typed("true", false), typed("not json", 3)]).toEqual([
+      1996,
+      "1996",
+      true,
+      "not json",
+    ]);
   });
 });

@@ -4,8 +4,16 @@ import { lanesOf, pathOf } from "../src/pages/history/lanes";
 
 function commit(id: string, branch: string | null = null): Commit {
   return {
-    graph_commit_id: id, graph_branch: branch, graph_manifest_version: 0, parent_commit_id: null, merged_parent_commit_id: null,
-    actor_id: null, created_at: 0, kind: "mutation", message: null, changes: [],
+    graph_commit_id: id,
+    graph_branch: branch,
+    graph_manifest_version: 0,
+    parent_commit_id: null,
+    merged_parent_commit_id: null,
+    actor_id: null,
+    created_at: 0,
+    kind: "mutation",
+    message: null,
+    changes: [],
   };
 }
 
@@ -28,11 +36,21 @@ describe("lanes", () => {
   it("show a merge as a line that leaves at once, and a parent on the next page as an open end", () => {
     const commits = [commit("m2"), commit("b1", "draft")];
     const { lines } = lanesOf(commits, { m2: ["m1", "b1"], b1: ["m0"] });
-    expect(lines.map(({ early, open }) => [early, open])).toEqual([[false, true], [true, false], [false, true]]);
+    expect(lines.map(({ early, open }) => [early, open])).toEqual([
+      [false, true],
+      [true, false],
+      [false, true],
+    ]);
   });
 
   it("are drawn within the rows", () => {
     const line = { fromLane: 1, fromRow: 0, toLane: 0, toRow: 2, early: false, open: false };
-    expect(pathOf(line, (n) => n * 10, (n) => n * 20)).toBe("M10 0V20C10 32 0 28 0 40");
+    expect(
+      pathOf(
+        line,
+        (n) => n * 10,
+        (n) => n * 20,
+      ),
+    ).toBe("M10 0V20C10 32 0 28 0 40");
   });
 });

@@ -40,17 +40,22 @@ describe("queries", () => {
   it("tell walks from comparisons", () => {
     const walks = (clauses: string) => only(`query q() { match { ${clauses} } return { $a } }`).branches[0]!.traversals;
     expect(walks("$a: Person $a.age < $b.age $a.name contains $x")).toEqual([]);
-    expect(walks("$a <knows|follows>{1,3} $b")).toMatchObject([{ edges: ["knows", "follows"], undirected: true, hops: "{1,3}" }]);
+    expect(walks("$a <knows|follows>{1,3} $b")).toMatchObject([
+      { edges: ["knows", "follows"], undirected: true, hops: "{1,3}" },
+    ]);
     expect(walks("$a $e:(knows|follows) $b")).toMatchObject([{ edgeVariable: "$e", edges: ["knows", "follows"] }]);
     expect(walks("$w = path $a knows{1,5} $b")).toMatchObject([{ path: "$w", from: "$a", to: "$b" }]);
     expect(walks("not { $a knows $b } optional { $a livesIn $c }")).toMatchObject([{ edges: ["livesIn"] }]);
   });
 
   it("say whether they change something, and what", () => {
-    const text = 'query c($n: String) { insert Person { name: $n }, { name: "b" } update Person set { age: 3 } where name = $n delete City where name = "x" }';
+    const text =
+      'query c($n: String) { insert Person { name: $n }, { name: "b" } update Person set { age: 3 } where name = $n delete City where name = "x" }';
     expect(only(text).mutation).toBe(true);
     expect(statementsOf(text, "c").map((s) => `${s.sign} ${s.type} ${s.what}`)).toEqual([
-      "+ Person 2 rows", "~ Person where name = $n", '− City where name = "x"',
+      "+ Person 2 rows",
+      "~ Person where name = $n",
+      '− City where name = "x"',
     ]);
   });
 });
@@ -69,20 +74,32 @@ describe("drawing", () => {
   });
 
   it("gives one query for each branch of a union", () => {
-    const union = only("query u() { match { $p: Person } return { $p } union all match { $c: City } return { $c } order { p } }");
+    const union = only(
+      "query u() { match { $p: Person } return { $p } union all match { $c: City } return { $c } order { p } }",
+    );
     expect(drawingQueries(union).map((d) => d.variables)).toEqual([["$p"], ["$c"]]);
   });
 
   it("knows the direction of an edge, whichever way it was walked", () => {
     const [drawn] = drawingQueries(only("query q() { match { $c: City $c livesIn $p } return { $c } }"));
-    const { nodes, edges } = matchesOf(drawn!, [{ og_n0: "Oslo", og_t0: "City", og_n1: "Ada", og_t1: "Person" }], CATALOG);
+    const { nodes, edges } = matchesOf(
+      drawn!,
+      [{ og_n0: "Oslo", og_t0: "City", og_n1: "Ada", og_t1: "Person" }],
+      CATALOG,
+    );
     expect(nodes).toHaveLength(2);
     expect(edges).toMatchObject([{ type: "LivesIn", from: { id: "Ada" }, to: { id: "Oslo" } }]);
   });
 
   it("leaves out what an optional block did not find", () => {
-    const [drawn] = drawingQueries(only("query q() { match { $p: Person optional { $p $e:livesIn $c } } return { $p } }"));
-    const { nodes, edges } = matchesOf(drawn!, [{ og_n0: "Ada", og_t0: "Person", og_n1: null, og_t1: null, og_e0: null }], CATALOG);
+    const [drawn] = drawingQueries(
+      only("query q() { match { $p: Person optional { $p $e:livesIn $c } } return { $p } }"),
+    );
+    const { nodes, edges } = matchesOf(
+      drawn!,
+      [{ og_n0: "Ada", og_t0: "Person", og_n1: null, og_t1: null, og_e0: null }],
+      CATALOG,
+    );
     expect(nodes).toEqual([{ type: "Person", id: "Ada" }]);
     expect(edges).toEqual([]);
   });

@@ -7,8 +7,16 @@ const [knows] = CATALOG.edges;
 
 describe("columns", () => {
   it("fill the properties they are called like, whatever the case", () => {
-    expect(guessMapping(["Name", "AGE", "shoe size"], person!)).toEqual({ Name: "name", AGE: "age", "shoe size": null });
-    expect(guessMapping(["source", "Target", "since"], knows!)).toEqual({ source: "from", Target: "to", since: "since" });
+    expect(guessMapping(["Name", "AGE", "shoe size"], person!)).toEqual({
+      Name: "name",
+      AGE: "age",
+      "shoe size": null,
+    });
+    expect(guessMapping(["source", "Target", "since"], knows!)).toEqual({
+      source: "from",
+      Target: "to",
+      since: "since",
+    });
   });
 
   it("fill nothing twice, and what is missing is said", () => {
@@ -26,11 +34,19 @@ describe("columns", () => {
 
 describe("files", () => {
   it("are known by their endings", () => {
-    expect(["a.CSV", "b.jsonl", "c.pq", "d.txt", "noending"].map(formatOf)).toEqual(["csv", "ndjson", "parquet", null, null]);
+    expect(["a.CSV", "b.jsonl", "c.pq", "d.txt", "noending"].map(formatOf)).toEqual([
+      "csv",
+      "ndjson",
+      "parquet",
+      null,
+      null,
+    ]);
   });
 
   it("name a branch that any store takes", () => {
-    expect(branchNameFor("New People (final).csv", new Date("2026-11-15T12:00:00Z"))).toBe("import-new-people-final-2026-11-15");
+    expect(branchNameFor("New People (final).csv", new Date("2026-11-15T12:00:00Z"))).toBe(
+      "import-new-people-final-2026-11-15",
+    );
     expect(branchNameFor("<>.csv", new Date("2026-11-15T12:00:00Z"))).toBe("import-file-2026-11-15");
   });
 });

@@ -4,7 +4,10 @@ import { formatRoute, parseRoute, resolve } from "../src/router";
 describe("the address", () => {
   it("survives a round trip, whatever it holds", () => {
     const route = {
-      graph: "films", page: "query" as const, branch: "feature/α&β=?#", at: "2026-11-01T00:00:00Z",
+      graph: "films",
+      page: "query" as const,
+      branch: "feature/α&β=?#",
+      at: "2026-11-01T00:00:00Z",
       params: { q: 'query q() { match { $n: T { a: "#?&=%" } } return { $n } }\n', p: '{"x":"<b>"}' },
     };
     expect(parseRoute(formatRoute(route))).toEqual(route);

@@ -35,25 +35,50 @@ export function Details(props: Props) {
       <header>
         <div class="row spread">
           <Badge tone="accent">{type}</Badge>
-          <Button kind="quiet" small aria-label="Close the details" onClick={props.onClose}>✕</Button>
+          <Button kind="quiet" small aria-label="Close the details" onClick={props.onClose}>
+            ✕
+          </Button>
         </div>
         <h2 class="details-id">{id}</h2>
         <div class="row">
-          <Button small onClick={props.onPin} aria-pressed={props.pinned}>{props.pinned ? "Unpin" : "Pin"}</Button>
-          <Button small onClick={props.onHide}>Hide</Button>
-          <Button small onClick={props.onPath}>Find path…</Button>
+          <Button small onClick={props.onPin} aria-pressed={props.pinned}>
+            {props.pinned ? "Unpin" : "Pin"}
+          </Button>
+          <Button small onClick={props.onHide}>
+            Hide
+          </Button>
+          <Button small onClick={props.onPath}>
+            Find path…
+          </Button>
         </div>
-        <Tabs label="About this node" value={tab} onChange={setTab} options={[
-          { value: "properties", label: "Properties" },
-          { value: "edges", label: edges === undefined ? "Edges" : <>Edges <span class="faint">{count(edges)}</span></> },
-          { value: "history", label: "History" },
-        ]} />
+        <Tabs
+          label="About this node"
+          value={tab}
+          onChange={setTab}
+          options={[
+            { value: "properties", label: "Properties" },
+            {
+              value: "edges",
+              label:
+                edges === undefined ? (
+                  "Edges"
+                ) : (
+                  <>
+                    Edges <span class="faint">{count(edges)}</span>
+                  </>
+                ),
+            },
+            { value: "history", label: "History" },
+          ]}
+        />
       </header>
       <div class="details-body" role="tabpanel">
         {entity.error && <Failure error={entity.error} retry={entity.reload} />}
         {tab !== "history" && !entity.value && !entity.error && <Progress label="Reading" />}
         {entity.value && tab === "properties" && <Properties entity={entity.value} point={point} />}
-        {entity.value && tab === "edges" && <Ways key={nodeKey(props.node)} entity={entity.value} onExpand={props.onExpand} />}
+        {entity.value && tab === "edges" && (
+          <Ways key={nodeKey(props.node)} entity={entity.value} onExpand={props.onExpand} />
+        )}
         {tab === "history" && <History node={props.node} point={point} />}
       </div>
     </aside>
@@ -62,7 +87,8 @@ export function Details(props: Props) {
 
 function Properties({ entity, point }: { entity: Entity; point: Point }) {
   const { client, catalog } = useHere();
-  const blobs = catalog?.nodes.find((node) => node.name === entity.type)?.properties.filter((p) => p.type === "Blob") ?? [];
+  const blobs =
+    catalog?.nodes.find((node) => node.name === entity.type)?.properties.filter((p) => p.type === "Blob") ?? [];
   const download = async (property: string) => {
     try {
       saveAs(await client.blob(point, "node", entity.type, entity.id, property), `${entity.id} ${property}`);
@@ -72,12 +98,25 @@ function Properties({ entity, point }: { entity: Entity; point: Point }) {
   };
   return (
     <dl class="properties">
-      <div><dt>id</dt><dd>{entity.id}</dd></div>
+      <div>
+        <dt>id</dt>
+        <dd>{entity.id}</dd>
+      </div>
       {Object.entries(entity.properties).map(([name, value]) => (
-        <div key={name}><dt>{name}</dt><dd class={value === null ? "faint" : undefined}>{valueText(value)}</dd></div>
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class={value === null ? "faint" : undefined}>{valueText(value)}</dd>
+        </div>
       ))}
       {blobs.map(({ name }) => (
-        <div key={name}><dt>{name}</dt><dd><Button small onClick={() => void download(name)}>Download</Button></dd></div>
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <Button small onClick={() => void download(name)}>
+              Download
+            </Button>
+          </dd>
+        </div>
       ))}
     </dl>
   );
@@ -111,13 +150,28 @@ function Ways({ entity, onExpand }: { entity: Entity; onExpand: Props["onExpand"
         return (
           <li key={key}>
             <div>
-              <span class="way">{found.direction === "out" ? "→" : "←"} {found.edge}</span>
-              <span class="muted"> {found.direction === "out" ? "to" : "from"} {found.type}</span>
+              <span class="way">
+                {found.direction === "out" ? "→" : "←"} {found.edge}
+              </span>
+              <span class="muted">
+                {" "}
+                {found.direction === "out" ? "to" : "from"} {found.type}
+              </span>
             </div>
             <span class="numeric">{count(found.count)}</span>
-            <Button small disabled={rest === 0 || busy !== null} aria-label={`Expand ${found.edge} ${found.direction === "out" ? "to" : "from"} ${found.type}`}
-              onClick={() => void expand(wayOf(found), key)}>
-              {rest === 0 ? "Shown" : loaded[key] ? `${Math.min(rest, NEIGHBOURS_MAX)} more` : rest > NEIGHBOURS_MAX ? `First ${NEIGHBOURS_MAX}` : "Expand"}
+            <Button
+              small
+              disabled={rest === 0 || busy !== null}
+              aria-label={`Expand ${found.edge} ${found.direction === "out" ? "to" : "from"} ${found.type}`}
+              onClick={() => void expand(wayOf(found), key)}
+            >
+              {rest === 0
+                ? "Shown"
+                : loaded[key]
+                  ? `${Math.min(rest, NEIGHBOURS_MAX)} more`
+                  : rest > NEIGHBOURS_MAX
+                    ? `First ${NEIGHBOURS_MAX}`
+                    : "Expand"}
             </Button>
           </li>
         );
@@ -136,7 +190,9 @@ function History({ node, point }: { node: NodeRef; point: Point }) {
   if (history.value.changes.length === 0) return <p class="muted">No commit that is kept tells of a change.</p>;
   return (
     <ol class="events">
-      {history.value.changes.map((change) => <Event key={change.commit.graph_commit_id} change={change} />)}
+      {history.value.changes.map((change) => (
+        <Event key={change.commit.graph_commit_id} change={change} />
+      ))}
       {history.value.next && <li class="muted">Earlier changes are not shown.</li>}
     </ol>
   );
@@ -148,18 +204,31 @@ function Event({ change }: { change: EntityChange }) {
   return (
     <li>
       <div class="row">
-        <span class={`sign sign-${operation}`} aria-hidden="true">{sign}</span>
+        <span class={`sign sign-${operation}`} aria-hidden="true">
+          {sign}
+        </span>
         <strong>{word}</strong>
-        <span class="muted">{commit.actor_id ? `by ${commit.actor_id}, ` : ""}{ago(commit.created_at)}</span>
+        <span class="muted">
+          {commit.actor_id ? `by ${commit.actor_id}, ` : ""}
+          {ago(commit.created_at)}
+        </span>
       </div>
       <p class="muted">
-        <a class="mono" href={href({ at: commit.graph_commit_id })} title={`See the graph at ${commit.graph_commit_id}`}>{shortCommit(commit.graph_commit_id)}</a>
+        <a
+          class="mono"
+          href={href({ at: commit.graph_commit_id })}
+          title={`See the graph at ${commit.graph_commit_id}`}
+        >
+          {shortCommit(commit.graph_commit_id)}
+        </a>
         {commit.message ? ` ${commit.message}` : ""}
       </p>
       {operation === "update" && (
         <ul class="cells">
           {changedCells(change).map(([name, before, after]) => (
-            <li key={name}><span class="muted">{name}</span> <del>{valueText(before)}</del> → <ins>{valueText(after)}</ins></li>
+            <li key={name}>
+              <span class="muted">{name}</span> <del>{valueText(before)}</del> → <ins>{valueText(after)}</ins>
+            </li>
           ))}
         </ul>
       )}

@@ -28,7 +28,8 @@ export function useExploring(scene: Scene, point: Point): Exploring {
   const [selected, setSelected] = useState<string | null>(null);
   const [pathFrom, setPathFrom] = useState<NodeRef | null>(null);
   const [marked, setMarked] = useState<ReadonlySet<string>>();
-  const node = selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttributes(selected) : undefined;
+  const node =
+    selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttributes(selected) : undefined;
 
   const leave = () => {
     setSelected(null);
@@ -56,7 +57,8 @@ export function useExploring(scene: Scene, point: Point): Exploring {
   };
 
   const choose = (key: string | null) => {
-    if (key !== null && pathFrom && nodeKey(pathFrom) !== key) void told(connect(pathFrom, scene.picture.getNodeAttribute(key, "node")));
+    if (key !== null && pathFrom && nodeKey(pathFrom) !== key)
+      void told(connect(pathFrom, scene.picture.getNodeAttribute(key, "node")));
     setSelected(key);
   };
   const hide = (key: string) => {
@@ -64,13 +66,30 @@ export function useExploring(scene: Scene, point: Point): Exploring {
     scene.hide(key);
   };
 
-  useShortcut("Escape", "Leave the node, or stop looking for a path", "Graph", leave, selected !== null || pathFrom !== null);
+  useShortcut(
+    "Escape",
+    "Leave the node, or stop looking for a path",
+    "Graph",
+    leave,
+    selected !== null || pathFrom !== null,
+  );
   useShortcut("x", "Hide the chosen node", "Graph", () => selected && hide(selected), node !== undefined);
-  useShortcut("p", "Pin the chosen node, or let it go", "Graph", () => selected && scene.pin(selected, !node?.pinned), node !== undefined);
+  useShortcut(
+    "p",
+    "Pin the chosen node, or let it go",
+    "Graph",
+    () => selected && scene.pin(selected, !node?.pinned),
+    node !== undefined,
+  );
   useShortcut("n", "Choose the next node", "Graph", () => choose(beside(scene, selected, 1)));
   useShortcut("N", "Choose the node before", "Graph", () => choose(beside(scene, selected, -1)));
   return {
-    selected, node, marked, pathFrom, choose, hide,
+    selected,
+    node,
+    marked,
+    pathFrom,
+    choose,
+    hide,
     expand: (key, way, skip) => told(expand(key, way, skip)),
     startPath: (from) => {
       setMarked(undefined);

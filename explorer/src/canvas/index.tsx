@@ -29,26 +29,49 @@ export function GraphCanvas({ scene, point, label }: { scene: Scene; point: Poin
       {pathFrom && <PathNotice id={pathFrom.id} onCancel={() => exploring.startPath(null)} />}
       <div class={node ? "canvas-main with-details" : "canvas-main"}>
         {view === "picture" ? (
-          <PictureView scene={scene} selected={selected} marked={exploring.marked} look={look} typeOrder={order}
-            onSelect={exploring.choose} onOpen={exploring.choose} />
+          <PictureView
+            scene={scene}
+            selected={selected}
+            marked={exploring.marked}
+            look={look}
+            typeOrder={order}
+            onSelect={exploring.choose}
+            onOpen={exploring.choose}
+          />
         ) : (
           <NodeList scene={scene} look={look} selected={selected} onSelect={exploring.choose} onHide={exploring.hide} />
         )}
-        {node && selected !== null && <Chosen key={selected} scene={scene} chosen={selected} point={point} exploring={exploring} />}
+        {node && selected !== null && (
+          <Chosen key={selected} scene={scene} chosen={selected} point={point} exploring={exploring} />
+        )}
       </div>
     </div>
   );
 }
 
-function Chosen({ scene, chosen, point, exploring }: { scene: Scene; chosen: string; point: Point; exploring: Exploring }) {
+function Chosen({
+  scene,
+  chosen,
+  point,
+  exploring,
+}: {
+  scene: Scene;
+  chosen: string;
+  point: Point;
+  exploring: Exploring;
+}) {
   const { node, pinned } = scene.picture.getNodeAttributes(chosen);
   return (
-    <Details node={node} point={point} pinned={pinned}
+    <Details
+      node={node}
+      point={point}
+      pinned={pinned}
       onExpand={(way, skip) => exploring.expand(chosen, way, skip)}
       onPin={() => scene.pin(chosen, !pinned)}
       onHide={() => exploring.hide(chosen)}
       onPath={() => exploring.startPath(node)}
-      onClose={() => exploring.choose(null)} />
+      onClose={() => exploring.choose(null)}
+    />
   );
 }
 
@@ -67,13 +90,28 @@ function CanvasBar({ scene, view, look, onView, onLook }: BarProps) {
   };
   return (
     <div class="canvas-bar">
-      <Tabs label="Show the graph as" value={view} onChange={onView}
-        options={[{ value: "picture", label: "Picture" }, { value: "list", label: "List" }]} />
+      <Tabs
+        label="Show the graph as"
+        value={view}
+        onChange={onView}
+        options={[
+          { value: "picture", label: "Picture" },
+          { value: "list", label: "List" },
+        ]}
+      />
       <LookControls scene={scene} look={look} onChange={onLook} />
-      <span class="muted grow canvas-count">{counted(scene.picture.order, "node")}, {counted(scene.picture.size, "edge")}</span>
-      {scene.hiddenCount > 0 && <Button small onClick={() => scene.unhide()}>Show {counted(scene.hiddenCount, "hidden node")}</Button>}
+      <span class="muted grow canvas-count">
+        {counted(scene.picture.order, "node")}, {counted(scene.picture.size, "edge")}
+      </span>
+      {scene.hiddenCount > 0 && (
+        <Button small onClick={() => scene.unhide()}>
+          Show {counted(scene.hiddenCount, "hidden node")}
+        </Button>
+      )}
       {scene.waitingCount > 0 && (
-        <Button small onClick={more}>Show {count(Math.min(MORE_NODES, scene.waitingCount))} more of {count(scene.waitingCount)}</Button>
+        <Button small onClick={more}>
+          Show {count(Math.min(MORE_NODES, scene.waitingCount))} more of {count(scene.waitingCount)}
+        </Button>
       )}
     </div>
   );
@@ -83,8 +121,12 @@ function PathNotice({ id, onCancel }: { id: string; onCancel: () => void }) {
   return (
     <Notice>
       <div class="row">
-        <span>Choose the node to which a path from <strong>{id}</strong> should lead.</span>
-        <Button small onClick={onCancel}>Cancel</Button>
+        <span>
+          Choose the node to which a path from <strong>{id}</strong> should lead.
+        </span>
+        <Button small onClick={onCancel}>
+          Cancel
+        </Button>
       </div>
     </Notice>
   );
@@ -97,7 +139,11 @@ function LookControls({ scene, look, onChange }: { scene: Scene; look: Look; onC
       {label}
       <select value={value ?? ""} onChange={(event) => set(event.currentTarget.value || null)}>
         <option value="">{none}</option>
-        {names.map((name) => <option key={name} value={name}>{name}</option>)}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
       </select>
     </label>
   );

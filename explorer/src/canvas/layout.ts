@@ -8,7 +8,13 @@ const ITERATIONS_MAX = 400;
 
 export function layOut(picture: Picture, budget = BUDGET_MILLISECONDS): void {
   if (picture.order === 0) return;
-  const settings = { ...forceAtlas2.inferSettings(picture), gravity: 1, scalingRatio: 12, slowDown: 2, barnesHutOptimize: false };
+  const settings = {
+    ...forceAtlas2.inferSettings(picture),
+    gravity: 1,
+    scalingRatio: 12,
+    slowDown: 2,
+    barnesHutOptimize: false,
+  };
   const end = performance.now() + budget;
   for (let done = 0; done < ITERATIONS_MAX && performance.now() < end; done += STEP_ITERATIONS) {
     forceAtlas2.assign(picture, { iterations: STEP_ITERATIONS, settings });

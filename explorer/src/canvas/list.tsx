@@ -19,15 +19,45 @@ export function NodeList({ scene, look, selected, ...hands }: Props) {
   const onSelect = useEvent(hands.onSelect);
   const onHide = useEvent(hands.onHide);
   const nodes = scene.nodes;
-  const columns = useMemo((): Column<CanvasNode>[] => [
-    { name: "Node", cell: (node) => <button type="button" class="link" aria-pressed={nodeKey(node) === selected} onClick={() => onSelect(nodeKey(node))}>{signed(labelOf(node, look.labelBy), node.sign)}</button> },
-    { name: "Type", cell: (node) => node.type },
-    { name: "Id", cell: (node) => node.id },
-    { name: "Edges here", cell: (node) => edgesOf(scene, nodeKey(node)) },
-    { name: "Degree", numeric: true, cell: (node) => picture.degree(nodeKey(node)) },
-    { name: "Actions", cell: (node) => <Button small kind="quiet" aria-label={`Hide ${node.id}`} onClick={() => onHide(nodeKey(node))}>Hide</Button> },
-  ], [scene, look, selected]);
-  return <Table label="Nodes of the graph" columns={columns} rows={nodes} rowKey={nodeKey} rowClass={(node) => (nodeKey(node) === selected ? "chosen" : undefined)} />;
+  const columns = useMemo(
+    (): Column<CanvasNode>[] => [
+      {
+        name: "Node",
+        cell: (node) => (
+          <button
+            type="button"
+            class="link"
+            aria-pressed={nodeKey(node) === selected}
+            onClick={() => onSelect(nodeKey(node))}
+          >
+            {signed(labelOf(node, look.labelBy), node.sign)}
+          </button>
+        ),
+      },
+      { name: "Type", cell: (node) => node.type },
+      { name: "Id", cell: (node) => node.id },
+      { name: "Edges here", cell: (node) => edgesOf(scene, nodeKey(node)) },
+      { name: "Degree", numeric: true, cell: (node) => picture.degree(nodeKey(node)) },
+      {
+        name: "Actions",
+        cell: (node) => (
+          <Button small kind="quiet" aria-label={`Hide ${node.id}`} onClick={() => onHide(nodeKey(node))}>
+            Hide
+          </Button>
+        ),
+      },
+    ],
+    [scene, look, selected],
+  );
+  return (
+    <Table
+      label="Nodes of the graph"
+      columns={columns}
+      rows={nodes}
+      rowKey={nodeKey}
+      rowClass={(node) => (nodeKey(node) === selected ? "chosen" : undefined)}
+    />
+  );
 }
 
 /** “Wrote → Paper A, Paper B”, for the first few. */

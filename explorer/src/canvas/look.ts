@@ -5,7 +5,16 @@ import type { CanvasNode, Sign } from "./model";
 
 /** Distinct on light and on dark ground (at least 3:1 against both). */
 export const PALETTE = [
-  "#5f6fd8", "#c2571a", "#1f8a5b", "#b8458f", "#8a7a10", "#0f86a8", "#d0433f", "#7a52c7", "#5e8a1e", "#9c6644",
+  "#5f6fd8",
+  "#c2571a",
+  "#1f8a5b",
+  "#b8458f",
+  "#8a7a10",
+  "#0f86a8",
+  "#d0433f",
+  "#7a52c7",
+  "#5e8a1e",
+  "#9c6644",
 ] as const;
 const LABEL_CHARS = 28;
 const PREFERRED = ["name", "title", "label", "display_name", "full_name", "slug", "code", "key"];
@@ -26,7 +35,11 @@ export class Colours {
   private readonly byText = new Map<string, string>();
   readonly legend: Legend[] = [];
 
-  constructor(nodes: readonly CanvasNode[], private readonly colourBy: string | null, fixedOrder: readonly string[] = []) {
+  constructor(
+    nodes: readonly CanvasNode[],
+    private readonly colourBy: string | null,
+    fixedOrder: readonly string[] = [],
+  ) {
     const counts = new Map<string, number>();
     for (const node of nodes) counts.set(this.text(node), (counts.get(this.text(node)) ?? 0) + 1);
     const order = colourBy === null ? [...counts.keys()].sort(byOrder(fixedOrder)) : byCount(counts);

@@ -49,7 +49,9 @@ export function nodeKey(ref: NodeRef): string {
 }
 
 export function edgeKey(edge: CanvasEdge): string {
-  return edge.id !== undefined ? `${edge.type}:${edge.id}` : JSON.stringify([edge.type, edge.label, edge.from, edge.to]);
+  return edge.id !== undefined
+    ? `${edge.type}:${edge.id}`
+    : JSON.stringify([edge.type, edge.label, edge.from, edge.to]);
 }
 
 /** The nodes and edges of a canvas: at most `room` of them are shown, the others wait. */
@@ -169,9 +171,12 @@ export class Scene {
 
   /** A pair that is known to be connected gives way to the edges that connect it. */
   private addEdge(key: string, edge: CanvasEdge, from: string, to: string): void {
-    const alike = this.picture.directedEdges(from, to).filter((other) => isSameWay(edge, this.picture.getEdgeAttribute(other, "edge")));
+    const alike = this.picture
+      .directedEdges(from, to)
+      .filter((other) => isSameWay(edge, this.picture.getEdgeAttribute(other, "edge")));
     if (edge.id === undefined && alike.length > 0) return;
-    for (const other of alike) if (this.picture.getEdgeAttribute(other, "edge").id === undefined) this.picture.dropEdge(other);
+    for (const other of alike)
+      if (this.picture.getEdgeAttribute(other, "edge").id === undefined) this.picture.dropEdge(other);
     this.picture.addEdgeWithKey(key, from, to, { edge });
   }
 }

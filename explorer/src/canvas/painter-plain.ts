@@ -100,9 +100,11 @@ export class PlainPainter implements Painter {
     context.stroke();
     context.beginPath();
     context.moveTo(tip.x, tip.y);
-    for (const side of [0.4, -0.4]) context.lineTo(tip.x - 8 * Math.cos(angle + side), tip.y - 8 * Math.sin(angle + side));
+    for (const side of [0.4, -0.4])
+      context.lineTo(tip.x - 8 * Math.cos(angle + side), tip.y - 8 * Math.sin(angle + side));
     context.fill();
-    if (style.label && Math.hypot(b.x - a.x, b.y - a.y) > 90) this.edgeLabel(context, style.label, (a.x + b.x) / 2, (a.y + b.y) / 2);
+    if (style.label && Math.hypot(b.x - a.x, b.y - a.y) > 90)
+      this.edgeLabel(context, style.label, (a.x + b.x) / 2, (a.y + b.y) / 2);
   }
 
   private edgeLabel(context: CanvasRenderingContext2D, text: string, x: number, y: number): void {
@@ -182,10 +184,14 @@ export class PlainPainter implements Painter {
       const key = this.nodeAt(event.offsetX, event.offsetY);
       if (key !== null) this.hands.open(key);
     });
-    this.canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoom(event.deltaY < 0 ? 1.15 : 1 / 1.15, { x: event.offsetX, y: event.offsetY });
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        this.zoom(event.deltaY < 0 ? 1.15 : 1 / 1.15, { x: event.offsetX, y: event.offsetY });
+      },
+      { passive: false },
+    );
   }
 
   private move(key: string, step: { x: number; y: number }): void {

@@ -65,8 +65,15 @@ export class WebGLPainter implements Painter {
     const style = this.styles.node(key);
     const { x, y } = this.picture.getNodeAttributes(key);
     return {
-      x, y, label: style.label, color: style.colour, size: style.size, forceLabel: style.ring !== null,
-      highlighted: style.ring !== null, zIndex: style.ring ? 1 : 0, ring: style.ring,
+      x,
+      y,
+      label: style.label,
+      color: style.colour,
+      size: style.size,
+      forceLabel: style.ring !== null,
+      highlighted: style.ring !== null,
+      zIndex: style.ring ? 1 : 0,
+      ring: style.ring,
     } as Partial<NodeDisplayData>;
   }
 

@@ -44,7 +44,12 @@ export interface Painter {
   destroy(): void;
 }
 
-export async function createPainter(picture: Picture, box: HTMLElement, styles: Styles, hands: Hands): Promise<Painter> {
+export async function createPainter(
+  picture: Picture,
+  box: HTMLElement,
+  styles: Styles,
+  hands: Hands,
+): Promise<Painter> {
   if (hasWebGL()) {
     const { WebGLPainter } = await import("./painter-webgl");
     return new WebGLPainter(picture, box, styles, hands);

@@ -38,7 +38,9 @@ async function directPath(source: GraphSource, a: NodeRef, b: NodeRef): Promise<
   const ids = row["nodes"] as string[];
   return (row["edges"] as string[]).map((id, i) => ({
     type: own.length === 1 ? own[0]!.name : own.map((e) => e.name).join(" or "),
-    id, from: { type: a.type, id: ids[i]! }, to: { type: a.type, id: ids[i + 1]! },
+    id,
+    from: { type: a.type, id: ids[i]! },
+    to: { type: a.type, id: ids[i + 1]! },
   }));
 }
 
@@ -69,7 +71,8 @@ async function grow(source: GraphSource, front: readonly NodeRef[], side: Map<st
   const walks = [...byType].flatMap(([type, ids]) => source.waysOf(type).map((way) => walk(source, type, ids, way)));
   const next: NodeRef[] = [];
   for (const edge of (await Promise.all(walks)).flat()) {
-    const [here, there] = edge.way.direction === "out" ? [edge.edge.from, edge.edge.to] : [edge.edge.to, edge.edge.from];
+    const [here, there] =
+      edge.way.direction === "out" ? [edge.edge.from, edge.edge.to] : [edge.edge.to, edge.edge.from];
     if (side.has(nodeKey(there))) continue;
     side.set(nodeKey(there), { ref: there, by: edge.edge, from: nodeKey(here) });
     next.push(there);
@@ -77,7 +80,12 @@ async function grow(source: GraphSource, front: readonly NodeRef[], side: Map<st
   return next;
 }
 
-async function walk(source: GraphSource, type: string, ids: string[], way: Way): Promise<{ way: Way; edge: CanvasEdge }[]> {
+async function walk(
+  source: GraphSource,
+  type: string,
+  ids: string[],
+  way: Way,
+): Promise<{ way: Way; edge: CanvasEdge }[]> {
   const text =
     `query grow($ids: [String]) { match { $n: ${type} $n.id in $ids ${step(way, source.edge(way.edge), "$e:")} } ` +
     `return { $n.id as here, $m.id as there, $e.id as edge } limit ${STEP_ROWS_MAX} }`;
@@ -85,7 +93,12 @@ async function walk(source: GraphSource, type: string, ids: string[], way: Way):
     const { rows } = await source.run(text, { ids });
     return rows.map((row) => ({
       way,
-      edge: edgeBetween(way, { type, id: String(row["here"]) }, { type: way.type, id: String(row["there"]) }, String(row["edge"])),
+      edge: edgeBetween(
+        way,
+        { type, id: String(row["here"]) },
+        { type: way.type, id: String(row["there"]) },
+        String(row["edge"]),
+      ),
     }));
   } catch (error) {
     if (asApiError(error).denied) return []; // a way the policy closes is no way

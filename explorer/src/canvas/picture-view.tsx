@@ -69,16 +69,34 @@ export function PictureView(props: Props) {
   const about = `${counted(scene.picture.order, "node")} and ${counted(scene.picture.size, "edge")} drawn. The list shows the same as text.`;
   return (
     <div class="picture">
-      <div class="picture-box" ref={box} role="img" aria-label={about} data-nodes={scene.picture.order} data-edges={scene.picture.size} />
+      <div
+        class="picture-box"
+        ref={box}
+        role="img"
+        aria-label={about}
+        data-nodes={scene.picture.order}
+        data-edges={scene.picture.size}
+      />
       <div class="picture-tools">
-        <Button small aria-label="Zoom in" onClick={() => painter.current?.zoom(1.3)}>+</Button>
-        <Button small aria-label="Zoom out" onClick={() => painter.current?.zoom(1 / 1.3)}>−</Button>
-        <Button small onClick={() => painter.current?.fit()}>Fit</Button>
-        <Button small onClick={rearrange}>Rearrange</Button>
+        <Button small aria-label="Zoom in" onClick={() => painter.current?.zoom(1.3)}>
+          +
+        </Button>
+        <Button small aria-label="Zoom out" onClick={() => painter.current?.zoom(1 / 1.3)}>
+          −
+        </Button>
+        <Button small onClick={() => painter.current?.fit()}>
+          Fit
+        </Button>
+        <Button small onClick={rearrange}>
+          Rearrange
+        </Button>
       </div>
       <ul class="legend" aria-label="Colours">
         {colours.legend.slice(0, 12).map(({ text, colour, count }) => (
-          <li key={text}><span class="dot" style={{ background: colour }} />{text} <span class="faint">{count}</span></li>
+          <li key={text}>
+            <span class="dot" style={{ background: colour }} />
+            {text} <span class="faint">{count}</span>
+          </li>
         ))}
       </ul>
     </div>
@@ -100,7 +118,11 @@ function readPalette(): Palette {
     accent: cssColour("--accent"),
     edge: cssColour("--edge"),
     font: getComputedStyle(document.body).fontFamily,
-    signs: { "+": cssColour(SIGN_VARIABLES["+"]), "−": cssColour(SIGN_VARIABLES["−"]), "~": cssColour(SIGN_VARIABLES["~"]) },
+    signs: {
+      "+": cssColour(SIGN_VARIABLES["+"]),
+      "−": cssColour(SIGN_VARIABLES["−"]),
+      "~": cssColour(SIGN_VARIABLES["~"]),
+    },
   };
 }
 
@@ -125,10 +147,16 @@ function stylesOf(latest: { current: { props: Props; colours: Colours; palette: 
       const { picture } = props.scene;
       const { edge } = picture.getEdgeAttributes(key);
       const [from, to] = picture.extremities(key);
-      const chosen = (props.selected !== null && (from === props.selected || to === props.selected)) || (props.marked?.has(from) && props.marked.has(to));
+      const chosen =
+        (props.selected !== null && (from === props.selected || to === props.selected)) ||
+        (props.marked?.has(from) && props.marked.has(to));
       const colour = edge.sign ? palette.signs[edge.sign] : chosen ? palette.accent : palette.edge;
       const named = edge.sign !== undefined || chosen || picture.size <= FEW_EDGES;
-      return { label: named ? signed(edge.label ?? edge.type, edge.sign) : "", colour, width: edge.sign || chosen ? 2.5 : 1.8 };
+      return {
+        label: named ? signed(edge.label ?? edge.type, edge.sign) : "",
+        colour,
+        width: edge.sign || chosen ? 2.5 : 1.8,
+      };
     },
   };
 }

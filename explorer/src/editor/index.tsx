@@ -1,5 +1,12 @@
 /** An editor for queries and schemas. It lives in a shadow root, where its style sheets need no exception from the content security policy. */
-import { autocompletion, closeBrackets, closeBracketsKeymap, type Completion, type CompletionContext, completionKeymap } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  type Completion,
+  type CompletionContext,
+  completionKeymap,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, indentOnInput, indentUnit } from "@codemirror/language";
 import { type Diagnostic as Mark, lintKeymap, setDiagnostics } from "@codemirror/lint";
@@ -34,11 +41,21 @@ export interface Draft {
 export function useDraft(initial: string): [Draft, (text: string) => void, (text: string) => void] {
   const [draft, setDraft] = useState<Draft>({ text: initial, revision: 0 });
   const type = useCallback((text: string) => setDraft((old) => ({ ...old, text })), []);
-  const replace = useCallback((text: string) => setDraft((old) => (old.text === text ? old : { text, revision: old.revision + 1 })), []);
+  const replace = useCallback(
+    (text: string) => setDraft((old) => (old.text === text ? old : { text, revision: old.revision + 1 })),
+    [],
+  );
   return [draft, type, replace];
 }
 
-const TYPES = { keyword: "keyword", type: "type", edge: "method", property: "property", variable: "variable", function: "function" } as const;
+const TYPES = {
+  keyword: "keyword",
+  type: "type",
+  edge: "method",
+  property: "property",
+  variable: "variable",
+  function: "function",
+} as const;
 
 export function Editor(props: Props) {
   const host = useRef<HTMLDivElement>(null);
@@ -57,8 +74,17 @@ export function Editor(props: Props) {
       state: EditorState.create({
         doc: props.draft.text,
         extensions: [
-          lineNumbers(), history(), drawSelection(), bracketMatching(), closeBrackets(), indentOnInput(), highlightActiveLine(),
-          indentUnit.of("  "), EditorView.lineWrapping, props.language, look,
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          bracketMatching(),
+          closeBrackets(),
+          indentOnInput(),
+          highlightActiveLine(),
+          indentUnit.of("  "),
+          EditorView.lineWrapping,
+          props.language,
+          look,
           EditorView.contentAttributes.of({ "aria-label": props.label, spellcheck: "false" }),
           autocompletion({ override: [(context) => complete(context, offers)], icons: false }),
           Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (run(), true) }])),
@@ -85,7 +111,13 @@ export function Editor(props: Props) {
   }, [props.readOnly]);
   useEffect(() => {
     const editor = view.current;
-    if (editor) editor.dispatch(setDiagnostics(editor.state, props.diagnostics.map((d) => toMark(d, editor.state.doc.length))));
+    if (editor)
+      editor.dispatch(
+        setDiagnostics(
+          editor.state,
+          props.diagnostics.map((d) => toMark(d, editor.state.doc.length)),
+        ),
+      );
   }, [props.diagnostics]);
 
   return <div class="editor" ref={host} />;
@@ -95,17 +127,31 @@ function toMark(found: Diagnostic, length: number): Mark {
   const from = Math.min(found.span?.start16 ?? 0, length);
   const to = Math.min(Math.max(found.span?.end16 ?? from, from + 1), length);
   const mark: Mark = {
-    from, to, severity: found.severity, source: found.code, message: [found.message, found.help].filter(Boolean).join("\n"),
+    from,
+    to,
+    severity: found.severity,
+    source: found.code,
+    message: [found.message, found.help].filter(Boolean).join("\n"),
   };
   const better = found.suggestion;
-  if (better) mark.actions = [{ name: `Change to ${better}`, apply: (view, start, end) => view.dispatch({ changes: { from: start, to: end, insert: better } }) }];
+  if (better)
+    mark.actions = [
+      {
+        name: `Change to ${better}`,
+        apply: (view, start, end) => view.dispatch({ changes: { from: start, to: end, insert: better } }),
+      },
+    ];
   return mark;
 }
 
 function complete(context: CompletionContext, offers: (text: string, offset: number) => Offers | null) {
   const found = offers(context.state.doc.toString(), context.pos);
   if (!found || (found.from === context.pos && !context.explicit && !afterSign(context))) return null;
-  const options = found.options.map((offer): Completion => ({ label: offer.label, type: TYPES[offer.kind], detail: offer.detail }));
+  const options = found.options.map((offer): Completion => ({
+    label: offer.label,
+    type: TYPES[offer.kind],
+    detail: offer.detail,
+  }));
   return { from: found.from, options, validFor: /^[$@\w]*$/ };
 }
 

@@ -1,9 +1,17 @@
 /** Colours for both languages. */
-import { HighlightStyle, LanguageSupport, StreamLanguage, syntaxHighlighting, type StringStream } from "@codemirror/language";
+import {
+  HighlightStyle,
+  LanguageSupport,
+  StreamLanguage,
+  syntaxHighlighting,
+  type StringStream,
+} from "@codemirror/language";
 import { Tag, tags } from "@lezer/highlight";
 
 const QUERY_WORDS = new Set(
-  "query match return distinct order limit skip having union all not exists optional and or in is null true false as asc desc contains starts_with path insert update delete set where from to".split(" "),
+  "query match return distinct order limit skip having union all not exists optional and or in is null true false as asc desc contains starts_with path insert update delete set where from to".split(
+    " ",
+  ),
 );
 const SCHEMA_WORDS = new Set("node edge interface implements enum true false".split(" "));
 const annotation = Tag.define(tags.meta);

@@ -16,16 +16,97 @@ export interface Offers {
   readonly options: Offer[];
 }
 
-const CLAUSES = ["match", "return", "order", "limit", "skip", "having", "union", "not", "exists", "optional", "distinct", "insert", "update", "delete", "set", "where", "query"];
-const WORDS = ["and", "or", "in", "contains", "starts_with", "is null", "is not null", "as", "desc", "asc", "path", "true", "false", "null"];
+const CLAUSES = [
+  "match",
+  "return",
+  "order",
+  "limit",
+  "skip",
+  "having",
+  "union",
+  "not",
+  "exists",
+  "optional",
+  "distinct",
+  "insert",
+  "update",
+  "delete",
+  "set",
+  "where",
+  "query",
+];
+const WORDS = [
+  "and",
+  "or",
+  "in",
+  "contains",
+  "starts_with",
+  "is null",
+  "is not null",
+  "as",
+  "desc",
+  "asc",
+  "path",
+  "true",
+  "false",
+  "null",
+];
 const FUNCTIONS = [
-  "count", "sum", "avg", "min", "max", "collect", "lower", "upper", "trim", "length", "concat", "substring", "regex_match", "year", "month", "day",
-  "hour", "minute", "second", "date_add", "date_sub", "days_between", "now", "coalesce", "cast", "type", "entity", "nodes", "edges", "date", "datetime",
-  "search", "search_all", "phrase", "fuzzy", "bm25", "nearest", "rrf",
+  "count",
+  "sum",
+  "avg",
+  "min",
+  "max",
+  "collect",
+  "lower",
+  "upper",
+  "trim",
+  "length",
+  "concat",
+  "substring",
+  "regex_match",
+  "year",
+  "month",
+  "day",
+  "hour",
+  "minute",
+  "second",
+  "date_add",
+  "date_sub",
+  "days_between",
+  "now",
+  "coalesce",
+  "cast",
+  "type",
+  "entity",
+  "nodes",
+  "edges",
+  "date",
+  "datetime",
+  "search",
+  "search_all",
+  "phrase",
+  "fuzzy",
+  "bm25",
+  "nearest",
+  "rrf",
 ];
 const BASES = ["String", "Bool", "I32", "I64", "U32", "U64", "F32", "F64", "Date", "DateTime", "Vector", "Blob"];
 const SCHEMA_WORDS = ["node", "edge", "interface", "implements", "enum"];
-const ANNOTATIONS = ["@key", "@unique", "@index", "@default", "@embed", "@metric", "@description", "@instruction", "@rename_from", "@range", "@check", "@card"];
+const ANNOTATIONS = [
+  "@key",
+  "@unique",
+  "@index",
+  "@default",
+  "@embed",
+  "@metric",
+  "@description",
+  "@instruction",
+  "@rename_from",
+  "@range",
+  "@check",
+  "@card",
+];
 
 export function offersForQuery(text: string, offset: number, catalog: Catalog): Offers | null {
   const tokens = tokenize(text.slice(0, offset), true);
@@ -39,14 +120,28 @@ export function offersForQuery(text: string, offset: number, catalog: Catalog): 
 function optionsFor(text: string, before: Token[], typing: Token | undefined, catalog: Catalog): Offer[] {
   const [last, previous, third] = [before.at(-1), before.at(-2), before.at(-3)];
   const types = typesOfVariables(text, catalog);
-  if (last?.text === "." && previous?.kind === "variable") return [...properties(propertiesOf(types.get(previous.text), catalog)), { label: "id", kind: "property", detail: "String" }];
-  if (last?.text === ":" && previous?.kind === "variable" && insideParams(before)) return BASES.map((label) => ({ label, kind: "type" }));
-  if (last?.text === ":" && previous?.kind === "variable") return third?.kind === "variable" ? edgesFrom(types.get(third.text), catalog) : nodeTypes(catalog);
-  if (["insert", "update", "delete"].includes(last?.text ?? "")) return [...nodeTypes(catalog), ...catalog.edges.map((e): Offer => ({ label: e.name, kind: "type", detail: "edge" }))];
+  if (last?.text === "." && previous?.kind === "variable")
+    return [
+      ...properties(propertiesOf(types.get(previous.text), catalog)),
+      { label: "id", kind: "property", detail: "String" },
+    ];
+  if (last?.text === ":" && previous?.kind === "variable" && insideParams(before))
+    return BASES.map((label) => ({ label, kind: "type" }));
+  if (last?.text === ":" && previous?.kind === "variable")
+    return third?.kind === "variable" ? edgesFrom(types.get(third.text), catalog) : nodeTypes(catalog);
+  if (["insert", "update", "delete"].includes(last?.text ?? ""))
+    return [
+      ...nodeTypes(catalog),
+      ...catalog.edges.map((e): Offer => ({ label: e.name, kind: "type", detail: "edge" })),
+    ];
   if (typing?.kind === "variable") return variables(text);
   const fields = fieldsHere(before, catalog);
   if (fields) return properties(fields);
-  const general = [...variables(text), ...FUNCTIONS.map((label): Offer => ({ label, kind: "function" })), ...[...CLAUSES, ...WORDS].map((label): Offer => ({ label, kind: "keyword" }))];
+  const general = [
+    ...variables(text),
+    ...FUNCTIONS.map((label): Offer => ({ label, kind: "function" })),
+    ...[...CLAUSES, ...WORDS].map((label): Offer => ({ label, kind: "keyword" })),
+  ];
   return last?.kind === "variable" ? [...edgesFrom(types.get(last.text), catalog), ...general] : general;
 }
 
@@ -108,7 +203,11 @@ function edgesFrom(type: string | undefined, catalog: Catalog): Offer[] {
 }
 
 function variables(text: string): Offer[] {
-  const names = new Set(tokenize(text).filter((t) => t.kind === "variable" && t.text.length > 1).map((t) => t.text));
+  const names = new Set(
+    tokenize(text)
+      .filter((t) => t.kind === "variable" && t.text.length > 1)
+      .map((t) => t.text),
+  );
   return [...names].map((label) => ({ label, kind: "variable" }));
 }
 
@@ -117,7 +216,9 @@ export function offersForSchema(text: string, offset: number): Offers | null {
   const last = tokens.at(-1);
   if (last?.kind === "comment" || (last?.kind === "string" && !/^".*"$/s.test(last.text))) return null;
   const typing = last && last.end === offset && /^[\w@]/.test(last.text) ? last : undefined;
-  const own = tokenize(text).filter((t, i, all) => t.kind === "type" && ["node", "edge", "interface"].includes(all[i - 1]?.text ?? ""));
+  const own = tokenize(text).filter(
+    (t, i, all) => t.kind === "type" && ["node", "edge", "interface"].includes(all[i - 1]?.text ?? ""),
+  );
   const options = [
     ...own.map((t): Offer => ({ label: t.text, kind: "type" })),
     ...BASES.map((label): Offer => ({ label, kind: "type" })),

@@ -21,7 +21,9 @@ export interface Matches {
 export function drawingQueries(query: QueryText): DrawingQuery[] {
   if (query.mutation) return [];
   const alone = query.branches.length === 1;
-  return query.branches.filter((branch) => variablesOf(branch).length > 0).map((branch) => drawing(query, branch, alone));
+  return query.branches
+    .filter((branch) => variablesOf(branch).length > 0)
+    .map((branch) => drawing(query, branch, alone));
 }
 
 function drawing(query: QueryText, branch: Branch, alone: boolean): DrawingQuery {
@@ -34,7 +36,9 @@ function drawing(query: QueryText, branch: Branch, alone: boolean): DrawingQuery
     ]),
   ].join(", ");
   const keepsRows = alone && !branch.grouped;
-  const wanted = keepsRows ? `return { ${branch.projections}${branch.projections ? ", " : ""}${columns} }` : `return distinct { ${columns} }`;
+  const wanted = keepsRows
+    ? `return { ${branch.projections}${branch.projections ? ", " : ""}${columns} }`
+    : `return distinct { ${columns} }`;
   const tail = keepsRows ? query.tail : "";
   const limit = /\blimit\b/.test(tail) ? "" : ` limit ${ROWS_MAX}`;
   const text = `${query.header} { match ${branch.match} ${wanted} ${tail}${limit} }`;
@@ -67,7 +71,13 @@ export function matchesOf(query: DrawingQuery, rows: readonly Row[], catalog: Ca
 }
 
 function walked(
-  traversal: Traversal, a: NodeRef, b: NodeRef, id: Json | undefined, path: Json | undefined, catalog: Catalog, keep: (ref: NodeRef) => void,
+  traversal: Traversal,
+  a: NodeRef,
+  b: NodeRef,
+  id: Json | undefined,
+  path: Json | undefined,
+  catalog: Catalog,
+  keep: (ref: NodeRef) => void,
 ): CanvasEdge[] {
   const infos = traversal.edges.map((word) => edgeOf(catalog, word)).filter((edge) => edge !== undefined);
   const fitting = infos.filter((edge) => leads(edge, a.type, b.type) || leads(edge, b.type, a.type));

@@ -101,7 +101,9 @@ function branchAt(text: string, body: Token[], at: number): [Branch, number] {
     const close = afterBracket(body, i);
     const inside = body.slice(i + 1, close - 1);
     projections = inside.length ? text.slice(inside[0]!.start, inside.at(-1)!.end) : "";
-    grouped ||= inside.some((token, n) => AGGREGATES.has(token.text) && inside[n + 1]?.text === "(" && inside[n - 1]?.text !== ".");
+    grouped ||= inside.some(
+      (token, n) => AGGREGATES.has(token.text) && inside[n + 1]?.text === "(" && inside[n - 1]?.text !== ".",
+    );
     i = close;
   }
   if (body[i]?.text === "having" && body[i + 1]?.text === "{") {
@@ -171,7 +173,10 @@ function traversalAt(block: readonly Token[], start: number): [Traversal | null,
   let hops = "";
   if (block[i]?.text === "{" && block[i + 1]?.kind === "number") {
     const end = afterBracket(block, i);
-    hops = block.slice(i, end).map((token) => token.text).join("");
+    hops = block
+      .slice(i, end)
+      .map((token) => token.text)
+      .join("");
     i = end;
   }
   const to = block[i];

@@ -25,7 +25,13 @@ export function statementsOf(text: string, name: string): Statement[] {
   });
 }
 
-function what(verb: Statement["verb"], source: string, tokens: ReturnType<typeof tokenize>, at: number, end: number): string {
+function what(
+  verb: Statement["verb"],
+  source: string,
+  tokens: ReturnType<typeof tokenize>,
+  at: number,
+  end: number,
+): string {
   if (verb !== "insert") {
     const where = tokens.findIndex((token, i) => i > at && token.text === "where");
     return where < 0 ? "" : source.slice(tokens[where]!.start, end).replace(/\s+/g, " ").trim();

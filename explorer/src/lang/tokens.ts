@@ -1,6 +1,7 @@
 /** The words and signs of both languages. Enough for colours, completion and drawing; what is right is for the server to say. */
 
-export type TokenKind = "variable" | "type" | "word" | "string" | "number" | "annotation" | "sign" | "comment" | "broken";
+export type TokenKind =
+  "variable" | "type" | "word" | "string" | "number" | "annotation" | "sign" | "comment" | "broken";
 
 export interface Token {
   readonly kind: TokenKind;

@@ -22,8 +22,18 @@ export const TITLES: Record<Page, string> = {
 
 export function PageBody({ page }: { page: Page }) {
   const loaded = useAsync(async () => ({ page, Body: (await LOADERS[page]()).default }), [page]);
-  if (loaded.error) return <div class="page"><Failure error={loaded.error} retry={loaded.reload} /></div>;
-  if (!loaded.value || loaded.value.page !== page) return <div class="page"><Progress label="Loading" /></div>;
+  if (loaded.error)
+    return (
+      <div class="page">
+        <Failure error={loaded.error} retry={loaded.reload} />
+      </div>
+    );
+  if (!loaded.value || loaded.value.page !== page)
+    return (
+      <div class="page">
+        <Progress label="Loading" />
+      </div>
+    );
   const { Body } = loaded.value;
   return <Body />;
 }

@@ -12,7 +12,12 @@ export function ChooseGraph({ server, onChoose }: { server: Server; onChoose: (g
   useEffect(() => {
     if (only) onChoose(only.graph_id);
   }, [only]);
-  if (graphs.loading || only) return <main class="centred"><Progress label="Looking for graphs" /></main>;
+  if (graphs.loading || only)
+    return (
+      <main class="centred">
+        <Progress label="Looking for graphs" />
+      </main>
+    );
   return (
     <main class="centred">
       <div class="card">
@@ -22,7 +27,9 @@ export function ChooseGraph({ server, onChoose }: { server: Server; onChoose: (g
         {graphs.value ? (
           <ul class="links">
             {graphs.value.map(({ graph_id }) => (
-              <li key={graph_id}><a href={formatRoute(resolve(currentRoute(), { graph: graph_id }))}>{graph_id}</a></li>
+              <li key={graph_id}>
+                <a href={formatRoute(resolve(currentRoute(), { graph: graph_id }))}>{graph_id}</a>
+              </li>
             ))}
           </ul>
         ) : (

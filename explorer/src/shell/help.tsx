@@ -14,7 +14,11 @@ export function HelpSheet({ onClose }: { onClose: () => void }) {
             <dl class="help-list">
               {list.map((one) => (
                 <div key={one.keys}>
-                  <dt>{keyLabel(one.keys).split(" ").map((key, i) => (key === "+" ? " + " : <kbd key={i}>{key}</kbd>))}</dt>
+                  <dt>
+                    {keyLabel(one.keys)
+                      .split(" ")
+                      .map((key, i) => (key === "+" ? " + " : <kbd key={i}>{key}</kbd>))}
+                  </dt>
                   <dd>{one.what}</dd>
                 </div>
               ))}

@@ -3,17 +3,30 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { ApiError } from "../api";
 
-type ButtonProps = JSX.IntrinsicElements["button"] & { kind?: "primary" | "plain" | "danger" | "quiet"; small?: boolean };
+type ButtonProps = JSX.IntrinsicElements["button"] & {
+  kind?: "primary" | "plain" | "danger" | "quiet";
+  small?: boolean;
+};
 
 export function Button({ kind = "plain", small, class: extra, ...rest }: ButtonProps) {
   const names = ["button", `button-${kind}`, small ? "button-small" : "", extra ?? ""].join(" ").trim();
   return <button type="button" {...rest} class={names} />;
 }
 
-export function Panel(props: { title?: ComponentChildren; actions?: ComponentChildren; class?: string; children?: ComponentChildren; label?: string }) {
+export function Panel(props: {
+  title?: ComponentChildren;
+  actions?: ComponentChildren;
+  class?: string;
+  children?: ComponentChildren;
+  label?: string;
+}) {
   const id = useId();
   return (
-    <section class={`panel ${props.class ?? ""}`} aria-labelledby={props.title ? id : undefined} aria-label={props.title ? undefined : props.label}>
+    <section
+      class={`panel ${props.class ?? ""}`}
+      aria-labelledby={props.title ? id : undefined}
+      aria-label={props.title ? undefined : props.label}
+    >
       {(props.title || props.actions) && (
         <header class="panel-head">
           <h2 id={id}>{props.title}</h2>
@@ -25,24 +38,46 @@ export function Panel(props: { title?: ComponentChildren; actions?: ComponentChi
   );
 }
 
-export function Badge(props: { tone?: "plain" | "good" | "warn" | "bad" | "accent"; children: ComponentChildren; title?: string }) {
-  return <span class={`badge badge-${props.tone ?? "plain"}`} title={props.title}>{props.children}</span>;
+export function Badge(props: {
+  tone?: "plain" | "good" | "warn" | "bad" | "accent";
+  children: ComponentChildren;
+  title?: string;
+}) {
+  return (
+    <span class={`badge badge-${props.tone ?? "plain"}`} title={props.title}>
+      {props.children}
+    </span>
+  );
 }
 
 /** A label above its control. */
-export function Field(props: { label: string; hint?: ComponentChildren; error?: string; children: (id: string, describedBy: string | undefined) => ComponentChildren }) {
+export function Field(props: {
+  label: string;
+  hint?: ComponentChildren;
+  error?: string;
+  children: (id: string, describedBy: string | undefined) => ComponentChildren;
+}) {
   const id = useId();
   const more = props.error ?? props.hint;
   return (
     <div class="field">
       <label for={id}>{props.label}</label>
       {props.children(id, more ? `${id}-more` : undefined)}
-      {more && <div id={`${id}-more`} class={props.error ? "field-error" : "field-hint"}>{more}</div>}
+      {more && (
+        <div id={`${id}-more`} class={props.error ? "field-error" : "field-hint"}>
+          {more}
+        </div>
+      )}
     </div>
   );
 }
 
-export function Tabs<T extends string>(props: { label: string; value: T; options: readonly { value: T; label: ComponentChildren; disabled?: boolean }[]; onChange: (value: T) => void }) {
+export function Tabs<T extends string>(props: {
+  label: string;
+  value: T;
+  options: readonly { value: T; label: ComponentChildren; disabled?: boolean }[];
+  onChange: (value: T) => void;
+}) {
   const move = (event: KeyboardEvent) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
@@ -59,8 +94,12 @@ export function Tabs<T extends string>(props: { label: string; value: T; options
     <div class="tabs" role="tablist" aria-label={props.label} onKeyDown={move}>
       {props.options.map((option) => (
         <button
-          type="button" role="tab" key={option.value} disabled={option.disabled}
-          aria-selected={option.value === props.value} tabIndex={option.value === props.value ? 0 : -1}
+          type="button"
+          role="tab"
+          key={option.value}
+          disabled={option.disabled}
+          aria-selected={option.value === props.value}
+          tabIndex={option.value === props.value ? 0 : -1}
           onClick={() => props.onChange(option.value)}
         >
           {option.label}
@@ -75,10 +114,18 @@ export function Failure({ error, retry }: { error: ApiError; retry?: () => void 
   return (
     <div class="notice notice-bad" role="alert">
       <p>
-        <strong>{error.denied ? "Not allowed: " : ""}{error.message}</strong> <code class="faint">{error.code}</code>
+        <strong>
+          {error.denied ? "Not allowed: " : ""}
+          {error.message}
+        </strong>{" "}
+        <code class="faint">{error.code}</code>
       </p>
       {error.help && <p class="muted">{error.help}</p>}
-      {retry && !error.denied && <Button small onClick={retry}>Try again</Button>}
+      {retry && !error.denied && (
+        <Button small onClick={retry}>
+          Try again
+        </Button>
+      )}
     </div>
   );
 }
@@ -102,7 +149,13 @@ export function Progress({ label, share }: { label: string; share?: number }) {
 }
 
 /** A dialog above everything: the focus stays in it, Escape closes it. */
-export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren; actions?: ComponentChildren; wide?: boolean }) {
+export function Dialog(props: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  actions?: ComponentChildren;
+  wide?: boolean;
+}) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -113,13 +166,22 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
     };
   }, []);
   return (
-    <dialog ref={ref} class={props.wide ? "dialog dialog-wide" : "dialog"} aria-labelledby={id}
-      onCancel={(event) => { event.preventDefault(); props.onClose(); }}
-      onClick={(event) => event.target === ref.current && props.onClose()}>
+    <dialog
+      ref={ref}
+      class={props.wide ? "dialog dialog-wide" : "dialog"}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        props.onClose();
+      }}
+      onClick={(event) => event.target === ref.current && props.onClose()}
+    >
       <div class="dialog-body">
         <div class="panel-head">
           <h2 id={id}>{props.title}</h2>
-          <Button kind="quiet" small aria-label="Close" onClick={props.onClose}>✕</Button>
+          <Button kind="quiet" small aria-label="Close" onClick={props.onClose}>
+            ✕
+          </Button>
         </div>
         {props.children}
         {props.actions && <div class="dialog-actions">{props.actions}</div>}

@@ -51,7 +51,9 @@ export function Table<T>(props: TableProps<T>) {
         <thead>
           <tr>
             {props.columns.map((column) => (
-              <th key={column.name} scope="col" class={column.numeric ? "numeric" : undefined}>{column.head ?? column.name}</th>
+              <th key={column.name} scope="col" class={column.numeric ? "numeric" : undefined}>
+                {column.head ?? column.name}
+              </th>
             ))}
           </tr>
         </thead>
@@ -60,9 +62,15 @@ export function Table<T>(props: TableProps<T>) {
           {shown.map((row, i) => {
             const index = view.first + i;
             return (
-              <tr key={props.rowKey?.(row, index) ?? index} aria-rowindex={index + 2} class={props.rowClass?.(row, index)}>
+              <tr
+                key={props.rowKey?.(row, index) ?? index}
+                aria-rowindex={index + 2}
+                class={props.rowClass?.(row, index)}
+              >
                 {props.columns.map((column) => (
-                  <td key={column.name} class={column.numeric ? "numeric" : undefined}>{column.cell(row, index)}</td>
+                  <td key={column.name} class={column.numeric ? "numeric" : undefined}>
+                    {column.cell(row, index)}
+                  </td>
                 ))}
               </tr>
             );
@@ -81,11 +89,23 @@ function Spacer({ rows }: { rows: number }) {
 export function Value({ value }: { value: Json | undefined }) {
   if (value === null || value === undefined) return <span class="faint">null</span>;
   const text = valueText(value);
-  return <span class="value" title={text.length > 40 ? text.slice(0, 2000) : undefined}>{text}</span>;
+  return (
+    <span class="value" title={text.length > 40 ? text.slice(0, 2000) : undefined}>
+      {text}
+    </span>
+  );
 }
 
 /** Rows as a query gives them. */
-export function RowsTable({ label, columns, rows }: { label: string; columns: readonly string[]; rows: readonly Row[] }) {
+export function RowsTable({
+  label,
+  columns,
+  rows,
+}: {
+  label: string;
+  columns: readonly string[];
+  rows: readonly Row[];
+}) {
   const made = columns.map((name): Column<Row> => ({
     name,
     numeric: isNumeric(rows.find((row) => row[name] !== null)?.[name]),

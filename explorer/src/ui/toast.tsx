@@ -34,7 +34,9 @@ export function Toasts() {
       {toasts.map((one) => (
         <div key={one.id} class={`toast toast-${one.tone}`}>
           <span>{one.text}</span>
-          <button type="button" aria-label="Dismiss" onClick={() => dismiss(one.id)}>✕</button>
+          <button type="button" aria-label="Dismiss" onClick={() => dismiss(one.id)}>
+            ✕
+          </button>
         </div>
       ))}
     </div>

@@ -31,15 +31,44 @@ export function Compare({ a, b, title, onClose }: Props) {
   const view = params["view"] === "picture" ? "picture" : "rows";
   const tabs = (
     <>
-      <Tabs label="Show the difference as" value={view} onChange={(to) => setParams({ view: to === "rows" ? null : to })}
-        options={[{ value: "rows", label: "Rows" }, { value: "picture", label: "Picture" }]} />
-      {onClose && <Button kind="quiet" small aria-label="Close the comparison" onClick={onClose}>✕</Button>}
+      <Tabs
+        label="Show the difference as"
+        value={view}
+        onChange={(to) => setParams({ view: to === "rows" ? null : to })}
+        options={[
+          { value: "rows", label: "Rows" },
+          { value: "picture", label: "Picture" },
+        ]}
+      />
+      {onClose && (
+        <Button kind="quiet" small aria-label="Close the comparison" onClick={onClose}>
+          ✕
+        </Button>
+      )}
     </>
   );
   return (
-    <Panel title={title ?? <>From <span class="mono">{shortCommit(a)}</span> to <span class="mono">{shortCommit(b)}</span></>} actions={tabs} class="compare">
-      {diff.loading && !diff.value && <div class="panel-body"><Progress label="Comparing" /></div>}
-      {diff.error && <div class="panel-body"><Failure error={diff.error} retry={diff.reload} /></div>}
+    <Panel
+      title={
+        title ?? (
+          <>
+            From <span class="mono">{shortCommit(a)}</span> to <span class="mono">{shortCommit(b)}</span>
+          </>
+        )
+      }
+      actions={tabs}
+      class="compare"
+    >
+      {diff.loading && !diff.value && (
+        <div class="panel-body">
+          <Progress label="Comparing" />
+        </div>
+      )}
+      {diff.error && (
+        <div class="panel-body">
+          <Failure error={diff.error} retry={diff.reload} />
+        </div>
+      )}
       {diff.value && <Difference diff={diff.value} view={view} />}
     </Panel>
   );
@@ -50,7 +79,10 @@ function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
   const { params } = useRoute();
   const type = params["type"];
   const op = params["op"] as Op | undefined;
-  const rows = useMemo(() => diff.rows.filter((row) => (!type || row.type === type) && (!op || row.operation === op)), [diff, type, op]);
+  const rows = useMemo(
+    () => diff.rows.filter((row) => (!type || row.type === type) && (!op || row.operation === op)),
+    [diff, type, op],
+  );
   if (diff.rows.length === 0 && diff.schema.length === 0) return <Empty>The two points hold the same.</Empty>;
   return (
     <div class="difference">
@@ -66,12 +98,26 @@ function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
   );
 }
 
-function TypeFilter({ counts, type, op }: { counts: Diff["counts"]; type: string | undefined; op: string | undefined }) {
+function TypeFilter({
+  counts,
+  type,
+  op,
+}: {
+  counts: Diff["counts"];
+  type: string | undefined;
+  op: string | undefined;
+}) {
   const cell = (name: string, of: Op, n: number) =>
     n > 0 && (
-      <button type="button" class={`count-${TONES[of]}`} aria-pressed={type === name && op === of}
-        aria-label={`${name}: ${counted(n, "row")} ${WORDS[of]}`} onClick={() => toggle(name, of)}>
-        {SIGNS[of]}{count(n)}
+      <button
+        type="button"
+        class={`count-${TONES[of]}`}
+        aria-pressed={type === name && op === of}
+        aria-label={`${name}: ${counted(n, "row")} ${WORDS[of]}`}
+        onClick={() => toggle(name, of)}
+      >
+        {SIGNS[of]}
+        {count(n)}
       </button>
     );
   const toggle = (name: string, of: Op | null) =>
@@ -80,8 +126,14 @@ function TypeFilter({ counts, type, op }: { counts: Diff["counts"]; type: string
     <ul class="type-counts type-filter">
       {Object.entries(counts).map(([name, one]) => (
         <li key={name} class={type === name ? "chosen" : undefined}>
-          <button type="button" class="type-name" aria-pressed={type === name} onClick={() => toggle(name, null)}>{name}</button>
-          <span class="counts">{cell(name, "insert", one["inserted"] ?? 0)}{cell(name, "update", one["updated"] ?? 0)}{cell(name, "delete", one["deleted"] ?? 0)}</span>
+          <button type="button" class="type-name" aria-pressed={type === name} onClick={() => toggle(name, null)}>
+            {name}
+          </button>
+          <span class="counts">
+            {cell(name, "insert", one["inserted"] ?? 0)}
+            {cell(name, "update", one["updated"] ?? 0)}
+            {cell(name, "delete", one["deleted"] ?? 0)}
+          </span>
         </li>
       ))}
     </ul>
@@ -95,8 +147,14 @@ function SchemaSteps({ steps }: { steps: Diff["schema"] }) {
       <ul class="schema-steps">
         {steps.map((step, i) => {
           const { kind, ...rest } = step;
-          const told = Object.values(rest).filter((v) => typeof v === "string").join(" ");
-          return <li key={i}>{valueText(kind ?? null).replaceAll("_", " ")} <strong>{told}</strong></li>;
+          const told = Object.values(rest)
+            .filter((v) => typeof v === "string")
+            .join(" ");
+          return (
+            <li key={i}>
+              {valueText(kind ?? null).replaceAll("_", " ")} <strong>{told}</strong>
+            </li>
+          );
         })}
       </ul>
     </section>
@@ -104,7 +162,16 @@ function SchemaSteps({ steps }: { steps: Diff["schema"] }) {
 }
 
 const COLUMNS: Column<DiffRow>[] = [
-  { name: "", head: <span class="hidden-visually">What happened</span>, cell: (row) => <span class={`count-${TONES[row.operation]}`} title={WORDS[row.operation]}><span aria-hidden="true">{SIGNS[row.operation]}</span><span class="hidden-visually">{WORDS[row.operation]}</span></span> },
+  {
+    name: "",
+    head: <span class="hidden-visually">What happened</span>,
+    cell: (row) => (
+      <span class={`count-${TONES[row.operation]}`} title={WORDS[row.operation]}>
+        <span aria-hidden="true">{SIGNS[row.operation]}</span>
+        <span class="hidden-visually">{WORDS[row.operation]}</span>
+      </span>
+    ),
+  },
   { name: "Type", cell: (row) => row.type },
   { name: "Id", cell: (row) => <span class="mono">{row.id}</span> },
   { name: "Cells", cell: (row) => <Cells row={row} /> },
@@ -112,11 +179,21 @@ const COLUMNS: Column<DiffRow>[] = [
 
 function ChangedRows({ rows }: { rows: readonly DiffRow[] }) {
   if (rows.length === 0) return <Empty>No row of this kind changed.</Empty>;
-  return <Table label="Changed rows" columns={COLUMNS} rows={rows} rowKey={(row) => `${row.kind}:${row.type}:${row.id}`} class="changed-rows" />;
+  return (
+    <Table
+      label="Changed rows"
+      columns={COLUMNS}
+      rows={rows}
+      rowKey={(row) => `${row.kind}:${row.type}:${row.id}`}
+      class="changed-rows"
+    />
+  );
 }
 
 function Cells({ row }: { row: DiffRow }) {
-  const names = [...new Set([...Object.keys(row.before ?? {}), ...Object.keys(row.after ?? {})])].filter((name) => name !== "id");
+  const names = [...new Set([...Object.keys(row.before ?? {}), ...Object.keys(row.after ?? {})])].filter(
+    (name) => name !== "id",
+  );
   const shown = row.operation === "update" ? names : names.filter((name) => (row.after ?? row.before)?.[name] !== null);
   return (
     <span class="row-cells">
@@ -143,7 +220,13 @@ function New({ value }: { value: Json | undefined }) {
 function Overlay({ rows, at }: { rows: readonly DiffRow[]; at: string }) {
   const { client } = useHere();
   const whole = useAsync(() => withEnds(client, rows, at), [client, rows, at]);
-  return whole.value ? <Signed rows={whole.value} /> : <div class="panel-body"><Progress label="Drawing" /></div>;
+  return whole.value ? (
+    <Signed rows={whole.value} />
+  ) : (
+    <div class="panel-body">
+      <Progress label="Drawing" />
+    </div>
+  );
 }
 
 function Signed({ rows }: { rows: readonly DiffRow[] }) {
@@ -151,18 +234,26 @@ function Signed({ rows }: { rows: readonly DiffRow[] }) {
   const scene = useMemo(() => overlayOf(rows, catalog!), [rows, catalog]);
   const order = useMemo(() => typeNames(catalog!), [catalog]);
   const [selected, setSelected] = useState<string | null>(null);
-  const node = selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttribute(selected, "node") : undefined;
+  const node =
+    selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttribute(selected, "node") : undefined;
   const own = node ? rows.filter((row) => row.kind === "node" && row.type === node.type && row.id === node.id) : [];
   return (
     <div class="overlay">
       <ul class="row overlay-signs" aria-label="Signs">
-        {(["insert", "update", "delete"] as const).map((op) => <li key={op} class={`count-${TONES[op]}`}>{SIGNS[op]} {WORDS[op]}</li>)}
+        {(["insert", "update", "delete"] as const).map((op) => (
+          <li key={op} class={`count-${TONES[op]}`}>
+            {SIGNS[op]} {WORDS[op]}
+          </li>
+        ))}
         <li class="muted">no sign: unchanged</li>
       </ul>
       <PictureView scene={scene} selected={selected} look={LOOK} typeOrder={order} onSelect={setSelected} />
       {node && (
         <p class="overlay-node" role="status">
-          <strong>{node.type} {node.id}</strong> {own[0] ? <Cells row={own[0]} /> : <span class="muted">did not change itself; edges of it did.</span>}
+          <strong>
+            {node.type} {node.id}
+          </strong>{" "}
+          {own[0] ? <Cells row={own[0]} /> : <span class="muted">did not change itself; edges of it did.</span>}
         </p>
       )}
     </div>

@@ -14,7 +14,13 @@ export function Counts({ counts }: { counts: readonly TypeCounts[] }) {
     <span class="counts">
       {parts.map(({ sign, tone, word, n }) => (
         <span key={sign} class={`count-${tone}`} title={`${count(n)} ${word}`}>
-          <span class="hidden-visually">{word} {count(n)}</span><span aria-hidden="true">{sign}{count(n)}</span>
+          <span class="hidden-visually">
+            {word} {count(n)}
+          </span>
+          <span aria-hidden="true">
+            {sign}
+            {count(n)}
+          </span>
         </span>
       ))}
     </span>

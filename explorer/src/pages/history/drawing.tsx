@@ -22,15 +22,29 @@ export function Drawing({ commits, parents, chosen }: Props) {
   return (
     <svg class="lanes" width={x(width - 1) + LANE_PIXELS} height={ROW_PIXELS * commits.length} aria-hidden="true">
       {lines.map((line, i) => (
-        <path key={i} d={pathOf(line, x, y)} fill="none" stroke={colour(Math.max(line.fromLane, line.toLane))} stroke-width="2"
-          stroke-dasharray={line.early ? "4 3" : undefined} />
+        <path
+          key={i}
+          d={pathOf(line, x, y)}
+          fill="none"
+          stroke={colour(Math.max(line.fromLane, line.toLane))}
+          stroke-width="2"
+          stroke-dasharray={line.early ? "4 3" : undefined}
+        />
       ))}
       {commits.map((commit, row) => {
         const n = lane[row] ?? 0;
         const merge = (parents[commit.graph_commit_id] ?? []).length > 1;
         return (
-          <circle key={commit.graph_commit_id} cx={x(n)} cy={y(row)} r={commit.graph_commit_id === chosen ? DOT + 2 : DOT}
-            class={merge ? "dot-merge" : undefined} fill={merge ? undefined : colour(n)} stroke={colour(n)} stroke-width="2" />
+          <circle
+            key={commit.graph_commit_id}
+            cx={x(n)}
+            cy={y(row)}
+            r={commit.graph_commit_id === chosen ? DOT + 2 : DOT}
+            class={merge ? "dot-merge" : undefined}
+            fill={merge ? undefined : colour(n)}
+            stroke={colour(n)}
+            stroke-width="2"
+          />
         );
       })}
     </svg>

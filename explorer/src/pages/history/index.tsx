@@ -43,7 +43,9 @@ export default function HistoryPage() {
         <h1>History</h1>
         <CompareForm a={a ?? ""} b={b ?? ""} known={first.value} />
       </div>
-      {a && b && <Compare a={a} b={b} onClose={() => setParams({ a: null, b: null, type: null, op: null, view: null })} />}
+      {a && b && (
+        <Compare a={a} b={b} onClose={() => setParams({ a: null, b: null, type: null, op: null, view: null })} />
+      )}
       {first.error && <Failure error={first.error} retry={first.reload} />}
       {!first.value && !first.error && <Progress label="Reading history" />}
       {first.value && commits.length === 0 && <Empty>Nothing happened yet.</Empty>}
@@ -54,15 +56,31 @@ export default function HistoryPage() {
               <Drawing commits={commits} parents={parents} chosen={chosen} />
               <ol class="commit-list" aria-label="Commits, newest first">
                 {commits.map((commit) => (
-                  <CommitRow key={commit.graph_commit_id} commit={commit} names={namesOf(pages[0], commit)} chosen={commit === selected} />
+                  <CommitRow
+                    key={commit.graph_commit_id}
+                    commit={commit}
+                    names={namesOf(pages[0], commit)}
+                    chosen={commit === selected}
+                  />
                 ))}
               </ol>
             </div>
             {next !== null && (
-              <div class="panel-body"><Button disabled={loading} onClick={() => void older()}>{loading ? "Reading…" : "Show older commits"}</Button></div>
+              <div class="panel-body">
+                <Button disabled={loading} onClick={() => void older()}>
+                  {loading ? "Reading…" : "Show older commits"}
+                </Button>
+              </div>
             )}
           </Panel>
-          {selected && <CommitDetails key={selected.graph_commit_id} commit={selected} parents={parents[selected.graph_commit_id] ?? []} reload={first.reload} />}
+          {selected && (
+            <CommitDetails
+              key={selected.graph_commit_id}
+              commit={selected}
+              parents={parents[selected.graph_commit_id] ?? []}
+              reload={first.reload}
+            />
+          )}
         </div>
       )}
     </div>
@@ -86,10 +104,19 @@ function CommitRow({ commit, names, chosen }: { commit: Commit; names: readonly 
   const id = commit.graph_commit_id;
   return (
     <li class={chosen ? "commit chosen" : "commit"} style={{ height: `${ROW_PIXELS}px` }}>
-      <button type="button" class="commit-title" aria-pressed={chosen} onClick={() => setParams({ commit: chosen ? null : id })}>
+      <button
+        type="button"
+        class="commit-title"
+        aria-pressed={chosen}
+        onClick={() => setParams({ commit: chosen ? null : id })}
+      >
         {commit.message ?? <span class="muted">{commit.kind}</span>}
       </button>
-      {names.map(({ text, tag }) => <Badge key={text} tone={tag ? "plain" : "accent"} title={tag ? "tag" : "branch"}>{tag ? `# ${text}` : text}</Badge>)}
+      {names.map(({ text, tag }) => (
+        <Badge key={text} tone={tag ? "plain" : "accent"} title={tag ? "tag" : "branch"}>
+          {tag ? `# ${text}` : text}
+        </Badge>
+      ))}
       <span class="muted commit-about">
         <Counts counts={commit.changes} />
         <span class="commit-branch">{branchOf(commit)}</span>
@@ -100,7 +127,15 @@ function CommitRow({ commit, names, chosen }: { commit: Commit; names: readonly 
   );
 }
 
-function CommitDetails({ commit, parents, reload }: { commit: Commit; parents: readonly string[]; reload: () => void }) {
+function CommitDetails({
+  commit,
+  parents,
+  reload,
+}: {
+  commit: Commit;
+  parents: readonly string[];
+  reload: () => void;
+}) {
   const here = useHere();
   const [reverting, setReverting] = useState(false);
   const id = commit.graph_commit_id;
@@ -108,24 +143,69 @@ function CommitDetails({ commit, parents, reload }: { commit: Commit; parents: r
   const access = useAsync(() => here.client.access(branch), [here.client, branch]);
   const mayRevert = access.value?.actions["change"] === true && commit.kind !== "init";
   return (
-    <Panel title={commit.message ?? commit.kind} class="commit-details" actions={<Button kind="quiet" small aria-label="Close details" onClick={() => setParams({ commit: null })}>✕</Button>}>
+    <Panel
+      title={commit.message ?? commit.kind}
+      class="commit-details"
+      actions={
+        <Button kind="quiet" small aria-label="Close details" onClick={() => setParams({ commit: null })}>
+          ✕
+        </Button>
+      }
+    >
       <div class="panel-body stack">
         <dl class="facts">
-          <dt>Commit</dt><dd class="mono">{id}</dd>
-          <dt>Branch</dt><dd>{branch}</dd>
-          <dt>By</dt><dd>{commit.actor_id ?? "nobody"}</dd>
-          <dt>When</dt><dd>{when(commit.created_at)}</dd>
-          <dt>Kind</dt><dd>{commit.kind}</dd>
-          {parents.map((parent, i) => <FactParent key={parent} label={i === 0 ? "After" : "Merged"} id={parent} />)}
+          <dt>Commit</dt>
+          <dd class="mono">{id}</dd>
+          <dt>Branch</dt>
+          <dd>{branch}</dd>
+          <dt>By</dt>
+          <dd>{commit.actor_id ?? "nobody"}</dd>
+          <dt>When</dt>
+          <dd>{when(commit.created_at)}</dd>
+          <dt>Kind</dt>
+          <dd>{commit.kind}</dd>
+          {parents.map((parent, i) => (
+            <FactParent key={parent} label={i === 0 ? "After" : "Merged"} id={parent} />
+          ))}
         </dl>
-        {commit.changes.length > 0 && <ul class="type-counts">{commit.changes.map((c) => <li key={c.type_name}><span>{c.type_name}</span><Counts counts={[c]} /></li>)}</ul>}
+        {commit.changes.length > 0 && (
+          <ul class="type-counts">
+            {commit.changes.map((c) => (
+              <li key={c.type_name}>
+                <span>{c.type_name}</span>
+                <Counts counts={[c]} />
+              </li>
+            ))}
+          </ul>
+        )}
         <div class="row">
-          {parents[0] && <a class="button button-primary" href={href({ params: { commit: id, a: parents[0], b: id } })}>Show what changed</a>}
-          <a class="button" href={href({ page: "query", branch, at: id })}>Look at this state</a>
-          {mayRevert && <Button kind="danger" onClick={() => setReverting(true)}>Revert…</Button>}
+          {parents[0] && (
+            <a class="button button-primary" href={href({ params: { commit: id, a: parents[0], b: id } })}>
+              Show what changed
+            </a>
+          )}
+          <a class="button" href={href({ page: "query", branch, at: id })}>
+            Look at this state
+          </a>
+          {mayRevert && (
+            <Button kind="danger" onClick={() => setReverting(true)}>
+              Revert…
+            </Button>
+          )}
         </div>
       </div>
-      {reverting && <RevertDialog commit={commit} branch={branch} onClose={() => setReverting(false)} onDone={() => { setReverting(false); reload(); here.refresh(); }} />}
+      {reverting && (
+        <RevertDialog
+          commit={commit}
+          branch={branch}
+          onClose={() => setReverting(false)}
+          onDone={() => {
+            setReverting(false);
+            reload();
+            here.refresh();
+          }}
+        />
+      )}
     </Panel>
   );
 }
@@ -134,7 +214,9 @@ function FactParent({ label, id }: { label: string; id: string }) {
   return (
     <>
       <dt>{label}</dt>
-      <dd class="mono"><a href={href({ params: { commit: id } })}>{shortCommit(id)}</a></dd>
+      <dd class="mono">
+        <a href={href({ params: { commit: id } })}>{shortCommit(id)}</a>
+      </dd>
     </>
   );
 }
@@ -145,7 +227,10 @@ function CompareForm({ a, b, known }: { a: string; b: string; known: History | u
   const [from, setFrom] = useState(a);
   const [to, setTo] = useState(b);
   const [problem, setProblem] = useState<string>();
-  useEffect(() => { setFrom(a); setTo(b); }, [a, b]);
+  useEffect(() => {
+    setFrom(a);
+    setTo(b);
+  }, [a, b]);
   const names = [...(known?.branches ?? []), ...(known?.tags ?? [])].map((n) => n.name);
   const compare = () => {
     if (!from.trim() || !to.trim()) return setProblem("Name two points");
@@ -157,13 +242,41 @@ function CompareForm({ a, b, known }: { a: string; b: string; known: History | u
     }
   };
   return (
-    <form class="row compare-form" onSubmit={(event) => { event.preventDefault(); compare(); }}>
-      <input aria-label="Compare from" placeholder="main" list="points" value={from} spellcheck={false} onInput={(e) => setFrom(e.currentTarget.value)} />
+    <form
+      class="row compare-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        compare();
+      }}
+    >
+      <input
+        aria-label="Compare from"
+        placeholder="main"
+        list="points"
+        value={from}
+        spellcheck={false}
+        onInput={(e) => setFrom(e.currentTarget.value)}
+      />
       <span aria-hidden="true">→</span>
-      <input aria-label="Compare to" placeholder="a branch, tag or commit" list="points" value={to} spellcheck={false} onInput={(e) => setTo(e.currentTarget.value)} />
-      <datalist id="points">{names.map((name) => <option key={name} value={name} />)}</datalist>
+      <input
+        aria-label="Compare to"
+        placeholder="a branch, tag or commit"
+        list="points"
+        value={to}
+        spellcheck={false}
+        onInput={(e) => setTo(e.currentTarget.value)}
+      />
+      <datalist id="points">
+        {names.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
       <Button type="submit">Compare</Button>
-      {problem && <span class="field-error" role="alert">{problem}</span>}
+      {problem && (
+        <span class="field-error" role="alert">
+          {problem}
+        </span>
+      )}
     </form>
   );
 }

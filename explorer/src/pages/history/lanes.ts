@@ -34,21 +34,32 @@ export function lanesOf(commits: readonly Commit[], parents: Readonly<Record<str
     (parents[commit.graph_commit_id] ?? []).forEach((parent, place) => {
       const found = rowOf.get(parent);
       const fromLane = lane[row] ?? 0;
-      const toLane = found === undefined ? fromLane : lane[found] ?? 0;
-      lines.push({ fromLane, fromRow: row, toLane, toRow: found ?? commits.length, early: place > 0, open: found === undefined });
+      const toLane = found === undefined ? fromLane : (lane[found] ?? 0);
+      lines.push({
+        fromLane,
+        fromRow: row,
+        toLane,
+        toRow: found ?? commits.length,
+        early: place > 0,
+        open: found === undefined,
+      });
     });
   });
   return { lane, lines, width: Math.max(1, ...lane.map((n) => n + 1)) };
 }
 
 /** From which row to which a branch needs a lane: down to the commit it was forked from. */
-function stretches(commits: readonly Commit[], parents: Readonly<Record<string, readonly string[]>>, rowOf: ReadonlyMap<string, number>): Stretch[] {
+function stretches(
+  commits: readonly Commit[],
+  parents: Readonly<Record<string, readonly string[]>>,
+  rowOf: ReadonlyMap<string, number>,
+): Stretch[] {
   const found = new Map<string, Stretch>();
   commits.forEach((commit, row) => {
     const branch = branchOf(commit);
     const stretch = found.get(branch) ?? { branch, first: row, last: row };
     const first = parents[commit.graph_commit_id]?.[0];
-    stretch.last = Math.max(stretch.last, row, first === undefined ? row : rowOf.get(first) ?? commits.length);
+    stretch.last = Math.max(stretch.last, row, first === undefined ? row : (rowOf.get(first) ?? commits.length));
     found.set(branch, stretch);
   });
   return [...found.values()];

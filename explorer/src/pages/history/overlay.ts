@@ -32,15 +32,18 @@ const LOOKED_UP_MAX = 50;
 /** The same rows, with the ends of changed edges: a difference tells only the cells that changed. */
 export async function withEnds(client: GraphClient, rows: readonly DiffRow[], at: string): Promise<DiffRow[]> {
   let left = LOOKED_UP_MAX;
-  return Promise.all(rows.map(async (row) => {
-    if (row.kind !== "edge" || row.operation !== "update" || row.after?.["src"] !== undefined || left-- <= 0) return row;
-    try {
-      const { ends } = await client.entity({ branch: "main", at }, row.type, row.id);
-      return ends ? { ...row, after: { ...row.after, src: ends.from, dst: ends.to } } : row;
-    } catch {
-      return row; // without its ends it is still in the list of rows
-    }
-  }));
+  return Promise.all(
+    rows.map(async (row) => {
+      if (row.kind !== "edge" || row.operation !== "update" || row.after?.["src"] !== undefined || left-- <= 0)
+        return row;
+      try {
+        const { ends } = await client.entity({ branch: "main", at }, row.type, row.id);
+        return ends ? { ...row, after: { ...row.after, src: ends.from, dst: ends.to } } : row;
+      } catch {
+        return row; // without its ends it is still in the list of rows
+      }
+    }),
+  );
 }
 
 function propertiesOf(row: DiffRow): Row {
@@ -53,5 +56,11 @@ function edgeOf(row: DiffRow, catalog: Catalog): CanvasEdge | null {
   const image = row.after ?? row.before ?? {};
   const [from, to] = [image["src"], image["dst"]];
   if (!kind || typeof from !== "string" || typeof to !== "string") return null;
-  return { type: row.type, id: row.id, from: { type: kind.from, id: from }, to: { type: kind.to, id: to }, sign: SIGNS[row.operation] };
+  return {
+    type: row.type,
+    id: row.id,
+    from: { type: kind.from, id: from },
+    to: { type: kind.to, id: to },
+    sign: SIGNS[row.operation],
+  };
 }

@@ -35,25 +35,49 @@ export function RevertDialog({ commit, branch, onClose, onDone }: Props) {
     }
   };
   return (
-    <Dialog title={`Revert a commit on ${branch}`} onClose={onClose}
-      actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" disabled={busy || !planned.value} onClick={() => void revert()}>Revert</Button></>}>
-      <p>A new commit undoes what <strong>{commit.message ?? commit.kind}</strong> did. Nothing is lost: the history keeps both.</p>
+    <Dialog
+      title={`Revert a commit on ${branch}`}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" disabled={busy || !planned.value} onClick={() => void revert()}>
+            Revert
+          </Button>
+        </>
+      }
+    >
+      <p>
+        A new commit undoes what <strong>{commit.message ?? commit.kind}</strong> did. Nothing is lost: the history
+        keeps both.
+      </p>
       {planned.loading && <Progress label="Working out what changes" />}
       {planned.value && (
         <ul class="type-counts" aria-label="What changes">
-          {planned.value.counts.map((one) => <li key={one.type_name}><span>{one.type_name}</span><Counts counts={[one]} /></li>)}
+          {planned.value.counts.map((one) => (
+            <li key={one.type_name}>
+              <span>{one.type_name}</span>
+              <Counts counts={[one]} />
+            </li>
+          ))}
           {planned.value.counts.length === 0 && <li class="muted">Nothing would change.</li>}
         </ul>
       )}
       {conflicts && (
         <Notice tone="warn">
           <p>Later commits build on it:</p>
-          <ul>{conflicts.slice(0, 5).map((one, i) => <li key={i}>{one.message}</li>)}</ul>
+          <ul>
+            {conflicts.slice(0, 5).map((one, i) => (
+              <li key={i}>{one.message}</li>
+            ))}
+          </ul>
           <a href={href({ page: "query", branch })}>Change the rows themselves</a>
         </Notice>
       )}
       {planned.error && !conflicts && <Failure error={planned.error} />}
-      <Field label="Message">{(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}</Field>
+      <Field label="Message">
+        {(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
+      </Field>
       {error && <Failure error={error} />}
     </Dialog>
   );

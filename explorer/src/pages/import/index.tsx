@@ -9,7 +9,17 @@ import { Badge, Button, Empty, Failure, Field, Notice, Panel, Progress } from ".
 import { RowsTable } from "../../ui/table";
 import { DropZone } from "./drop";
 import "./import.css";
-import { branchNameFor, type Format, formatOf, guessMapping, guessType, type Mapping, missingOf, twiceOf, type TypeInfo } from "./mapping";
+import {
+  branchNameFor,
+  type Format,
+  formatOf,
+  guessMapping,
+  guessType,
+  type Mapping,
+  missingOf,
+  twiceOf,
+  type TypeInfo,
+} from "./mapping";
 import { MappingTable } from "./mapping-table";
 import { type Preview, preview, problemsOf, send, type Target } from "./send";
 import { ProblemReport } from "./report";
@@ -35,7 +45,12 @@ export default function ImportPage() {
         <h1>Import</h1>
         {chosen && <Button onClick={() => setChosen(null)}>Choose another file</Button>}
       </div>
-      {here.access && !mayWrite && <Notice tone="warn">You may read this {here.route.at ? "state, but it is the past" : "branch, but not change it"}: a file can be looked at and checked against the schema, not loaded.</Notice>}
+      {here.access && !mayWrite && (
+        <Notice tone="warn">
+          You may read this {here.route.at ? "state, but it is the past" : "branch, but not change it"}: a file can be
+          looked at and checked against the schema, not loaded.
+        </Notice>
+      )}
       {!chosen && <DropZone onFile={take} problem={refused} />}
       {chosen && <Look key={`${chosen.file.name}${chosen.file.lastModified}`} {...chosen} />}
     </div>
@@ -70,33 +85,70 @@ function Prepared({ file, format, found, catalog }: PreparedProps) {
   const complete = found.graph_records || (type !== undefined && missing.length === 0 && twice.length === 0);
   return (
     <>
-      <Panel title={<>{file.name} <span class="muted">{bytes(file.size)}, {format}</span></>}>
-        {found.rows.length === 0 ? <Empty>The file has no rows.</Empty> : <RowsTable label={`First rows of ${file.name}`} columns={names} rows={found.rows} />}
+      <Panel
+        title={
+          <>
+            {file.name}{" "}
+            <span class="muted">
+              {bytes(file.size)}, {format}
+            </span>
+          </>
+        }
+      >
+        {found.rows.length === 0 ? (
+          <Empty>The file has no rows.</Empty>
+        ) : (
+          <RowsTable label={`First rows of ${file.name}`} columns={names} rows={found.rows} />
+        )}
         <p class="muted panel-body preview-note">The first {counted(found.rows.length, "row")}.</p>
       </Panel>
       <Panel title="What it is">
         <div class="panel-body stack">
           {found.graph_records ? (
-            <Notice>Every line says itself what it is: nodes have a type, edges have two ends. There is nothing to map.</Notice>
+            <Notice>
+              Every line says itself what it is: nodes have a type, edges have two ends. There is nothing to map.
+            </Notice>
           ) : (
             <>
               <Field label="Rows are of type">
                 {(id) => (
                   <select id={id} value={type?.name ?? ""} onChange={(event) => choose(event.currentTarget.value)}>
                     <option value="">choose a type</option>
-                    <optgroup label="Nodes">{catalog.nodes.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}</optgroup>
-                    <optgroup label="Edges">{catalog.edges.map((one) => <option key={one.name} value={one.name}>{one.name}: {one.from} → {one.to}</option>)}</optgroup>
+                    <optgroup label="Nodes">
+                      {catalog.nodes.map((one) => (
+                        <option key={one.name} value={one.name}>
+                          {one.name}
+                        </option>
+                      ))}
+                    </optgroup>
+                    <optgroup label="Edges">
+                      {catalog.edges.map((one) => (
+                        <option key={one.name} value={one.name}>
+                          {one.name}: {one.from} → {one.to}
+                        </option>
+                      ))}
+                    </optgroup>
                   </select>
                 )}
               </Field>
               {type && <MappingTable found={found} type={type} mapping={mapping} onChange={setMapping} />}
-              {missing.length > 0 && <Notice tone="warn">No column fills {missing.join(", ")}, which every {type?.name} needs.</Notice>}
+              {missing.length > 0 && (
+                <Notice tone="warn">
+                  No column fills {missing.join(", ")}, which every {type?.name} needs.
+                </Notice>
+              )}
               {twice.length > 0 && <Notice tone="warn">Two columns fill {twice.join(", ")}.</Notice>}
             </>
           )}
         </div>
       </Panel>
-      <Destination file={file} format={format} type={type?.name} mapping={found.graph_records ? null : mapping} complete={complete} />
+      <Destination
+        file={file}
+        format={format}
+        type={type?.name}
+        mapping={found.graph_records ? null : mapping}
+        complete={complete}
+      />
     </>
   );
 }
@@ -125,11 +177,23 @@ function Destination({ file, format, type, mapping, complete }: DestinationProps
     setDone(null);
     setDoing({ what, share: 0, control });
     const target: Target = {
-      ...(type && { type }), format, branch, mode, message, check: what === "check",
-      ...(fresh && { from: route.branch }), ...(mapping && { columns: JSON.stringify(mapping) }),
+      ...(type && { type }),
+      format,
+      branch,
+      mode,
+      message,
+      check: what === "check",
+      ...(fresh && { from: route.branch }),
+      ...(mapping && { columns: JSON.stringify(mapping) }),
     };
     try {
-      const told = await send(client, file, target, (share) => setDoing((old) => old && { ...old, share }), control.signal);
+      const told = await send(
+        client,
+        file,
+        target,
+        (share) => setDoing((old) => old && { ...old, share }),
+        control.signal,
+      );
       setDone(what === "check" ? { checked: told } : { loaded: told });
       if (what === "load") here.refresh();
     } catch (error) {
@@ -146,9 +210,24 @@ function Destination({ file, format, type, mapping, complete }: DestinationProps
         <div class="destination">
           <fieldset>
             <legend>Branch</legend>
-            {here.may("branch_create") && <label class="check"><input type="radio" name="where" checked={fresh} onChange={() => setFresh(true)} /> A new branch, to review before it is merged</label>}
-            {fresh && <input aria-label="Name of the new branch" value={name} spellcheck={false} onInput={(e) => setName(e.currentTarget.value)} />}
-            <label class="check"><input type="radio" name="where" checked={!fresh} onChange={() => setFresh(false)} /> {route.branch} itself</label>
+            {here.may("branch_create") && (
+              <label class="check">
+                <input type="radio" name="where" checked={fresh} onChange={() => setFresh(true)} /> A new branch, to
+                review before it is merged
+              </label>
+            )}
+            {fresh && (
+              <input
+                aria-label="Name of the new branch"
+                value={name}
+                spellcheck={false}
+                onInput={(e) => setName(e.currentTarget.value)}
+              />
+            )}
+            <label class="check">
+              <input type="radio" name="where" checked={!fresh} onChange={() => setFresh(false)} /> {route.branch}{" "}
+              itself
+            </label>
           </fieldset>
           <Field label="Rows that are there already">
             {(id) => (
@@ -159,14 +238,31 @@ function Destination({ file, format, type, mapping, complete }: DestinationProps
               </select>
             )}
           </Field>
-          <Field label="Message">{(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}</Field>
+          <Field label="Message">
+            {(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
+          </Field>
         </div>
         <div class="row">
-          <Button disabled={!ready} onClick={() => void run("check")}>Check</Button>
-          {mayLoad && <Button kind="primary" disabled={!ready} onClick={() => void run("load")}>Load to {branch || "…"}</Button>}
-          {doing && <Button kind="quiet" onClick={() => doing.control.abort()}>Stop</Button>}
+          <Button disabled={!ready} onClick={() => void run("check")}>
+            Check
+          </Button>
+          {mayLoad && (
+            <Button kind="primary" disabled={!ready} onClick={() => void run("load")}>
+              Load to {branch || "…"}
+            </Button>
+          )}
+          {doing && (
+            <Button kind="quiet" onClick={() => doing.control.abort()}>
+              Stop
+            </Button>
+          )}
         </div>
-        {doing && <Progress label={doing.share < 1 ? `Sending ${file.name}` : "The server reads and validates"} share={doing.share < 1 ? doing.share : undefined} />}
+        {doing && (
+          <Progress
+            label={doing.share < 1 ? `Sending ${file.name}` : "The server reads and validates"}
+            share={doing.share < 1 ? doing.share : undefined}
+          />
+        )}
         {done && <Outcome done={done} />}
       </div>
     </Panel>
@@ -176,18 +272,40 @@ function Destination({ file, format, type, mapping, complete }: DestinationProps
 function Outcome({ done }: { done: Done }) {
   if ("error" in done) {
     const problems = problemsOf(done.error);
-    return problems.length > 0 ? <ProblemReport error={done.error} problems={problems} /> : <Failure error={done.error} />;
+    return problems.length > 0 ? (
+      <ProblemReport error={done.error} problems={problems} />
+    ) : (
+      <Failure error={done.error} />
+    );
   }
   const told = "checked" in done ? done.checked : done.loaded;
   const parts = [...told.nodes, ...told.edges].map((one) => counted(one.entities_loaded, `${one.name} row`));
-  if ("checked" in done) return <div role="status"><Notice tone="good"><span><Badge tone="good">valid</Badge> {parts.join(", ")} can be loaded. Nothing was changed.</span></Notice></div>;
+  if ("checked" in done)
+    return (
+      <div role="status">
+        <Notice tone="good">
+          <span>
+            <Badge tone="good">valid</Badge> {parts.join(", ")} can be loaded. Nothing was changed.
+          </span>
+        </Notice>
+      </div>
+    );
   return (
     <div role="status">
       <Notice tone="good">
-        <span><Badge tone="good">loaded</Badge> {parts.join(", ")} to <strong>{told.branch}</strong>{told.branch_created ? ", a new branch" : ""}.</span>
+        <span>
+          <Badge tone="good">loaded</Badge> {parts.join(", ")} to <strong>{told.branch}</strong>
+          {told.branch_created ? ", a new branch" : ""}.
+        </span>
         <span class="row">
-          {told.branch !== "main" && <a class="button" href={href({ page: "review", branch: told.branch, params: { source: told.branch } })}>Review it</a>}
-          <a class="button" href={href({ page: "query", branch: told.branch })}>Query it</a>
+          {told.branch !== "main" && (
+            <a class="button" href={href({ page: "review", branch: told.branch, params: { source: told.branch } })}>
+              Review it
+            </a>
+          )}
+          <a class="button" href={href({ page: "query", branch: told.branch })}>
+            Query it
+          </a>
         </span>
       </Notice>
     </div>

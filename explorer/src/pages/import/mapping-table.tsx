@@ -16,7 +16,14 @@ export function MappingTable({ found, type, mapping, onChange }: Props) {
   return (
     <div class="table-box mapping" tabIndex={0} role="region" aria-label="Columns and what they fill">
       <table>
-        <thead><tr><th scope="col">Column</th><th scope="col">Holds</th><th scope="col">For example</th><th scope="col">Fills</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">Column</th>
+            <th scope="col">Holds</th>
+            <th scope="col">For example</th>
+            <th scope="col">Fills</th>
+          </tr>
+        </thead>
         <tbody>
           {found.columns.map(({ name, type: holds }) => (
             <tr key={name}>
@@ -24,9 +31,18 @@ export function MappingTable({ found, type, mapping, onChange }: Props) {
               <td class="muted">{holds}</td>
               <td class="mono">{valueText(found.rows.find((row) => row[name] !== null)?.[name])}</td>
               <td>
-                <select aria-label={`${name} fills`} value={mapping[name] ?? ""} onChange={(event) => onChange({ ...mapping, [name]: event.currentTarget.value || null })}>
+                <select
+                  aria-label={`${name} fills`}
+                  value={mapping[name] ?? ""}
+                  onChange={(event) => onChange({ ...mapping, [name]: event.currentTarget.value || null })}
+                >
                   <option value="">nothing: left out</option>
-                  {targetsOf(type).map((target) => <option key={target} value={target}>{target}: {kindOf(target)}{needed.includes(target) ? ", needed" : ""}</option>)}
+                  {targetsOf(type).map((target) => (
+                    <option key={target} value={target}>
+                      {target}: {kindOf(target)}
+                      {needed.includes(target) ? ", needed" : ""}
+                    </option>
+                  ))}
                 </select>
               </td>
             </tr>

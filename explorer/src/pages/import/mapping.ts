@@ -7,8 +7,17 @@ export type Format = "csv" | "tsv" | "ndjson" | "parquet" | "arrow";
 export type Mapping = Readonly<Record<string, string | null>>;
 
 const ENDINGS: Record<string, Format> = {
-  csv: "csv", tsv: "tsv", tab: "tsv", ndjson: "ndjson", jsonl: "ndjson", json: "ndjson", parquet: "parquet", pq: "parquet",
-  arrow: "arrow", feather: "arrow", ipc: "arrow",
+  csv: "csv",
+  tsv: "tsv",
+  tab: "tsv",
+  ndjson: "ndjson",
+  jsonl: "ndjson",
+  json: "ndjson",
+  parquet: "parquet",
+  pq: "parquet",
+  arrow: "arrow",
+  feather: "arrow",
+  ipc: "arrow",
 };
 
 export function formatOf(fileName: string): Format | null {
@@ -30,11 +39,15 @@ export function neededOf(type: TypeInfo): string[] {
 /** The property each column most likely fills: the same letters, whatever the case and the signs between them. */
 export function guessMapping(columns: readonly string[], type: TypeInfo): Mapping {
   const taken = new Set<string>();
-  return Object.fromEntries(columns.map((column) => {
-    const found = targetsOf(type).find((target) => !taken.has(target) && folded(target) === folded(column)) ?? aliased(column, type, taken);
-    if (found !== null) taken.add(found);
-    return [column, found];
-  }));
+  return Object.fromEntries(
+    columns.map((column) => {
+      const found =
+        targetsOf(type).find((target) => !taken.has(target) && folded(target) === folded(column)) ??
+        aliased(column, type, taken);
+      if (found !== null) taken.add(found);
+      return [column, found];
+    }),
+  );
 }
 
 /** The type that has most of the columns, if one has any; of equals, the one that needs fewer others. */
@@ -60,7 +73,12 @@ export function twiceOf(mapping: Mapping): string[] {
 }
 
 export function branchNameFor(fileName: string, now: Date): string {
-  const stem = fileName.replace(/\.[^.]*$/, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
+  const stem = fileName
+    .replace(/\.[^.]*$/, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 40);
   const day = now.toISOString().slice(0, 10);
   return `import-${stem || "file"}-${day}`;
 }

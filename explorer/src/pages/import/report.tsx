@@ -16,7 +16,10 @@ export function ProblemReport({ error, problems }: { error: ApiError; problems: 
   return (
     <div role="alert" class="stack">
       <Notice tone="bad">
-        <p><strong>{counted(problems.length, "problem")}: nothing was loaded.</strong> <code class="faint">{error.code}</code></p>
+        <p>
+          <strong>{counted(problems.length, "problem")}: nothing was loaded.</strong>{" "}
+          <code class="faint">{error.code}</code>
+        </p>
         {error.help && <p class="muted">{error.help}</p>}
       </Notice>
       <Table label="Problems by line" columns={COLUMNS} rows={problems} class="problems" />

@@ -26,7 +26,11 @@ const PREVIEW_BYTES = 1 << 20;
 export async function preview(client: GraphClient, file: File, format: Format, branch: string): Promise<Preview> {
   const whole = format === "parquet" || format === "arrow" || file.size <= PREVIEW_BYTES;
   const part = whole ? file : await wholeLines(file.slice(0, PREVIEW_BYTES));
-  return client.call("POST", "/import/preview", { query: { format, branch }, raw: part, headers: { "Content-Type": "application/octet-stream" } });
+  return client.call("POST", "/import/preview", {
+    query: { format, branch },
+    raw: part,
+    headers: { "Content-Type": "application/octet-stream" },
+  });
 }
 
 async function wholeLines(part: Blob): Promise<Blob> {
@@ -36,9 +40,16 @@ async function wholeLines(part: Blob): Promise<Blob> {
 }
 
 /** Send a file; `progress` is told the share that was sent, from 0 to 1. */
-export function send(client: GraphClient, file: File, target: Target, progress: (share: number) => void, signal: AbortSignal): Promise<LoadOutput> {
+export function send(
+  client: GraphClient,
+  file: File,
+  target: Target,
+  progress: (share: number) => void,
+  signal: AbortSignal,
+): Promise<LoadOutput> {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(target)) if (value !== undefined && value !== "") query.set(name, String(value));
+  for (const [name, value] of Object.entries(target))
+    if (value !== undefined && value !== "") query.set(name, String(value));
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", `/graphs/${encodeURIComponent(client.id)}/import?${query}`);
@@ -49,7 +60,16 @@ export function send(client: GraphClient, file: File, target: Target, progress: 
     request.upload.onprogress = (event) => event.lengthComputable && progress(event.loaded / event.total);
     request.upload.onload = () => progress(1);
     request.onload = () => (request.status < 300 ? resolve(request.response as LoadOutput) : reject(failure(request)));
-    request.onerror = () => reject(new ApiError("the server does not answer", 0, "network", "unavailable", "Check that it still runs, then try again."));
+    request.onerror = () =>
+      reject(
+        new ApiError(
+          "the server does not answer",
+          0,
+          "network",
+          "unavailable",
+          "Check that it still runs, then try again.",
+        ),
+      );
     request.onabort = () => reject(new ApiError("stopped", 0, "stopped", "invalid", "Nothing was loaded."));
     signal.addEventListener("abort", () => request.abort());
     request.send(file);
@@ -60,7 +80,16 @@ function failure(request: XMLHttpRequest): ApiError {
   const body = (request.response ?? {}) as Record<string, unknown>;
   const text = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : "");
   const message = text("error") || `the server answered ${request.status}`;
-  return new ApiError(message, request.status, text("error_code"), text("kind"), text("help"), null, (body["details"] as Record<string, unknown> | undefined) ?? {}, body);
+  return new ApiError(
+    message,
+    request.status,
+    text("error_code"),
+    text("kind"),
+    text("help"),
+    null,
+    (body["details"] as Record<string, unknown> | undefined) ?? {},
+    body,
+  );
 }
 
 export interface Problem {

@@ -19,15 +19,33 @@ export function AskPanel({ question, runner }: { question: Question; runner: Run
   return (
     <Panel label="Editor" class="editor-panel">
       {stored ? (
-        <StoredHead stored={stored} onLeave={() => { runner.clear(); question.openStored(null); }} />
+        <StoredHead
+          stored={stored}
+          onLeave={() => {
+            runner.clear();
+            question.openStored(null);
+          }}
+        />
       ) : (
-        <Editor label="Query text" draft={draft} language={queryLanguage} diagnostics={question.diagnostics}
-          onChange={question.type} onRun={runner.run} onCursor={question.setCursor}
-          offers={(text, offset) => (catalog ? offersForQuery(text, offset, catalog) : null)} />
+        <Editor
+          label="Query text"
+          draft={draft}
+          language={queryLanguage}
+          diagnostics={question.diagnostics}
+          onChange={question.type}
+          onRun={runner.run}
+          onCursor={question.setCursor}
+          offers={(text, offset) => (catalog ? offersForQuery(text, offset, catalog) : null)}
+        />
       )}
       {params.length > 0 && (
-        <ParamsForm params={params} texts={question.texts} errors={runner.tried ? question.parsed.errors : {}}
-          onChange={question.setTexts} onRun={runner.run} />
+        <ParamsForm
+          params={params}
+          texts={question.texts}
+          errors={runner.tried ? question.parsed.errors : {}}
+          onChange={question.setTexts}
+          onRun={runner.run}
+        />
       )}
       <RunBar question={question} runner={runner} />
     </Panel>
@@ -42,11 +60,20 @@ function RunBar({ question, runner }: { question: Question; runner: Runner }) {
   return (
     <footer class="run-bar">
       <Button kind="primary" onClick={runner.run} disabled={runner.running || refused || (!stored && !query)}>
-        {mutation ? "Run…" : "Run"} <kbd class="on-primary" aria-hidden="true">{keyLabel("mod+Enter")}</kbd>
+        {mutation ? "Run…" : "Run"}{" "}
+        <kbd class="on-primary" aria-hidden="true">
+          {keyLabel("mod+Enter")}
+        </kbd>
       </Button>
       {runner.running && <Button onClick={runner.stop}>Stop</Button>}
-      {several && !stored && <span class="muted">Runs <code>{query?.name}</code>, where the cursor stands</span>}
-      {refused && <span class="muted">{here.route.at ? "The past cannot be changed." : "You may not change this branch."}</span>}
+      {several && !stored && (
+        <span class="muted">
+          Runs <code>{query?.name}</code>, where the cursor stands
+        </span>
+      )}
+      {refused && (
+        <span class="muted">{here.route.at ? "The past cannot be changed." : "You may not change this branch."}</span>
+      )}
       {!stored && <Problems question={question} />}
     </footer>
   );
@@ -55,13 +82,22 @@ function RunBar({ question, runner }: { question: Question; runner: Runner }) {
 function Problems({ question }: { question: Question }) {
   const errors = question.diagnostics.filter((d) => d.severity === "error").length;
   const text = question.checking ? "" : errors ? counted(errors, "problem") : "No problems";
-  return <span class={errors ? "problems problems-bad" : "problems"} role="status">{text}</span>;
+  return (
+    <span class={errors ? "problems problems-bad" : "problems"} role="status">
+      {text}
+    </span>
+  );
 }
 
 function StoredHead({ stored, onLeave }: { stored: QueryInfo; onLeave: () => void }) {
   return (
     <div class="panel-body stored-head">
-      <div class="row spread"><h2>{stored.name}</h2><Button small onClick={onLeave}>Back to the editor</Button></div>
+      <div class="row spread">
+        <h2>{stored.name}</h2>
+        <Button small onClick={onLeave}>
+          Back to the editor
+        </Button>
+      </div>
       <p class="muted">{stored.description ?? "A query stored on the server."}</p>
     </div>
   );

@@ -18,18 +18,34 @@ export default function QueryPage() {
     <div class="page query-page">
       <h1 class="hidden-visually">Query</h1>
       <div class="query-grid">
-        <Shelf version={runner.runs} stored={question.storedQueries} current={stored?.name}
-          onOpen={(kept) => { runner.clear(); question.open(kept); }}
-          onStored={(wanted) => { runner.clear(); question.openStored(wanted); }}
-          onSave={() => ({ text: draft.text, name, texts, at: Date.now() })} />
+        <Shelf
+          version={runner.runs}
+          stored={question.storedQueries}
+          current={stored?.name}
+          onOpen={(kept) => {
+            runner.clear();
+            question.open(kept);
+          }}
+          onStored={(wanted) => {
+            runner.clear();
+            question.openStored(wanted);
+          }}
+          onSave={() => ({ text: draft.text, name, texts, at: Date.now() })}
+        />
         <div class="stack grow">
           <AskPanel question={question} runner={runner} />
           <OutcomeView question={question} runner={runner} />
         </div>
       </div>
       {runner.asking && (
-        <ConfirmMutation text={draft.text} name={name} params={question.parsed.values} stored={stored !== null}
-          onRun={runner.decide} onClose={() => runner.decide(null)} />
+        <ConfirmMutation
+          text={draft.text}
+          name={name}
+          params={question.parsed.values}
+          stored={stored !== null}
+          onRun={runner.decide}
+          onClose={() => runner.decide(null)}
+        />
       )}
     </div>
   );

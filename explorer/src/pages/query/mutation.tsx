@@ -24,38 +24,85 @@ interface Props {
 
 export function ConfirmMutation({ text, name, params, stored, onRun, onClose }: Props) {
   const { client, route, may } = useHere();
-  const trial = useAsync(async () => (stored ? null : client.mutate(route.branch, { query: text, name, params, dry_run: true })), []);
+  const trial = useAsync(
+    async () => (stored ? null : client.mutate(route.branch, { query: text, name, params, dry_run: true })),
+    [],
+  );
   const offersBranch = may("branch_create");
   const [apart, setApart] = useState(route.branch === "main" && offersBranch);
   const [branch, setBranch] = useState(`${name.replaceAll("_", "-")}-${new Date().toISOString().slice(0, 10)}`);
   const [message, setMessage] = useState("");
   const run = () => onRun({ branch: apart ? branch.trim() : route.branch, create: apart, message: message.trim() });
   return (
-    <Dialog title="This query changes the graph" onClose={onClose}
-      actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" disabled={(apart && !branch.trim()) || trial.error !== undefined} onClick={run}>{apart ? "Run on a new branch" : `Run on ${route.branch}`}</Button></>}>
+    <Dialog
+      title="This query changes the graph"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" disabled={(apart && !branch.trim()) || trial.error !== undefined} onClick={run}>
+            {apart ? "Run on a new branch" : `Run on ${route.branch}`}
+          </Button>
+        </>
+      }
+    >
       <ul class="statements">
         {(stored ? [] : statementsOf(text, name)).map((statement, i) => (
-          <li key={i}><span class={`sign sign-${statement.verb}`} aria-hidden="true">{statement.sign}</span> <strong>{statement.verb}</strong> {statement.type} <span class="muted">{statement.what}</span></li>
+          <li key={i}>
+            <span class={`sign sign-${statement.verb}`} aria-hidden="true">
+              {statement.sign}
+            </span>{" "}
+            <strong>{statement.verb}</strong> {statement.type} <span class="muted">{statement.what}</span>
+          </li>
         ))}
       </ul>
       {trial.error && <Failure error={trial.error} />}
       {trial.loading && <Progress label="Trying it, without changing anything" />}
-      {trial.value && <p role="status">It would touch <strong>{counted(trial.value.affected_nodes, "node")}</strong> and <strong>{counted(trial.value.affected_edges, "edge")}</strong>.</p>}
+      {trial.value && (
+        <p role="status">
+          It would touch <strong>{counted(trial.value.affected_nodes, "node")}</strong> and{" "}
+          <strong>{counted(trial.value.affected_edges, "edge")}</strong>.
+        </p>
+      )}
       {offersBranch && (
         <fieldset class="radio">
           <legend>Where</legend>
-          <label><input type="radio" name="where" checked={apart} onChange={() => setApart(true)} /> On a new branch, to review and merge later</label>
-          <label><input type="radio" name="where" checked={!apart} onChange={() => setApart(false)} /> Directly on {route.branch}</label>
+          <label>
+            <input type="radio" name="where" checked={apart} onChange={() => setApart(true)} /> On a new branch, to
+            review and merge later
+          </label>
+          <label>
+            <input type="radio" name="where" checked={!apart} onChange={() => setApart(false)} /> Directly on{" "}
+            {route.branch}
+          </label>
         </fieldset>
       )}
       {apart && (
         <Field label="Name of the branch">
-          {(id) => <input id={id} value={branch} spellcheck={false} onInput={(event) => setBranch(event.currentTarget.value)} />}
+          {(id) => (
+            <input
+              id={id}
+              value={branch}
+              spellcheck={false}
+              onInput={(event) => setBranch(event.currentTarget.value)}
+            />
+          )}
         </Field>
       )}
-      {!apart && route.branch === "main" && <Notice tone="warn">Everybody who reads main will see it at once. It can be undone by reverting the commit.</Notice>}
+      {!apart && route.branch === "main" && (
+        <Notice tone="warn">
+          Everybody who reads main will see it at once. It can be undone by reverting the commit.
+        </Notice>
+      )}
       <Field label="Message" hint="What it is for; it is kept in the commit.">
-        {(id, describedBy) => <input id={id} value={message} aria-describedby={describedBy} onInput={(event) => setMessage(event.currentTarget.value)} />}
+        {(id, describedBy) => (
+          <input
+            id={id}
+            value={message}
+            aria-describedby={describedBy}
+            onInput={(event) => setMessage(event.currentTarget.value)}
+          />
+        )}
       </Field>
     </Dialog>
   );

@@ -14,9 +14,15 @@ export function OutcomeView({ question, runner }: { question: Question; runner: 
   const view = useView(question);
   const { done } = runner;
   if (runner.running) return <Progress label="Running" />;
-  if (!done) return <Empty>Run a query to see what it finds. <kbd>?</kbd> shows all keys.</Empty>;
+  if (!done)
+    return (
+      <Empty>
+        Run a query to see what it finds. <kbd>?</kbd> shows all keys.
+      </Empty>
+    );
   if ("error" in done) return <RunFailure error={done.error} question={question} />;
-  if ("outcome" in done) return <Results outcome={done.outcome} view={view} onView={(next) => setParams({ view: next })} />;
+  if ("outcome" in done)
+    return <Results outcome={done.outcome} view={view} onView={(next) => setParams({ view: next })} />;
   return done.changed.branch === route.branch ? <Changed changed={done.changed} /> : null;
 }
 
@@ -33,7 +39,11 @@ function RunFailure({ error, question }: { error: ApiError; question: Question }
   return (
     <>
       <Failure error={error} />
-      {tooMany && <div class="row"><Button onClick={limited}>Add a limit of 1,000</Button></div>}
+      {tooMany && (
+        <div class="row">
+          <Button onClick={limited}>Add a limit of 1,000</Button>
+        </div>
+      )}
     </>
   );
 }
@@ -50,11 +60,19 @@ function Changed({ changed }: { changed: ChangeOutput }) {
   return (
     <Notice tone="good">
       <p>
-        <strong>{counted(changed.affected_nodes, "node")} and {counted(changed.affected_edges, "edge")} changed</strong> on {changed.branch}
+        <strong>
+          {counted(changed.affected_nodes, "node")} and {counted(changed.affected_edges, "edge")} changed
+        </strong>{" "}
+        on {changed.branch}
       </p>
       <p class="row">
-        Commit <code>{id}</code> <Button small kind="quiet" onClick={copy}>Copy</Button>
-        {changed.branch !== "main" && <a href={href({ page: "review", params: { source: changed.branch, target: "main" } })}>Review and merge</a>}
+        Commit <code>{id}</code>{" "}
+        <Button small kind="quiet" onClick={copy}>
+          Copy
+        </Button>
+        {changed.branch !== "main" && (
+          <a href={href({ page: "review", params: { source: changed.branch, target: "main" } })}>Review and merge</a>
+        )}
       </p>
     </Notice>
   );

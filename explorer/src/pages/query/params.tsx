@@ -34,7 +34,8 @@ function parsed(param: ParamInfo, text: string): Json {
       return listOf(text).map((item) => (typeof item === "string" ? scalar(param.item_kind ?? "string", item) : item));
     case "vector": {
       const numbers = listOf(text).map((item) => Number(item));
-      if (numbers.length !== param.vector_dim || numbers.some(Number.isNaN)) throw new Error(`It takes ${param.vector_dim} numbers.`);
+      if (numbers.length !== param.vector_dim || numbers.some(Number.isNaN))
+        throw new Error(`It takes ${param.vector_dim} numbers.`);
       return numbers;
     }
     default:
@@ -70,20 +71,47 @@ function listOf(text: string): Json[] {
       throw new Error("This is no list; write [1, 2] or values between commas.");
     }
   }
-  return text.split(/[,\n]/).map((part) => part.trim()).filter(Boolean);
+  return text
+    .split(/[,\n]/)
+    .map((part) => part.trim())
+    .filter(Boolean);
 }
 
 const HINTS: Record<string, string> = {
-  int: "whole number", bigint: "whole number", float: "number", datetime: "such as 2026-05-31T12:30:00Z", date: "such as 2026-05-31", blob: "base64",
+  int: "whole number",
+  bigint: "whole number",
+  float: "number",
+  datetime: "such as 2026-05-31T12:30:00Z",
+  date: "such as 2026-05-31",
+  blob: "base64",
 };
 
-export function ParamsForm(props: { params: readonly ParamInfo[]; texts: Texts; errors: Record<string, string>; onChange: (texts: Texts) => void; onRun: () => void }) {
+export function ParamsForm(props: {
+  params: readonly ParamInfo[];
+  texts: Texts;
+  errors: Record<string, string>;
+  onChange: (texts: Texts) => void;
+  onRun: () => void;
+}) {
   const set = (name: string, text: string) => props.onChange({ ...props.texts, [name]: text });
   return (
-    <div class="params" role="group" aria-label="Parameters" onKeyDown={(event) => event.key === "Enter" && (event.preventDefault(), props.onRun())}>
+    <div
+      class="params"
+      role="group"
+      aria-label="Parameters"
+      onKeyDown={(event) => event.key === "Enter" && (event.preventDefault(), props.onRun())}
+    >
       {props.params.map((param) => (
         <Field key={param.name} label={`$${param.name}`} hint={hintOf(param)} error={props.errors[param.name]}>
-          {(id, describedBy) => <Control id={id} describedBy={describedBy} param={param} text={props.texts[param.name] ?? ""} onText={(text) => set(param.name, text)} />}
+          {(id, describedBy) => (
+            <Control
+              id={id}
+              describedBy={describedBy}
+              param={param}
+              text={props.texts[param.name] ?? ""}
+              onText={(text) => set(param.name, text)}
+            />
+          )}
         </Field>
       ))}
     </div>
@@ -91,18 +119,45 @@ export function ParamsForm(props: { params: readonly ParamInfo[]; texts: Texts; 
 }
 
 function hintOf(param: ParamInfo): string {
-  const one = param.kind === "list" ? `${param.item_kind} values, between commas` : param.kind === "vector" ? `${param.vector_dim} numbers` : HINTS[param.kind] ?? param.kind;
+  const one =
+    param.kind === "list"
+      ? `${param.item_kind} values, between commas`
+      : param.kind === "vector"
+        ? `${param.vector_dim} numbers`
+        : (HINTS[param.kind] ?? param.kind);
   return param.nullable ? `${one}; may be empty` : one;
 }
 
-function Control({ id, describedBy, param, text, onText }: { id: string; describedBy?: string; param: ParamInfo; text: string; onText: (text: string) => void }) {
+function Control({
+  id,
+  describedBy,
+  param,
+  text,
+  onText,
+}: {
+  id: string;
+  describedBy?: string;
+  param: ParamInfo;
+  text: string;
+  onText: (text: string) => void;
+}) {
   const common = { id, "aria-describedby": describedBy };
   if (param.kind === "bool") {
     return (
       <select {...common} value={text} onChange={(event) => onText(event.currentTarget.value)}>
-        <option value="">–</option><option value="true">true</option><option value="false">false</option>
+        <option value="">–</option>
+        <option value="true">true</option>
+        <option value="false">false</option>
       </select>
     );
   }
-  return <input {...common} value={text} autocomplete="off" spellcheck={false} onInput={(event) => onText(event.currentTarget.value)} />;
+  return (
+    <input
+      {...common}
+      value={text}
+      autocomplete="off"
+      spellcheck={false}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
 }

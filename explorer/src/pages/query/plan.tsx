@@ -13,7 +13,17 @@ interface Operator {
   readonly [more: string]: unknown;
 }
 
-const SHOWN = new Set(["operator", "detail", "rows", "stands_for", "milliseconds", "requests", "bytes_read", "inputs", "text"]);
+const SHOWN = new Set([
+  "operator",
+  "detail",
+  "rows",
+  "stands_for",
+  "milliseconds",
+  "requests",
+  "bytes_read",
+  "inputs",
+  "text",
+]);
 
 export function Plan({ explain }: { explain: ReadOutput["explain"] }) {
   if (!explain) return null;
@@ -34,12 +44,28 @@ function Node({ operator, whole }: { operator: Operator; whole: number }) {
         <div class="operator-facts">
           <span>{counted(operator.rows, "row")}</span>
           <span>{operator.milliseconds} ms</span>
-          {operator.requests > 0 && <span>{count(operator.requests)} requests, {bytes(operator.bytes_read)}</span>}
-          {more.map(([name, value]) => <span key={name}>{name}: {String(value)}</span>)}
+          {operator.requests > 0 && (
+            <span>
+              {count(operator.requests)} requests, {bytes(operator.bytes_read)}
+            </span>
+          )}
+          {more.map(([name, value]) => (
+            <span key={name}>
+              {name}: {String(value)}
+            </span>
+          ))}
         </div>
-        <div class="share" aria-hidden="true"><div style={{ width: `${Math.min(100, (100 * operator.milliseconds) / whole)}%` }} /></div>
+        <div class="share" aria-hidden="true">
+          <div style={{ width: `${Math.min(100, (100 * operator.milliseconds) / whole)}%` }} />
+        </div>
       </div>
-      {operator.inputs.length > 0 && <ul>{operator.inputs.map((input, i) => <Node key={i} operator={input} whole={whole} />)}</ul>}
+      {operator.inputs.length > 0 && (
+        <ul>
+          {operator.inputs.map((input, i) => (
+            <Node key={i} operator={input} whole={whole} />
+          ))}
+        </ul>
+      )}
     </li>
   );
 }

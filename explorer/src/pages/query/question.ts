@@ -54,7 +54,16 @@ export function useQuestion(): Question {
   }, [route.params["q"], route.params["p"]]);
 
   return {
-    draft, query, stored, params, texts, parsed, type, replace, setTexts, setCursor,
+    draft,
+    query,
+    stored,
+    params,
+    texts,
+    parsed,
+    type,
+    replace,
+    setTexts,
+    setCursor,
     storedQueries: storedQueries.value ?? [],
     name: stored?.name ?? query?.name ?? "query",
     mutation: stored?.mutation ?? query?.mutation ?? false,
@@ -79,7 +88,10 @@ function useCheck(text: string) {
   const rested = useRested(text, REST_MILLISECONDS);
   const checked = useAsync((signal) => client.checkQuery(point, rested, signal), [client, point, rested]);
   const checking = checked.loading || rested !== text || checked.value === undefined;
-  const diagnostics = useMemo(() => (rested === text ? (checked.value?.diagnostics ?? []) : []), [checked.value, rested, text]);
+  const diagnostics = useMemo(
+    () => (rested === text ? (checked.value?.diagnostics ?? []) : []),
+    [checked.value, rested, text],
+  );
   return { checking, diagnostics, queries: checked.value?.queries ?? [] };
 }
 

@@ -31,12 +31,23 @@ export function Results({ outcome, view, onView }: { outcome: Outcome; view: Vie
       title={`${counted(output.row_count, "row")} in ${seconds(outcome.milliseconds)}`}
       actions={
         <>
-          <span class="muted small">at <span class="mono">{shortCommit(output.graph_commit_id)}</span></span>
-          <Button small kind="quiet" onClick={() => void link()}>Copy link</Button>
-          <Tabs label="Show the result as" value={shown} onChange={onView} options={[
-            { value: "graph", label: "Graph", disabled: !canDraw }, { value: "table", label: "Table" },
-            { value: "json", label: "JSON" }, { value: "plan", label: "Plan", disabled: !output.explain },
-          ]} />
+          <span class="muted small">
+            at <span class="mono">{shortCommit(output.graph_commit_id)}</span>
+          </span>
+          <Button small kind="quiet" onClick={() => void link()}>
+            Copy link
+          </Button>
+          <Tabs
+            label="Show the result as"
+            value={shown}
+            onChange={onView}
+            options={[
+              { value: "graph", label: "Graph", disabled: !canDraw },
+              { value: "table", label: "Table" },
+              { value: "json", label: "JSON" },
+              { value: "plan", label: "Plan", disabled: !output.explain },
+            ]}
+          />
         </>
       }
     >
@@ -53,8 +64,18 @@ export function Results({ outcome, view, onView }: { outcome: Outcome; view: Vie
 function AsGraph({ outcome }: { outcome: Outcome }) {
   const { client, point, catalog } = useHere();
   const drawn = useAsync(async () => (catalog ? draw(client, point, catalog, outcome) : null), [outcome]);
-  if (drawn.error) return <div class="panel-body"><Failure error={drawn.error} retry={drawn.reload} /></div>;
-  if (drawn.loading) return <div class="panel-body"><Progress label="Drawing" /></div>;
+  if (drawn.error)
+    return (
+      <div class="panel-body">
+        <Failure error={drawn.error} retry={drawn.reload} />
+      </div>
+    );
+  if (drawn.loading)
+    return (
+      <div class="panel-body">
+        <Progress label="Drawing" />
+      </div>
+    );
   if (!drawn.value) return <Empty>This query matches no nodes that could be drawn. The table shows its rows.</Empty>;
   if (drawn.value.scene.picture.order === 0) return <Empty>Nothing matches.</Empty>;
   return <GraphCanvas scene={drawn.value.scene} point={drawn.value.point} label="What the query matched" />;
@@ -75,10 +96,16 @@ function AsJson({ outcome: { output } }: { outcome: Outcome }) {
   return (
     <div>
       <div class="row canvas-bar">
-        <Button small onClick={() => void copy()}>Copy all</Button>
-        {output.rows.length > JSON_ROWS_SHOWN && <span class="muted">The first {count(JSON_ROWS_SHOWN)} rows are shown.</span>}
+        <Button small onClick={() => void copy()}>
+          Copy all
+        </Button>
+        {output.rows.length > JSON_ROWS_SHOWN && (
+          <span class="muted">The first {count(JSON_ROWS_SHOWN)} rows are shown.</span>
+        )}
       </div>
-      <pre class="json" tabIndex={0} aria-label="Rows as JSON">{text}</pre>
+      <pre class="json" tabIndex={0} aria-label="Rows as JSON">
+        {text}
+      </pre>
     </div>
   );
 }

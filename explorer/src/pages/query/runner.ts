@@ -63,10 +63,17 @@ export function useRunner(question: Question): Runner {
 
   useRunFromLink(route, ran, question.ready, () => run(true));
   return {
-    done, asking, tried, runs, decide,
+    done,
+    asking,
+    tried,
+    runs,
+    decide,
     running: running !== null,
     run: () => run(),
-    stop: () => { running?.abort(); setRunning(null); },
+    stop: () => {
+      running?.abort();
+      setRunning(null);
+    },
     clear: () => setDone(null),
   };
 }
@@ -87,7 +94,12 @@ async function change(question: Question, here: Place, { branch, create, message
   if (create) await client.createBranch(branch, here.route.branch);
   const changed = question.stored
     ? ((await client.invoke(question.stored.name, { branch }, params)) as ChangeOutput)
-    : await client.mutate(branch, { query: question.draft.text, name: question.name, params, message: message || undefined });
+    : await client.mutate(branch, {
+        query: question.draft.text,
+        name: question.name,
+        params,
+        message: message || undefined,
+      });
   if (!question.stored) keep(question, here.route.graph);
   if (create) go({ branch });
   here.refresh();
@@ -100,7 +112,10 @@ function keep({ draft, name, texts }: Question, graph: string): void {
 
 function setAddress({ stored, draft, texts }: Question): void {
   const same = currentRoute().params["q"] === draft.text;
-  setParams({ q: stored ? null : draft.text, stored: stored?.name ?? null, p: paramText(texts), run: "1" }, { replace: same });
+  setParams(
+    { q: stored ? null : draft.text, stored: stored?.name ?? null, p: paramText(texts), run: "1" },
+    { replace: same },
+  );
 }
 
 /** A link that says so runs its query once everything is there, and again when it leads to another branch or point in time. */

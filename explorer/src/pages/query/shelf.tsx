@@ -29,7 +29,12 @@ export function Shelf(props: Props) {
           <ul class="choices">
             {props.stored.map((query) => (
               <li key={query.name}>
-                <button type="button" aria-current={query.name === props.current} title={query.description} onClick={() => props.onStored(query.name)}>
+                <button
+                  type="button"
+                  aria-current={query.name === props.current}
+                  title={query.description}
+                  onClick={() => props.onStored(query.name)}
+                >
                   {query.name} {query.mutation && <Badge>changes</Badge>}
                 </button>
               </li>
@@ -38,13 +43,27 @@ export function Shelf(props: Props) {
         </section>
       )}
       <section>
-        <div class="row spread"><h2>Saved</h2><Button small kind="quiet" onClick={() => setNaming(true)}>Save this</Button></div>
+        <div class="row spread">
+          <h2>Saved</h2>
+          <Button small kind="quiet" onClick={() => setNaming(true)}>
+            Save this
+          </Button>
+        </div>
         {kept.length === 0 && <p class="muted small">Queries you save stay in this browser.</p>}
         <ul class="choices">
           {kept.map((one) => (
             <li key={one.name} class="row choice-row">
-              <button type="button" class="grow" onClick={() => props.onOpen(one)}>{one.name}</button>
-              <Button small kind="quiet" aria-label={`Forget ${one.name}`} onClick={() => setKept(forget(route.graph, one.name))}>✕</Button>
+              <button type="button" class="grow" onClick={() => props.onOpen(one)}>
+                {one.name}
+              </button>
+              <Button
+                small
+                kind="quiet"
+                aria-label={`Forget ${one.name}`}
+                onClick={() => setKept(forget(route.graph, one.name))}
+              >
+                ✕
+              </Button>
             </li>
           ))}
         </ul>
@@ -63,7 +82,16 @@ export function Shelf(props: Props) {
           ))}
         </ul>
       </section>
-      {naming && <SaveAs initial={props.onSave().name} onClose={() => setNaming(false)} onSave={(name) => { setKept(save(route.graph, { ...props.onSave(), name })); setNaming(false); }} />}
+      {naming && (
+        <SaveAs
+          initial={props.onSave().name}
+          onClose={() => setNaming(false)}
+          onSave={(name) => {
+            setKept(save(route.graph, { ...props.onSave(), name }));
+            setNaming(false);
+          }}
+        />
+      )}
     </aside>
   );
 }
@@ -73,15 +101,34 @@ function gist(text: string): string {
   return inside.replace(/\s+/g, " ").trim().slice(0, 60);
 }
 
-function SaveAs({ initial, onSave, onClose }: { initial: string; onSave: (name: string) => void; onClose: () => void }) {
+function SaveAs({
+  initial,
+  onSave,
+  onClose,
+}: {
+  initial: string;
+  onSave: (name: string) => void;
+  onClose: () => void;
+}) {
   const [name, setName] = useState(initial);
   return (
     <Dialog title="Save the query" onClose={onClose}>
-      <form class="stack" onSubmit={(event) => { event.preventDefault(); if (name.trim()) onSave(name.trim()); }}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name.trim()) onSave(name.trim());
+        }}
+      >
         <Field label="Name">
           {(id) => <input id={id} value={name} autofocus onInput={(event) => setName(event.currentTarget.value)} />}
         </Field>
-        <div class="dialog-actions"><Button onClick={onClose}>Cancel</Button><Button kind="primary" type="submit" disabled={!name.trim()}>Save</Button></div>
+        <div class="dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" disabled={!name.trim()}>
+            Save
+          </Button>
+        </div>
       </form>
     </Dialog>
   );

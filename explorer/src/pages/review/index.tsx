@@ -35,7 +35,11 @@ export default function ReviewPage() {
         <div class="row">
           <BranchChoice label="Merge" value={source ?? ""} onChange={(name) => setParams({ source: name, target })} />
           <span aria-hidden="true">→</span>
-          <BranchChoice label="into" value={target} onChange={(name) => setParams({ target: name, ...(source && { source }) })} />
+          <BranchChoice
+            label="into"
+            value={target}
+            onChange={(name) => setParams({ target: name, ...(source && { source }) })}
+          />
         </div>
       </div>
       {!source && <Empty>There is only one branch. Make another, change something on it, and review it here.</Empty>}
@@ -52,7 +56,11 @@ function BranchChoice({ label, value, onChange }: { label: string; value: string
     <label class="inline-label">
       {label}
       <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {names.map((name) => <option key={name} value={name}>{name}</option>)}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -88,20 +96,58 @@ function MergeReview({ source, target }: { source: string; target: string }) {
   return (
     <>
       <Panel label="What the merge will do" class="verdict">
-        <Verdict trial={trial.value} error={trial.error} fresh={fresh} total={known.length} open={open} target={target} />
-        {mayMerge && <MergeForm source={source} target={target} decisions={decisions} ready={fresh && trial.value?.outcome !== undefined && trial.value.outcome.outcome !== "already_up_to_date"}
-          onMerged={(done) => { setMerged(done); here.refresh(); }} />}
-        {access.value && !mayMerge && <div class="panel-body"><Notice>The policy does not let you merge into <strong>{target}</strong>; you can look at what a merge would do.</Notice></div>}
+        <Verdict
+          trial={trial.value}
+          error={trial.error}
+          fresh={fresh}
+          total={known.length}
+          open={open}
+          target={target}
+        />
+        {mayMerge && (
+          <MergeForm
+            source={source}
+            target={target}
+            decisions={decisions}
+            ready={fresh && trial.value?.outcome !== undefined && trial.value.outcome.outcome !== "already_up_to_date"}
+            onMerged={(done) => {
+              setMerged(done);
+              here.refresh();
+            }}
+          />
+        )}
+        {access.value && !mayMerge && (
+          <div class="panel-body">
+            <Notice>
+              The policy does not let you merge into <strong>{target}</strong>; you can look at what a merge would do.
+            </Notice>
+          </div>
+        )}
       </Panel>
       {rows.length > 0 && (
         <Panel title={`${counted(known.length, "conflict")}`} actions={<DecisionsDocument decisions={decisions} />}>
           <div class="rules panel-body">
-            {types.map((type) => <TypeRule key={type} type={type} side={decisions.types[type] ?? null} source={source} target={target} onChange={(side) => setDecisions(decideType(decisions, type, side))} />)}
+            {types.map((type) => (
+              <TypeRule
+                key={type}
+                type={type}
+                side={decisions.types[type] ?? null}
+                source={source}
+                target={target}
+                onChange={(side) => setDecisions(decideType(decisions, type, side))}
+              />
+            ))}
           </div>
           <div class="conflicts">
             {rows.map((row) => (
-              <ConflictCard key={`${row.type}\0${row.id}`} row={row} decisions={decisions} source={source} target={target}
-                onDecide={(conflict, choice) => setDecisions((old) => decide(old, conflict, choice))} />
+              <ConflictCard
+                key={`${row.type}\0${row.id}`}
+                row={row}
+                decisions={decisions}
+                source={source}
+                target={target}
+                onDecide={(conflict, choice) => setDecisions((old) => decide(old, conflict, choice))}
+              />
             ))}
           </div>
         </Panel>
@@ -122,23 +168,53 @@ interface VerdictProps {
 
 /** The dry run in a sentence; it is made again after every decision. */
 function Verdict({ trial, error, fresh, total, open, target }: VerdictProps) {
-  if (error) return <div class="panel-body"><Failure error={error} /></div>;
-  if (!trial) return <div class="panel-body"><Progress label="Trying the merge" /></div>;
+  if (error)
+    return (
+      <div class="panel-body">
+        <Failure error={error} />
+      </div>
+    );
+  if (!trial)
+    return (
+      <div class="panel-body">
+        <Progress label="Trying the merge" />
+      </div>
+    );
   const { outcome } = trial;
   if (!outcome) {
     return (
       <div class="panel-body verdict-line" role="status">
         <Badge tone="warn">{open > 0 ? `${open} of ${total} to decide` : fresh ? "not valid yet" : "trying"}</Badge>
-        <span>{open > 0 ? "Both sides changed the same. Decide each, or a whole type at once; nothing is written until you merge." : "With these decisions there are further conflicts; they are in the list."}</span>
+        <span>
+          {open > 0
+            ? "Both sides changed the same. Decide each, or a whole type at once; nothing is written until you merge."
+            : "With these decisions there are further conflicts; they are in the list."}
+        </span>
       </div>
     );
   }
-  if (outcome.outcome === "already_up_to_date") return <div class="panel-body verdict-line" role="status"><Badge>up to date</Badge><span>{target} has everything already.</span></div>;
+  if (outcome.outcome === "already_up_to_date")
+    return (
+      <div class="panel-body verdict-line" role="status">
+        <Badge>up to date</Badge>
+        <span>{target} has everything already.</span>
+      </div>
+    );
   return (
     <div class="panel-body verdict-line" role="status">
       <Badge tone="good">{fresh ? "ready" : "trying"}</Badge>
-      <span>{outcome.outcome === "fast_forward" ? `${target} did not change meanwhile: it takes over what the branch did.` : "Valid as decided. This is what it will do:"}</span>
-      <ul class="row verdict-counts">{outcome.counts.map((one) => <li key={one.type_name}>{one.type_name} <Counts counts={[one]} /></li>)}</ul>
+      <span>
+        {outcome.outcome === "fast_forward"
+          ? `${target} did not change meanwhile: it takes over what the branch did.`
+          : "Valid as decided. This is what it will do:"}
+      </span>
+      <ul class="row verdict-counts">
+        {outcome.counts.map((one) => (
+          <li key={one.type_name}>
+            {one.type_name} <Counts counts={[one]} />
+          </li>
+        ))}
+      </ul>
     </div>
   );
 }
@@ -163,7 +239,13 @@ function MergeForm({ source, target, decisions, ready, onMerged }: FormProps) {
     setBusy(true);
     setError(undefined);
     try {
-      const done = await client.merge({ source, target, message, ...(remove && { delete_branch: true }), ...documentOf(decisions) });
+      const done = await client.merge({
+        source,
+        target,
+        message,
+        ...(remove && { delete_branch: true }),
+        ...documentOf(decisions),
+      });
       toast(`Merged ${source} into ${target}`);
       onMerged(done);
     } catch (failure) {
@@ -172,10 +254,25 @@ function MergeForm({ source, target, decisions, ready, onMerged }: FormProps) {
     }
   };
   return (
-    <form class="panel-body merge-form" onSubmit={(event) => { event.preventDefault(); void merge(); }}>
-      <Field label="Message">{(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}</Field>
-      {mayRemove && <label class="check"><input type="checkbox" checked={remove} onChange={(e) => setRemove(e.currentTarget.checked)} /> Delete {source} afterwards</label>}
-      <Button type="submit" kind="primary" disabled={!ready || busy}>{busy ? "Merging…" : `Merge into ${target}`}</Button>
+    <form
+      class="panel-body merge-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void merge();
+      }}
+    >
+      <Field label="Message">
+        {(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
+      </Field>
+      {mayRemove && (
+        <label class="check">
+          <input type="checkbox" checked={remove} onChange={(e) => setRemove(e.currentTarget.checked)} /> Delete{" "}
+          {source} afterwards
+        </label>
+      )}
+      <Button type="submit" kind="primary" disabled={!ready || busy}>
+        {busy ? "Merging…" : `Merge into ${target}`}
+      </Button>
       {error && <Failure error={error} />}
     </form>
   );
@@ -191,7 +288,11 @@ function DecisionsDocument({ decisions }: { decisions: Decisions }) {
       toast("The browser does not let us reach the clipboard", "bad");
     }
   };
-  return <Button small kind="quiet" title="As JSON, for omnigraph merge --resolutions" onClick={() => void copy()}>Copy decisions</Button>;
+  return (
+    <Button small kind="quiet" title="As JSON, for omnigraph merge --resolutions" onClick={() => void copy()}>
+      Copy decisions
+    </Button>
+  );
 }
 
 function Merged({ merged, source, target }: { merged: MergeOutput; source: string; target: string }) {
@@ -199,11 +300,28 @@ function Merged({ merged, source, target }: { merged: MergeOutput; source: strin
   return (
     <Panel label="Merged">
       <div class="panel-body stack">
-        <div class="verdict-line" role="status"><Badge tone="good">merged</Badge><span>{source} is in {target} now.</span></div>
-        <ul class="row verdict-counts">{merged.counts.map((one) => <li key={one.type_name}>{one.type_name} <Counts counts={[one]} /></li>)}</ul>
+        <div class="verdict-line" role="status">
+          <Badge tone="good">merged</Badge>
+          <span>
+            {source} is in {target} now.
+          </span>
+        </div>
+        <ul class="row verdict-counts">
+          {merged.counts.map((one) => (
+            <li key={one.type_name}>
+              {one.type_name} <Counts counts={[one]} />
+            </li>
+          ))}
+        </ul>
         <div class="row">
-          {id && <a class="button" href={href({ page: "history", params: { commit: id } })}>Show the commit</a>}
-          <a class="button" href={href({ page: "query", branch: target })}>Query {target}</a>
+          {id && (
+            <a class="button" href={href({ page: "history", params: { commit: id } })}>
+              Show the commit
+            </a>
+          )}
+          <a class="button" href={href({ page: "query", branch: target })}>
+            Query {target}
+          </a>
         </div>
       </div>
     </Panel>

@@ -20,25 +20,59 @@ export function SchemaEditor() {
   const [draft, type, replace] = useDraft("");
   const { text } = draft;
   const [applying, setApplying] = useState(false);
-  useEffect(() => { if (source.value !== undefined) replace(source.value); }, [source.value]);
+  useEffect(() => {
+    if (source.value !== undefined) replace(source.value);
+  }, [source.value]);
   const rested = useRested(text, REST_MILLISECONDS);
   const checked = useAsync((signal) => client.checkSchema(rested, signal), [client, rested]);
-  const diagnostics = useMemo(() => (rested === text ? checked.value?.diagnostics ?? [] : []), [checked.value, rested, text]);
+  const diagnostics = useMemo(
+    () => (rested === text ? (checked.value?.diagnostics ?? []) : []),
+    [checked.value, rested, text],
+  );
   const sound = checked.value !== undefined && rested === text && !diagnostics.some((d) => d.severity === "error");
   const changed = source.value !== undefined && text !== source.value;
-  const plan = useAsync(async () => (sound && changed && text ? client.planSchema(point.branch, text) : null), [client, point, sound, changed, text]);
+  const plan = useAsync(
+    async () => (sound && changed && text ? client.planSchema(point.branch, text) : null),
+    [client, point, sound, changed, text],
+  );
   const writable = here.may("schema_apply");
 
   if (source.error) return <Failure error={source.error} retry={source.reload} />;
   if (source.value === undefined) return <Progress label="Reading the schema" />;
   return (
     <div class={changed ? "schema-edit with-plan" : "schema-edit"}>
-      <Panel title="Text" class="editor-panel" actions={changed && <Button small onClick={() => replace(source.value ?? "")}>Take back</Button>}>
-        <Editor label="Schema text" draft={draft} language={schemaLanguage} diagnostics={diagnostics} readOnly={!writable} onChange={type} offers={offersForSchema} />
+      <Panel
+        title="Text"
+        class="editor-panel"
+        actions={
+          changed && (
+            <Button small onClick={() => replace(source.value ?? "")}>
+              Take back
+            </Button>
+          )
+        }
+      >
+        <Editor
+          label="Schema text"
+          draft={draft}
+          language={schemaLanguage}
+          diagnostics={diagnostics}
+          readOnly={!writable}
+          onChange={type}
+          offers={offersForSchema}
+        />
         <footer class="run-bar">
-          {!writable && <span class="muted">{here.route.at ? "The past cannot be changed." : "You may not change the schema of this branch."}</span>}
+          {!writable && (
+            <span class="muted">
+              {here.route.at ? "The past cannot be changed." : "You may not change the schema of this branch."}
+            </span>
+          )}
           <span class={diagnostics.length ? "problems problems-bad" : "problems"} role="status">
-            {rested !== text || checked.loading ? "" : diagnostics.length ? counted(diagnostics.length, "problem") : "No problems"}
+            {rested !== text || checked.loading
+              ? ""
+              : diagnostics.length
+                ? counted(diagnostics.length, "problem")
+                : "No problems"}
           </span>
         </footer>
       </Panel>
@@ -50,7 +84,12 @@ export function SchemaEditor() {
             {sound && plan.loading && <Progress label="Planning" />}
             {sound && plan.value && <PlanSteps plan={plan.value} />}
             {sound && plan.value && plan.value.steps.length > 0 && (
-              <div class="row"><Button kind="primary" disabled={!plan.value.supported || !writable} onClick={() => setApplying(true)}>Apply…</Button><span class="muted">Nothing was changed yet.</span></div>
+              <div class="row">
+                <Button kind="primary" disabled={!plan.value.supported || !writable} onClick={() => setApplying(true)}>
+                  Apply…
+                </Button>
+                <span class="muted">Nothing was changed yet.</span>
+              </div>
             )}
           </div>
         </Panel>
@@ -66,14 +105,25 @@ function PlanSteps({ plan }: { plan: SchemaPlan }) {
   if (plan.steps.length === 0) return <p class="muted">Nothing changes but the text.</p>;
   return (
     <>
-      {!plan.supported && <Notice tone="bad"><strong>This plan cannot be applied.</strong></Notice>}
+      {!plan.supported && (
+        <Notice tone="bad">
+          <strong>This plan cannot be applied.</strong>
+        </Notice>
+      )}
       <ul class="steps">
         {plan.steps.map((step, i) => {
           const verb = step.kind.split("_")[0] ?? "";
           return (
             <li key={i}>
-              <span class={`sign ${verb === "add" ? "sign-insert" : verb === "drop" || verb === "unsupported" ? "sign-delete" : "sign-update"}`} aria-hidden="true">{SIGNS[verb] ?? "~"}</span>
-              <span><strong>{step.kind.replaceAll("_", " ")}</strong> {describe(step)}</span>
+              <span
+                class={`sign ${verb === "add" ? "sign-insert" : verb === "drop" || verb === "unsupported" ? "sign-delete" : "sign-update"}`}
+                aria-hidden="true"
+              >
+                {SIGNS[verb] ?? "~"}
+              </span>
+              <span>
+                <strong>{step.kind.replaceAll("_", " ")}</strong> {describe(step)}
+              </span>
             </li>
           );
         })}
@@ -91,7 +141,15 @@ function describe(step: SchemaStep): string {
   const more = [step["property_type"], step["reason"]].map(text);
   const rule = step["constraint"] as { kind: string; fields: string[]; pattern?: string } | undefined;
   const added = step["added_values"] as string[] | undefined;
-  return [place, change, ...more, rule ? `@${rule.kind}(${[...rule.fields, ...(rule.pattern ? [rule.pattern] : [])].join(", ")})` : "", added?.join(", ") ?? ""].filter(Boolean).join(" ");
+  return [
+    place,
+    change,
+    ...more,
+    rule ? `@${rule.kind}(${[...rule.fields, ...(rule.pattern ? [rule.pattern] : [])].join(", ")})` : "",
+    added?.join(", ") ?? "",
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 function text(value: unknown): string {
@@ -122,12 +180,31 @@ function Apply({ text, plan, onClose }: { text: string; plan: SchemaPlan; onClos
     }
   };
   return (
-    <Dialog title={`Apply to ${branch}`} onClose={onClose}
-      actions={<><Button onClick={onClose}>Cancel</Button><Button kind={drops(plan) ? "danger" : "primary"} disabled={busy} onClick={() => void apply()}>Apply {counted(plan.steps.length, "step")}</Button></>}>
+    <Dialog
+      title={`Apply to ${branch}`}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind={drops(plan) ? "danger" : "primary"} disabled={busy} onClick={() => void apply()}>
+            Apply {counted(plan.steps.length, "step")}
+          </Button>
+        </>
+      }
+    >
       <PlanSteps plan={plan} />
-      {drops(plan) && <Notice tone="warn">Dropped values leave the branch. History keeps them until it is cleaned up.</Notice>}
+      {drops(plan) && (
+        <Notice tone="warn">Dropped values leave the branch. History keeps them until it is cleaned up.</Notice>
+      )}
       <Field label="Message" hint="It is kept in the commit.">
-        {(id, describedBy) => <input id={id} value={message} aria-describedby={describedBy} onInput={(event) => setMessage(event.currentTarget.value)} />}
+        {(id, describedBy) => (
+          <input
+            id={id}
+            value={message}
+            aria-describedby={describedBy}
+            onInput={(event) => setMessage(event.currentTarget.value)}
+          />
+        )}
       </Field>
       {error && <Failure error={error} />}
     </Dialog>

@@ -3,7 +3,11 @@ import type { EdgeInfo, NodeInfo, PropertyInfo } from "../../api";
 import { count, counted, valueText } from "../../format";
 import { Badge } from "../../ui/basics";
 
-export function PropertyList({ info }: { info: { properties: readonly PropertyInfo[]; key: readonly string[]; uniques: readonly (readonly string[])[] } }) {
+export function PropertyList({
+  info,
+}: {
+  info: { properties: readonly PropertyInfo[]; key: readonly string[]; uniques: readonly (readonly string[])[] };
+}) {
   if (info.properties.length === 0) return <p class="muted small">No properties.</p>;
   return (
     <dl class="property-list">
@@ -11,7 +15,10 @@ export function PropertyList({ info }: { info: { properties: readonly PropertyIn
         <div key={property.name} title={property.description ?? undefined}>
           <dt>{property.name}</dt>
           <dd>
-            <code>{property.enum ? "enum" : property.type}{property.nullable ? "?" : ""}</code>
+            <code>
+              {property.enum ? "enum" : property.type}
+              {property.nullable ? "?" : ""}
+            </code>
             {info.key.includes(property.name) && <Badge tone="accent">key</Badge>}
             {info.uniques.some((group) => group.length === 1 && group[0] === property.name) && <Badge>unique</Badge>}
             {property.default !== null && <span class="muted small">default {valueText(property.default)}</span>}
@@ -31,7 +38,13 @@ export function RuleList({ info }: { info: NodeInfo | EdgeInfo }) {
     ...info.checks.map((c) => `${c.property} fits ${c.pattern}`),
   ];
   if (rules.length === 0) return null;
-  return <ul class="rules" aria-label="Constraints">{rules.map((rule) => <li key={rule}>{rule}</li>)}</ul>;
+  return (
+    <ul class="rules" aria-label="Constraints">
+      {rules.map((rule) => (
+        <li key={rule}>{rule}</li>
+      ))}
+    </ul>
+  );
 }
 
 const KINDS: Record<string, string> = { BTREE: "sorted", INVERTED: "full text", BITMAP: "bitmap", LABEL_LIST: "list" };
@@ -53,10 +66,15 @@ export function IndexList({ info }: { info: NodeInfo | EdgeInfo }) {
         const share = index.rows ? index.covered_rows / index.rows : 1;
         const rest = index.rows - index.covered_rows;
         return (
-          <li key={`${index.property} ${index.kind}`} title={`${count(index.covered_rows)} of ${count(index.rows)} rows`}>
+          <li
+            key={`${index.property} ${index.kind}`}
+            title={`${count(index.covered_rows)} of ${count(index.rows)} rows`}
+          >
             <span>{index.property}</span>
             <span class="muted">{KINDS[index.kind] ?? index.kind}</span>
-            <span class={rest ? "coverage coverage-part" : "coverage"}>{rest ? `${(100 * share).toFixed(share > 0.99 ? 2 : 0)}%, ${counted(rest, "row")} to go` : "all rows"}</span>
+            <span class={rest ? "coverage coverage-part" : "coverage"}>
+              {rest ? `${(100 * share).toFixed(share > 0.99 ? 2 : 0)}%, ${counted(rest, "row")} to go` : "all rows"}
+            </span>
           </li>
         );
       })}

@@ -32,11 +32,14 @@ export default function SchemaPage() {
         <div>
           <h1>Schema</h1>
           <p class="muted">
-            {counted(catalog.nodes.length, "node type")} with {counted(total(catalog.nodes), "node")}, {counted(catalog.edges.length, "edge type")} with {counted(total(catalog.edges), "edge")}
+            {counted(catalog.nodes.length, "node type")} with {counted(total(catalog.nodes), "node")},{" "}
+            {counted(catalog.edges.length, "edge type")} with {counted(total(catalog.edges), "edge")}
           </p>
         </div>
         <div class="row">
-          <label class="inline-label">Find <input class="find" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} /></label>
+          <label class="inline-label">
+            Find <input class="find" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+          </label>
           <Button onClick={() => setParams({ edit: editing ? null : "1" }, { replace: false })} aria-pressed={editing}>
             {editing ? "Close the text" : may("schema_apply") ? "Edit text" : "Show text"}
           </Button>
@@ -48,26 +51,46 @@ export default function SchemaPage() {
       {info && <SamplePanel key={info.name} info={info} onClose={() => setParams({ type: null })} />}
       {nodes.length > 0 && <h2 class="section">Node types</h2>}
       <div class="cards">
-        {nodes.map((node) => <NodeCard key={node.name} node={node} chosen={node.name === chosen} onChoose={choose} />)}
+        {nodes.map((node) => (
+          <NodeCard key={node.name} node={node} chosen={node.name === chosen} onChoose={choose} />
+        ))}
       </div>
       {edges.length > 0 && <h2 class="section">Edge types</h2>}
       <div class="cards">
-        {edges.map((edge) => <EdgeCard key={edge.name} edge={edge} chosen={edge.name === chosen} onChoose={choose} />)}
+        {edges.map((edge) => (
+          <EdgeCard key={edge.name} edge={edge} chosen={edge.name === chosen} onChoose={choose} />
+        ))}
       </div>
       {catalog.interfaces.length > 0 && <h2 class="section">Interfaces</h2>}
       <div class="cards">
-        {catalog.interfaces.filter((i) => fits(i.name)).map((one) => <InterfaceCard key={one.name} info={one} nodes={catalog.nodes} />)}
+        {catalog.interfaces
+          .filter((i) => fits(i.name))
+          .map((one) => (
+            <InterfaceCard key={one.name} info={one} nodes={catalog.nodes} />
+          ))}
       </div>
     </div>
   );
 }
 
-function CardHead({ name, amount, chosen, onChoose }: { name: string; amount: number; chosen: boolean; onChoose: (type: string) => void }) {
+function CardHead({
+  name,
+  amount,
+  chosen,
+  onChoose,
+}: {
+  name: string;
+  amount: number;
+  chosen: boolean;
+  onChoose: (type: string) => void;
+}) {
   return (
     <header>
       <h3>{name}</h3>
       <span class="muted numeric">{count(amount)}</span>
-      <Button small aria-pressed={chosen} aria-label={`Sample rows of ${name}`} onClick={() => onChoose(name)}>Sample</Button>
+      <Button small aria-pressed={chosen} aria-label={`Sample rows of ${name}`} onClick={() => onChoose(name)}>
+        Sample
+      </Button>
     </header>
   );
 }
@@ -105,7 +128,9 @@ function InterfaceCard({ info, nodes }: { info: InterfaceInfo; nodes: readonly N
   const who = nodes.filter((node) => node.implements.includes(info.name)).map((node) => node.name);
   return (
     <article class="type-card">
-      <header><h3>{info.name}</h3></header>
+      <header>
+        <h3>{info.name}</h3>
+      </header>
       {info.description && <p class="muted">{info.description}</p>}
       <p class="muted small">{who.length ? `implemented by ${who.join(", ")}` : "implemented by no type"}</p>
       <PropertyList info={{ properties: info.properties, key: [], uniques: [] }} />
