@@ -13,7 +13,7 @@ In the order of control flow:
 - `expressions`  values of whole columns: `numbers`, `texts`, `lists`, `functions`, `values`, `elementwise`
 - `aggregate`    groups; `relational` output columns; `rank` rankings by `search`
 - `result`       what a person holds
-- `export`       a whole state as files; `blobs` the bytes of one property
+- `export`       a whole state as files, `export_parts` as objects of the store; `blobs` the bytes of one property
 - `analytics`    measures of a whole graph; `degrees` the edges that meet one node
 
 And what they stand on:
