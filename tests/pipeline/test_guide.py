@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.docs.pages import ROOT, blocks, run_page
+from tests.pipeline.patience import patiently
 
 pytestmark = pytest.mark.xdist_group("spark")
 GUIDE = ROOT / "docs" / "guides" / "spark.md"
 
 
-def test_the_guide_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run_page(GUIDE, tmp_path) == len(blocks(GUIDE))
+def test_the_guide_runs(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> int:
+        folder = tmp_path_factory.mktemp("guide")
+        monkeypatch.chdir(folder)
+        return run_page(GUIDE, folder)
+
+    assert patiently(run) == len(blocks(GUIDE))
 
 
 def test_a_dataframe_is_loaded_in_five_lines() -> None:
