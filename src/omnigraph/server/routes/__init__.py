@@ -1,8 +1,8 @@
 """All routes. Authentication, policy, limits, metrics, the description and the tests of access follow this table.
 
 The handlers by noun: `about` the server itself, `session` who is asking, `ui` the explorer; `reading` (queries, found
-with `texts`), `checks` (texts and the schema), `entities`, `blobs`, `exports`; `writing` and `imports`; `jobs`; `versions`
-(branches, tags, commits, merges), `lanes` (the history of all branches) and `feed`, the changes.
+with `texts`), `checks` (texts and the schema), `entities`, `blobs`, `exports`; `writing` and `imports`; `jobs`;
+`versions` (branches, tags, commits, merges), `lanes` (the history of all branches) and `feed`, the changes.
 """
 
 from __future__ import annotations
