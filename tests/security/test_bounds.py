@@ -1,0 +1,46 @@
+"""Everything that reads has a limit: the worst input is answered in bounded time and memory."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from tests.fuzz.seeds import seeds
+from tests.fuzz.targets import TARGETS, assert_ours
+from tests.security.test_attacks import bounded
+from tests.support import rings
+
+SIZE = rings.count(1 << 16, 1 << 18)
+DRAWN = {"schema_grammar", "query_grammar"}  # these choose from the bytes, and never read them all
+
+
+def oversized() -> dict[str, bytes]:
+    return {
+        "brackets": b"[" * SIZE,
+        "objects": b'{"a":' * (SIZE // 5),
+        "line breaks": b"\n" * SIZE,
+        "what unpacks to much": b"\x01" + zlib.compress(bytes(100 << 20)),
+        "an open text": b'"' + b"a" * SIZE,
+        "digits": b"9" * SIZE,
+        "not UTF-8": b"\xff" * SIZE,
+        "nothing but zeros": bytes(SIZE),
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in DRAWN])
+def test_the_worst_input_is_answered_within_bounds(name: str) -> None:
+    for kind, data in list(oversized().items())[: rings.count(4, 8)]:
+        try:
+            with bounded():
+                assert_ours(name, data)
+        except BaseException as error:
+            error.add_note(f"target {name}, {kind}")
+            raise
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in DRAWN])
+def test_a_valid_input_repeated_is_answered_within_bounds(name: str) -> None:
+    longest = max(seeds(name), key=len) or b" "
+    with bounded():
+        assert_ours(name, longest * (SIZE // len(longest)))
