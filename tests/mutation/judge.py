@@ -65,11 +65,7 @@ class Court:
 
 def _awaited(child: int) -> Verdict:
     try:
-        _, status = wait_until(
-            lambda: _ended(child),
-            timeout=WALL_SECONDS_MAX,
-            interval=0.01,
-        )
+        ended = wait_until(lambda: _ended(child), timeout=WALL_SECONDS_MAX)
     except TimeoutError:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
