@@ -12,5 +12,6 @@ In the order of control flow:
 - `commits`     how commits, merges and plans read
 - `exits`       exit codes by kind of error
 - `shell`       the interactive shell, with `completion` from the schema
-- `reference`   the pages of the reference that are made from code
+- `parity`      what each command is called in Python and over HTTP
+- `reference`   the pages of the reference that are made from code, with `api_reference` for Python
 """
