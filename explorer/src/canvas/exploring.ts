@@ -66,23 +66,7 @@ export function useExploring(scene: Scene, point: Point): Exploring {
     scene.hide(key);
   };
 
-  useShortcut(
-    "Escape",
-    "Leave the node, or stop looking for a path",
-    "Graph",
-    leave,
-    selected !== null || pathFrom !== null,
-  );
-  useShortcut("x", "Hide the chosen node", "Graph", () => selected && hide(selected), node !== undefined);
-  useShortcut(
-    "p",
-    "Pin the chosen node, or let it go",
-    "Graph",
-    () => selected && scene.pin(selected, !node?.pinned),
-    node !== undefined,
-  );
-  useShortcut("n", "Choose the next node", "Graph", () => choose(beside(scene, selected, 1)));
-  useShortcut("N", "Choose the node before", "Graph", () => choose(beside(scene, selected, -1)));
+  useKeys(scene, { selected, node, pathFrom, choose, hide }, leave);
   return {
     selected,
     node,
@@ -96,6 +80,19 @@ export function useExploring(scene: Scene, point: Point): Exploring {
       setPathFrom(from);
     },
   };
+}
+
+type Chosen = Pick<Exploring, "selected" | "node" | "pathFrom" | "choose" | "hide">;
+
+function useKeys(scene: Scene, { selected, node, pathFrom, choose, hide }: Chosen, leave: () => void): void {
+  const busy = selected !== null || pathFrom !== null;
+  const chosen = node !== undefined;
+  const pin = () => selected && scene.pin(selected, !node?.pinned);
+  useShortcut("Escape", "Leave the node, or stop looking for a path", "Graph", leave, busy);
+  useShortcut("x", "Hide the chosen node", "Graph", () => selected && hide(selected), chosen);
+  useShortcut("p", "Pin the chosen node, or let it go", "Graph", pin, chosen);
+  useShortcut("n", "Choose the next node", "Graph", () => choose(beside(scene, selected, 1)));
+  useShortcut("N", "Choose the node before", "Graph", () => choose(beside(scene, selected, -1)));
 }
 
 /** Find new places for everything that is not pinned. */

@@ -1,4 +1,5 @@
 /** A scene, drawn. The canvas is for eyes and mice; whoever uses neither has the list beside it. */
+import type { RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
 import { useEvent } from "../hooks";
@@ -10,6 +11,7 @@ import type { Scene, Sign } from "./model";
 import { createPainter, type EdgeStyle, type NodeStyle, type Painter, type Scheme, type Styles } from "./painter";
 
 const MANY_NODES = 150; // so many are drawn smaller
+const LEGEND_MAX = 12;
 const FEW_EDGES = 20; // only so few have room for all their names
 
 interface Props {
@@ -31,18 +33,39 @@ interface Palette extends Scheme {
 export function PictureView(props: Props) {
   const { scene } = props;
   const box = useRef<HTMLDivElement>(null);
-  const painter = useRef<Painter | null>(null);
   const version = useSceneVersion(scene);
   const colours = useMemo(
     () => new Colours(scene.nodes, props.look.colourBy, props.typeOrder),
     [scene, version, props.look.colourBy, props.typeOrder],
   );
+  const painter = usePainter(box, props, colours, version);
+  const { order, size } = scene.picture;
+  const about = `${counted(order, "node")} and ${counted(size, "edge")} drawn. The list shows the same as text.`;
+  return (
+    <div class="picture">
+      <div class="picture-box" ref={box} role="img" aria-label={about} data-nodes={order} data-edges={size} />
+      <Tools scene={scene} painter={painter} />
+      <ul class="legend" aria-label="Colours">
+        {colours.legend.slice(0, LEGEND_MAX).map(({ text, colour, count }) => (
+          <li key={text}>
+            <span class="dot" style={{ background: colour }} />
+            {text} <span class="faint">{count}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Something that draws the scene in a box, and draws it anew when it or its colours change. */
+function usePainter(box: RefObject<HTMLDivElement | null>, props: Props, colours: Colours, version: number) {
+  const { scene } = props;
+  const painter = useRef<Painter | null>(null);
   const [palette, setPalette] = useState(readPalette);
   const latest = useRef({ props, colours, palette });
   latest.current = { props, colours, palette };
   const select = useEvent(props.onSelect);
   const open = useEvent((key: string) => props.onOpen?.(key));
-
   useEffect(() => onTheme(() => setPalette(readPalette())), []);
   useEffect(() => {
     if (!box.current) return;
@@ -60,45 +83,29 @@ export function PictureView(props: Props) {
     };
   }, [scene]);
   useEffect(() => painter.current?.refresh(), [version, props.look, props.selected, props.marked, colours, palette]);
+  return painter;
+}
 
+function Tools({ scene, painter }: { scene: Scene; painter: { readonly current: Painter | null } }) {
   const rearrange = () => {
     layOut(scene.picture);
     scene.changed();
     painter.current?.fit();
   };
-  const about = `${counted(scene.picture.order, "node")} and ${counted(scene.picture.size, "edge")} drawn. The list shows the same as text.`;
   return (
-    <div class="picture">
-      <div
-        class="picture-box"
-        ref={box}
-        role="img"
-        aria-label={about}
-        data-nodes={scene.picture.order}
-        data-edges={scene.picture.size}
-      />
-      <div class="picture-tools">
-        <Button small aria-label="Zoom in" onClick={() => painter.current?.zoom(1.3)}>
-          +
-        </Button>
-        <Button small aria-label="Zoom out" onClick={() => painter.current?.zoom(1 / 1.3)}>
-          −
-        </Button>
-        <Button small onClick={() => painter.current?.fit()}>
-          Fit
-        </Button>
-        <Button small onClick={rearrange}>
-          Rearrange
-        </Button>
-      </div>
-      <ul class="legend" aria-label="Colours">
-        {colours.legend.slice(0, 12).map(({ text, colour, count }) => (
-          <li key={text}>
-            <span class="dot" style={{ background: colour }} />
-            {text} <span class="faint">{count}</span>
-          </li>
-        ))}
-      </ul>
+    <div class="picture-tools">
+      <Button small aria-label="Zoom in" onClick={() => painter.current?.zoom(1.3)}>
+        +
+      </Button>
+      <Button small aria-label="Zoom out" onClick={() => painter.current?.zoom(1 / 1.3)}>
+        −
+      </Button>
+      <Button small onClick={() => painter.current?.fit()}>
+        Fit
+      </Button>
+      <Button small onClick={rearrange}>
+        Rearrange
+      </Button>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** Choose a branch, a tag, or one of the last commits; make and delete branches. */
+/** Choose a branch, a tag, or one of the last commits; or make a branch. */
 import { useState } from "preact/hooks";
 import { useHere } from "../context";
 import { ago, branchOf, shortCommit } from "../format";
@@ -12,13 +12,8 @@ const COMMITS_SHOWN = 30;
 
 export function PointPicker({ onClose }: { onClose: () => void }) {
   const here = useHere();
-  const { client, route } = here;
+  const { route } = here;
   const [filter, setFilter] = useState("");
-  const tags = useAsync(() => client.tags(), [client]);
-  const commits = useAsync(
-    () => client.commits({ branch: route.branch, limit: COMMITS_SHOWN }),
-    [client, route.branch],
-  );
   const fits = (text: string) => text.toLowerCase().includes(filter.trim().toLowerCase());
   const pick = (branch: string, at: string | null) => {
     go({ branch, at });
@@ -44,64 +39,77 @@ export function PointPicker({ onClose }: { onClose: () => void }) {
         )}
       </Field>
       <div class="picker">
-        <section aria-label="Branches">
-          <h3>Branches</h3>
-          <ul class="choices">
-            {here.branches.filter(fits).map((name) => (
-              <li key={name}>
-                <button
-                  type="button"
-                  aria-current={name === route.branch && !route.at}
-                  onClick={() => pick(name, null)}
-                >
-                  {name}
-                </button>
-              </li>
-            ))}
-          </ul>
-          {(tags.value ?? []).some((t) => fits(t.name)) && <h3>Tags</h3>}
-          <ul class="choices">
-            {(tags.value ?? [])
-              .filter((t) => fits(t.name))
-              .map((tag) => (
-                <li key={tag.name}>
-                  <button
-                    type="button"
-                    aria-current={tag.name === route.at}
-                    onClick={() => pick(route.branch, tag.name)}
-                  >
-                    {tag.name}
-                  </button>
-                </li>
-              ))}
-          </ul>
-        </section>
-        <section aria-label="Commits">
-          <h3>Commits of {route.branch}</h3>
-          <ul class="choices">
-            {(commits.value ?? [])
-              .filter((c) => fits(`${c.graph_commit_id} ${c.message ?? ""} ${c.actor_id ?? ""}`))
-              .map((commit) => (
-                <li key={commit.graph_commit_id}>
-                  <button
-                    type="button"
-                    aria-current={commit.graph_commit_id === route.at}
-                    onClick={() => pick(route.branch, commit.graph_commit_id)}
-                  >
-                    <span class="mono">{shortCommit(commit.graph_commit_id)}</span> {commit.message ?? commit.kind}
-                    <span class="muted">
-                      {" "}
-                      {commit.actor_id ?? ""} {ago(commit.created_at)}
-                    </span>
-                    {branchOf(commit) !== route.branch && <Badge>{branchOf(commit)}</Badge>}
-                  </button>
-                </li>
-              ))}
-          </ul>
-        </section>
+        <Names fits={fits} pick={pick} />
+        <Commits fits={fits} pick={pick} />
       </div>
       {here.may("branch_create") && <NewBranch onDone={(name) => pick(name, null)} />}
     </Dialog>
+  );
+}
+
+interface ListProps {
+  readonly fits: (text: string) => boolean;
+  readonly pick: (branch: string, at: string | null) => void;
+}
+
+/** Branches, and tags where there are some. */
+function Names({ fits, pick }: ListProps) {
+  const { client, route, branches } = useHere();
+  const tags = useAsync(() => client.tags(), [client]);
+  const fitting = (tags.value ?? []).filter((tag) => fits(tag.name));
+  return (
+    <section aria-label="Branches">
+      <h3>Branches</h3>
+      <ul class="choices">
+        {branches.filter(fits).map((name) => (
+          <li key={name}>
+            <button type="button" aria-current={name === route.branch && !route.at} onClick={() => pick(name, null)}>
+              {name}
+            </button>
+          </li>
+        ))}
+      </ul>
+      {fitting.length > 0 && <h3>Tags</h3>}
+      <ul class="choices">
+        {fitting.map(({ name }) => (
+          <li key={name}>
+            <button type="button" aria-current={name === route.at} onClick={() => pick(route.branch, name)}>
+              {name}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The last commits of the branch. */
+function Commits({ fits, pick }: ListProps) {
+  const { client, route } = useHere();
+  const { branch, at } = route;
+  const commits = useAsync(() => client.commits({ branch, limit: COMMITS_SHOWN }), [client, branch]);
+  const fitting = (commits.value ?? []).filter((c) =>
+    fits(`${c.graph_commit_id} ${c.message ?? ""} ${c.actor_id ?? ""}`),
+  );
+  return (
+    <section aria-label="Commits">
+      <h3>Commits of {branch}</h3>
+      <ul class="choices">
+        {fitting.map((commit) => (
+          <li key={commit.graph_commit_id}>
+            <button
+              type="button"
+              aria-current={commit.graph_commit_id === at}
+              onClick={() => pick(branch, commit.graph_commit_id)}
+            >
+              <span class="mono">{shortCommit(commit.graph_commit_id)}</span> {commit.message ?? commit.kind}{" "}
+              <span class="muted">{[commit.actor_id, ago(commit.created_at)].filter(Boolean).join(" ")}</span>
+              {branchOf(commit) !== branch && <Badge>{branchOf(commit)}</Badge>}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

@@ -1,6 +1,6 @@
 /** Before a mutation runs: what it will do, where, and a chance to do it on a branch of its own. */
 import { useState } from "preact/hooks";
-import type { Json } from "../../api";
+import type { ChangeOutput, Json } from "../../api";
 import { useHere } from "../../context";
 import { counted } from "../../format";
 import { useAsync } from "../../hooks";
@@ -46,37 +46,11 @@ export function ConfirmMutation({ text, name, params, stored, onRun, onClose }: 
         </>
       }
     >
-      <ul class="statements">
-        {(stored ? [] : statementsOf(text, name)).map((statement, i) => (
-          <li key={i}>
-            <span class={`sign sign-${statement.verb}`} aria-hidden="true">
-              {statement.sign}
-            </span>{" "}
-            <strong>{statement.verb}</strong> {statement.type} <span class="muted">{statement.what}</span>
-          </li>
-        ))}
-      </ul>
+      {!stored && <Statements text={text} name={name} />}
       {trial.error && <Failure error={trial.error} />}
       {trial.loading && <Progress label="Trying it, without changing anything" />}
-      {trial.value && (
-        <p role="status">
-          It would touch <strong>{counted(trial.value.affected_nodes, "node")}</strong> and{" "}
-          <strong>{counted(trial.value.affected_edges, "edge")}</strong>.
-        </p>
-      )}
-      {offersBranch && (
-        <fieldset class="radio">
-          <legend>Where</legend>
-          <label>
-            <input type="radio" name="where" checked={apart} onChange={() => setApart(true)} /> On a new branch, to
-            review and merge later
-          </label>
-          <label>
-            <input type="radio" name="where" checked={!apart} onChange={() => setApart(false)} /> Directly on{" "}
-            {route.branch}
-          </label>
-        </fieldset>
-      )}
+      {trial.value && <Touched trial={trial.value} />}
+      {offersBranch && <Where apart={apart} branch={route.branch} onChange={setApart} />}
       {apart && (
         <Field label="Name of the branch">
           {(id) => (
@@ -105,5 +79,44 @@ export function ConfirmMutation({ text, name, params, stored, onRun, onClose }: 
         )}
       </Field>
     </Dialog>
+  );
+}
+
+function Statements({ text, name }: { text: string; name: string }) {
+  return (
+    <ul class="statements">
+      {statementsOf(text, name).map(({ verb, sign, type, what }, i) => (
+        <li key={i}>
+          <span class={`sign sign-${verb}`} aria-hidden="true">
+            {sign}
+          </span>{" "}
+          <strong>{verb}</strong> {type} <span class="muted">{what}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Touched({ trial }: { trial: ChangeOutput }) {
+  return (
+    <p role="status">
+      It would touch <strong>{counted(trial.affected_nodes, "node")}</strong> and{" "}
+      <strong>{counted(trial.affected_edges, "edge")}</strong>.
+    </p>
+  );
+}
+
+function Where({ apart, branch, onChange }: { apart: boolean; branch: string; onChange: (apart: boolean) => void }) {
+  return (
+    <fieldset class="radio">
+      <legend>Where</legend>
+      <label>
+        <input type="radio" name="where" checked={apart} onChange={() => onChange(true)} /> On a new branch, to review
+        and merge later
+      </label>
+      <label>
+        <input type="radio" name="where" checked={!apart} onChange={() => onChange(false)} /> Directly on {branch}
+      </label>
+    </fieldset>
   );
 }

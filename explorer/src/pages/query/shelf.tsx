@@ -1,5 +1,5 @@
 /** Queries at hand: stored on the server, saved in this browser, and the last that ran. */
-import { useEffect, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { QueryInfo } from "../../api";
 import { useHere } from "../../context";
 import { ago } from "../../format";
@@ -16,83 +16,89 @@ interface Props {
 }
 
 export function Shelf(props: Props) {
-  const { route } = useHere();
-  const [kept, setKept] = useState(() => saved(route.graph));
-  const [last, setLast] = useState(() => recent(route.graph));
-  const [naming, setNaming] = useState(false);
-  useEffect(() => setLast(recent(route.graph)), [props.version, route.graph]);
   return (
     <aside class="shelf" aria-label="Queries at hand">
-      {props.stored.length > 0 && (
-        <section>
-          <h2>Stored</h2>
-          <ul class="choices">
-            {props.stored.map((query) => (
-              <li key={query.name}>
-                <button
-                  type="button"
-                  aria-current={query.name === props.current}
-                  title={query.description}
-                  onClick={() => props.onStored(query.name)}
-                >
-                  {query.name} {query.mutation && <Badge>changes</Badge>}
-                </button>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
-      <section>
-        <div class="row spread">
-          <h2>Saved</h2>
-          <Button small kind="quiet" onClick={() => setNaming(true)}>
-            Save this
-          </Button>
-        </div>
-        {kept.length === 0 && <p class="muted small">Queries you save stay in this browser.</p>}
-        <ul class="choices">
-          {kept.map((one) => (
-            <li key={one.name} class="row choice-row">
-              <button type="button" class="grow" onClick={() => props.onOpen(one)}>
-                {one.name}
-              </button>
-              <Button
-                small
-                kind="quiet"
-                aria-label={`Forget ${one.name}`}
-                onClick={() => setKept(forget(route.graph, one.name))}
-              >
-                ✕
-              </Button>
-            </li>
-          ))}
-        </ul>
-      </section>
-      <section>
-        <h2>Recent</h2>
-        {last.length === 0 && <p class="muted small">What you run appears here.</p>}
-        <ul class="choices">
-          {last.map((one) => (
-            <li key={one.at}>
-              <button type="button" title={one.text} onClick={() => props.onOpen(one)}>
-                <span class="recent-name">{one.name}</span> <span class="muted small">{ago(one.at * 1000)}</span>
-                <span class="recent-text">{gist(one.text)}</span>
-              </button>
-            </li>
-          ))}
-        </ul>
-      </section>
-      {naming && (
-        <SaveAs
-          initial={props.onSave().name}
-          onClose={() => setNaming(false)}
-          onSave={(name) => {
-            setKept(save(route.graph, { ...props.onSave(), name }));
-            setNaming(false);
-          }}
-        />
-      )}
+      {props.stored.length > 0 && <StoredQueries {...props} />}
+      <SavedQueries {...props} />
+      <RecentQueries {...props} />
     </aside>
+  );
+}
+
+function StoredQueries({ stored, current, onStored }: Props) {
+  return (
+    <section>
+      <h2>Stored</h2>
+      <ul class="choices">
+        {stored.map(({ name, description, mutation }) => (
+          <li key={name}>
+            <button type="button" aria-current={name === current} title={description} onClick={() => onStored(name)}>
+              {name} {mutation && <Badge>changes</Badge>}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function SavedQueries({ onOpen, onSave }: Props) {
+  const { graph } = useHere().route;
+  const [kept, setKept] = useState(() => saved(graph));
+  const [naming, setNaming] = useState(false);
+  const keep = (name: string) => {
+    setKept(save(graph, { ...onSave(), name }));
+    setNaming(false);
+  };
+  return (
+    <section>
+      <div class="row spread">
+        <h2>Saved</h2>
+        <Button small kind="quiet" onClick={() => setNaming(true)}>
+          Save this
+        </Button>
+      </div>
+      {kept.length === 0 && <p class="muted small">Queries you save stay in this browser.</p>}
+      <ul class="choices">
+        {kept.map((one) => (
+          <li key={one.name} class="row choice-row">
+            <button type="button" class="grow" onClick={() => onOpen(one)}>
+              {one.name}
+            </button>
+            <Button
+              small
+              kind="quiet"
+              aria-label={`Forget ${one.name}`}
+              onClick={() => setKept(forget(graph, one.name))}
+            >
+              ✕
+            </Button>
+          </li>
+        ))}
+      </ul>
+      {naming && <SaveAs initial={onSave().name} onClose={() => setNaming(false)} onSave={keep} />}
+    </section>
+  );
+}
+
+function RecentQueries({ version, onOpen }: Props) {
+  const { graph } = useHere().route;
+  const last = useMemo(() => recent(graph), [version, graph]);
+  return (
+    <section>
+      <h2>Recent</h2>
+      {last.length === 0 && <p class="muted small">What you run appears here.</p>}
+      <ul class="choices">
+        {last.map((one) => (
+          <li key={one.at}>
+            <button type="button" title={one.text} onClick={() => onOpen(one)}>
+              <span class="recent-name">{one.name}</span> <span class="muted small">{ago(one.at * 1000)}</span>
+              <span class="recent-text">{gist(one.text)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

@@ -1,11 +1,11 @@
 /** The text of the schema: checked while it is typed, planned before anything happens, then applied as one commit. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ApiError, SchemaPlan, SchemaStep } from "../../api";
+import type { ApiError, Diagnostic, SchemaPlan, SchemaStep } from "../../api";
 import { useHere } from "../../context";
-import { Editor, useDraft } from "../../editor";
+import { type Draft, Editor, useDraft } from "../../editor";
 import { schemaLanguage } from "../../editor/languages";
 import { counted } from "../../format";
-import { asApiError, useAsync, useRested } from "../../hooks";
+import { asApiError, type Async, useAsync, useRested } from "../../hooks";
 import { offersForSchema } from "../../lang/complete";
 import { setParams } from "../../router";
 import { Button, Dialog, Failure, Field, Notice, Panel, Progress } from "../../ui/basics";
@@ -14,92 +14,121 @@ import { toast } from "../../ui/toast";
 const REST_MILLISECONDS = 400;
 
 export function SchemaEditor() {
-  const here = useHere();
-  const { client, point } = here;
+  const { client, point } = useHere();
   const source = useAsync(() => client.schema(point), [client, point]);
+  const [applying, setApplying] = useState(false);
   const [draft, type, replace] = useDraft("");
   const { text } = draft;
-  const [applying, setApplying] = useState(false);
   useEffect(() => {
     if (source.value !== undefined) replace(source.value);
   }, [source.value]);
-  const rested = useRested(text, REST_MILLISECONDS);
-  const checked = useAsync((signal) => client.checkSchema(rested, signal), [client, rested]);
-  const diagnostics = useMemo(
-    () => (rested === text ? (checked.value?.diagnostics ?? []) : []),
-    [checked.value, rested, text],
-  );
-  const sound = checked.value !== undefined && rested === text && !diagnostics.some((d) => d.severity === "error");
+  const check = useCheck(text);
   const changed = source.value !== undefined && text !== source.value;
   const plan = useAsync(
-    async () => (sound && changed && text ? client.planSchema(point.branch, text) : null),
-    [client, point, sound, changed, text],
+    async () => (check.sound && changed ? client.planSchema(point.branch, text) : null),
+    [client, point, check.sound, changed, text],
   );
-  const writable = here.may("schema_apply");
-
   if (source.error) return <Failure error={source.error} retry={source.reload} />;
   if (source.value === undefined) return <Progress label="Reading the schema" />;
   return (
     <div class={changed ? "schema-edit with-plan" : "schema-edit"}>
-      <Panel
-        title="Text"
-        class="editor-panel"
-        actions={
-          changed && (
-            <Button small onClick={() => replace(source.value ?? "")}>
-              Take back
-            </Button>
-          )
-        }
-      >
-        <Editor
-          label="Schema text"
-          draft={draft}
-          language={schemaLanguage}
-          diagnostics={diagnostics}
-          readOnly={!writable}
-          onChange={type}
-          offers={offersForSchema}
-        />
-        <footer class="run-bar">
-          {!writable && (
-            <span class="muted">
-              {here.route.at ? "The past cannot be changed." : "You may not change the schema of this branch."}
-            </span>
-          )}
-          <span class={diagnostics.length ? "problems problems-bad" : "problems"} role="status">
-            {rested !== text || checked.loading
-              ? ""
-              : diagnostics.length
-                ? counted(diagnostics.length, "problem")
-                : "No problems"}
-          </span>
-        </footer>
-      </Panel>
-      {changed && (
-        <Panel title={`Plan for ${point.branch}`}>
-          <div class="panel-body stack">
-            {!sound && <p class="muted">The plan appears once the text has no problems.</p>}
-            {plan.error && <Failure error={plan.error} />}
-            {sound && plan.loading && <Progress label="Planning" />}
-            {sound && plan.value && <PlanSteps plan={plan.value} />}
-            {sound && plan.value && plan.value.steps.length > 0 && (
-              <div class="row">
-                <Button kind="primary" disabled={!plan.value.supported || !writable} onClick={() => setApplying(true)}>
-                  Apply…
-                </Button>
-                <span class="muted">Nothing was changed yet.</span>
-              </div>
-            )}
-          </div>
-        </Panel>
-      )}
+      <TextPanel
+        draft={draft}
+        check={check}
+        onChange={type}
+        onBack={changed ? () => replace(source.value ?? "") : null}
+      />
+      {changed && <PlanPanel plan={plan} sound={check.sound} onApply={() => setApplying(true)} />}
       {applying && plan.value && <Apply text={text} plan={plan.value} onClose={() => setApplying(false)} />}
     </div>
   );
 }
 
+interface Check {
+  readonly checking: boolean;
+  readonly sound: boolean; // checked, and without errors
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** What the compiler says about a schema, once nobody types any more. */
+function useCheck(text: string): Check {
+  const { client } = useHere();
+  const rested = useRested(text, REST_MILLISECONDS);
+  const checked = useAsync((signal) => client.checkSchema(rested, signal), [client, rested]);
+  const checking = checked.loading || checked.value === undefined || rested !== text;
+  const diagnostics = useMemo(
+    () => (rested === text ? (checked.value?.diagnostics ?? []) : []),
+    [checked.value, rested, text],
+  );
+  return { checking, diagnostics, sound: !checking && !diagnostics.some((d) => d.severity === "error") };
+}
+
+interface TextProps {
+  readonly draft: Draft;
+  readonly check: Check;
+  readonly onChange: (text: string) => void;
+  readonly onBack: (() => void) | null; // to the text in force
+}
+
+function TextPanel({ draft, check, onChange, onBack }: TextProps) {
+  const { may, route } = useHere();
+  const writable = may("schema_apply");
+  const problems = check.diagnostics.length;
+  const back = onBack && (
+    <Button small onClick={onBack}>
+      Take back
+    </Button>
+  );
+  return (
+    <Panel title="Text" class="editor-panel" actions={back}>
+      <Editor
+        label="Schema text"
+        draft={draft}
+        language={schemaLanguage}
+        diagnostics={check.diagnostics}
+        readOnly={!writable}
+        onChange={onChange}
+        offers={offersForSchema}
+      />
+      <footer class="run-bar">
+        {!writable && (
+          <span class="muted">
+            {route.at ? "The past cannot be changed." : "You may not change the schema of this branch."}
+          </span>
+        )}
+        <span class={problems ? "problems problems-bad" : "problems"} role="status">
+          {check.checking ? "" : problems ? counted(problems, "problem") : "No problems"}
+        </span>
+      </footer>
+    </Panel>
+  );
+}
+
+function PlanPanel({ plan, sound, onApply }: { plan: Async<SchemaPlan | null>; sound: boolean; onApply: () => void }) {
+  const { may, route } = useHere();
+  const found = sound ? plan.value : null;
+  return (
+    <Panel title={`Plan for ${route.branch}`}>
+      <div class="panel-body stack">
+        {!sound && <p class="muted">The plan appears once the text has no problems.</p>}
+        {plan.error && <Failure error={plan.error} />}
+        {sound && plan.loading && <Progress label="Planning" />}
+        {found && <PlanSteps plan={found} />}
+        {found && found.steps.length > 0 && (
+          <div class="row">
+            <Button kind="primary" disabled={!found.supported || !may("schema_apply")} onClick={onApply}>
+              Apply…
+            </Button>
+            <span class="muted">Nothing was changed yet.</span>
+          </div>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
 const SIGNS: Record<string, string> = { add: "+", drop: "−", unsupported: "✕" };
+const SIGN_CLASSES: Record<string, string> = { add: "sign-insert", drop: "sign-delete", unsupported: "sign-delete" };
 
 function PlanSteps({ plan }: { plan: SchemaPlan }) {
   if (plan.steps.length === 0) return <p class="muted">Nothing changes but the text.</p>;
@@ -115,10 +144,7 @@ function PlanSteps({ plan }: { plan: SchemaPlan }) {
           const verb = step.kind.split("_")[0] ?? "";
           return (
             <li key={i}>
-              <span
-                class={`sign ${verb === "add" ? "sign-insert" : verb === "drop" || verb === "unsupported" ? "sign-delete" : "sign-update"}`}
-                aria-hidden="true"
-              >
+              <span class={`sign ${SIGN_CLASSES[verb] ?? "sign-update"}`} aria-hidden="true">
                 {SIGNS[verb] ?? "~"}
               </span>
               <span>
