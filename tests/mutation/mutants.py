@@ -1,7 +1,7 @@
 """Every small change to a module: one operator, condition, number or statement at a time.
 
-Left alone are messages (what is raised and logged is said in words nobody tests), types, documentation, and constants
-of a module in capitals, which are tuned rather than tested.
+Left alone are messages (what is raised and logged is said in words nobody tests), assertions such as `strict=True`,
+types, documentation, and constants of a module in capitals, which are tuned rather than tested.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _visit(node: ast.AST, function: str) -> Iterator[Change]:
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
     match node:
-        case ast.Raise() | ast.JoinedStr() | ast.Assert():
+        case ast.Raise() | ast.JoinedStr() | ast.Assert() | ast.keyword(arg="strict"):
             return
         case ast.Expr(value=ast.Constant()):
             return

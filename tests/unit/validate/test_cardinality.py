@@ -81,6 +81,23 @@ def test_deleting_an_edge_below_the_minimum_is_refused(graph: Bench) -> None:
     error = graph.refused('query m() { delete Wears where to = "B" }')
     [found] = error.details["violations"]
     assert (found["rule"], found["value"], found["count"]) == ("cardinality", "K1", 0)
+    assert "at least 1" in found["message"]
+
+
+def test_a_source_below_its_maximum_is_told_the_maximum_it_exceeds(graph: Bench) -> None:
+    graph.put(Wears=[{"src": "K2", "dst": "A"}])
+    found = violation(graph, Wears=[{"src": "K2", "dst": "B"}, {"src": "K2", "dst": "A"}])
+    assert (found["count"], found["minimum"], found["maximum"]) == (3, 1, 2)
+    assert "at most 2" in found["message"]
+
+
+def test_sources_replaced_with_their_edges_are_judged_if_they_stay(graph: Bench) -> None:
+    others = {"Serves": [{"src": "K2", "dst": "A"}], "Wears": [{"src": "K2", "dst": "A"}]}
+    graph.put(Mode.OVERWRITE, Crew=[{"badge": "K2"}], **others)
+    assert graph.ids("Crew") == ["K2"]
+    new = {"Crew": [{"badge": "K2"}, {"badge": "K3"}], "Serves": [{"src": "K3", "dst": "A"}]}
+    found = violation(graph, Mode.OVERWRITE, **new, Wears=[{"src": "K3", "dst": "A"}])
+    assert (found["rule"], found["value"], found["count"]) == ("cardinality", "K2", 0)
 
 
 def test_a_cascade_that_takes_a_source_below_the_minimum_is_refused(graph: Bench) -> None:
