@@ -318,7 +318,14 @@ class RemoteGraph:
         """Do what one commit did on a branch."""
         return self._undo("/cherry-pick", commit, branch, dry_run, more)
 
-    def reset(self, to: object, branch: str = "main", *, message: str | None = None) -> MergeResult:
+    def reset(
+        self,
+        to: object,
+        branch: str = "main",
+        *,
+        message: str | None = None,
+        actor: str | None = None,  # noqa: ARG002  the token says who
+    ) -> MergeResult:
         """Make a branch what it was at another point."""
         content = {"commit": _point(to), "branch": branch, "message": message}
         return self._merged("/reset", content)

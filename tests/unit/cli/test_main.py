@@ -165,3 +165,14 @@ def test_a_query_does_not_import_what_it_does_not_need(folder: Path) -> None:
     loaded = _modules_after(folder, "query", "-q", "-s", "people", "-e", ALL, "--json")
     assert not loaded & {"pandas", "pyspark", "polars", "networkx", "fastapi", "yaml", "rich"}
     assert "omnigraph.cli.commands.load" not in loaded
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("omnigraph.")}
+    assert not rooms & {
+        "verbs",
+        "write",
+        "merge",
+        "validate",
+        "policy",
+        "pipeline",
+        "remote",
+    }
+    assert not loaded & {"omnigraph.lang.schema.parser", "pydantic"}
