@@ -52,19 +52,7 @@ export default function HistoryPage() {
       {commits.length > 0 && (
         <div class={selected ? "history with-details" : "history"}>
           <Panel label="Commits of all branches">
-            <div class="commits">
-              <Drawing commits={commits} parents={parents} chosen={chosen} />
-              <ol class="commit-list" aria-label="Commits, newest first">
-                {commits.map((commit) => (
-                  <CommitRow
-                    key={commit.graph_commit_id}
-                    commit={commit}
-                    names={namesOf(pages[0], commit)}
-                    chosen={commit === selected}
-                  />
-                ))}
-              </ol>
-            </div>
+            <CommitList commits={commits} parents={parents} page={pages[0]} chosen={chosen} />
             {next !== null && (
               <div class="panel-body">
                 <Button disabled={loading} onClick={() => void older()}>
@@ -83,6 +71,31 @@ export default function HistoryPage() {
           )}
         </div>
       )}
+    </div>
+  );
+}
+
+interface ListProps {
+  readonly commits: readonly Commit[];
+  readonly parents: History["parents"];
+  readonly page: History | undefined; // the first, which knows all names
+  readonly chosen: string | undefined;
+}
+
+function CommitList({ commits, parents, page, chosen }: ListProps) {
+  return (
+    <div class="commits">
+      <Drawing commits={commits} parents={parents} chosen={chosen} />
+      <ol class="commit-list" aria-label="Commits, newest first">
+        {commits.map((commit) => (
+          <CommitRow
+            key={commit.graph_commit_id}
+            commit={commit}
+            names={namesOf(page, commit)}
+            chosen={commit.graph_commit_id === chosen}
+          />
+        ))}
+      </ol>
     </div>
   );
 }
@@ -153,31 +166,7 @@ function CommitDetails({
       }
     >
       <div class="panel-body stack">
-        <dl class="facts">
-          <dt>Commit</dt>
-          <dd class="mono">{id}</dd>
-          <dt>Branch</dt>
-          <dd>{branch}</dd>
-          <dt>By</dt>
-          <dd>{commit.actor_id ?? "nobody"}</dd>
-          <dt>When</dt>
-          <dd>{when(commit.created_at)}</dd>
-          <dt>Kind</dt>
-          <dd>{commit.kind}</dd>
-          {parents.map((parent, i) => (
-            <FactParent key={parent} label={i === 0 ? "After" : "Merged"} id={parent} />
-          ))}
-        </dl>
-        {commit.changes.length > 0 && (
-          <ul class="type-counts">
-            {commit.changes.map((c) => (
-              <li key={c.type_name}>
-                <span>{c.type_name}</span>
-                <Counts counts={[c]} />
-              </li>
-            ))}
-          </ul>
-        )}
+        <CommitFacts commit={commit} parents={parents} />
         <div class="row">
           {parents[0] && (
             <a class="button button-primary" href={href({ params: { commit: id, a: parents[0], b: id } })}>
@@ -207,6 +196,38 @@ function CommitDetails({
         />
       )}
     </Panel>
+  );
+}
+
+function CommitFacts({ commit, parents }: { commit: Commit; parents: readonly string[] }) {
+  return (
+    <>
+      <dl class="facts">
+        <dt>Commit</dt>
+        <dd class="mono">{commit.graph_commit_id}</dd>
+        <dt>Branch</dt>
+        <dd>{branchOf(commit)}</dd>
+        <dt>By</dt>
+        <dd>{commit.actor_id ?? "nobody"}</dd>
+        <dt>When</dt>
+        <dd>{when(commit.created_at)}</dd>
+        <dt>Kind</dt>
+        <dd>{commit.kind}</dd>
+        {parents.map((parent, i) => (
+          <FactParent key={parent} label={i === 0 ? "After" : "Merged"} id={parent} />
+        ))}
+      </dl>
+      {commit.changes.length > 0 && (
+        <ul class="type-counts">
+          {commit.changes.map((c) => (
+            <li key={c.type_name}>
+              <span>{c.type_name}</span>
+              <Counts counts={[c]} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
 

@@ -110,27 +110,7 @@ function Prepared({ file, format, found, catalog }: PreparedProps) {
             </Notice>
           ) : (
             <>
-              <Field label="Rows are of type">
-                {(id) => (
-                  <select id={id} value={type?.name ?? ""} onChange={(event) => choose(event.currentTarget.value)}>
-                    <option value="">choose a type</option>
-                    <optgroup label="Nodes">
-                      {catalog.nodes.map((one) => (
-                        <option key={one.name} value={one.name}>
-                          {one.name}
-                        </option>
-                      ))}
-                    </optgroup>
-                    <optgroup label="Edges">
-                      {catalog.edges.map((one) => (
-                        <option key={one.name} value={one.name}>
-                          {one.name}: {one.from} → {one.to}
-                        </option>
-                      ))}
-                    </optgroup>
-                  </select>
-                )}
-              </Field>
+              <TypeChoice catalog={catalog} chosen={type?.name} onChoose={choose} />
               {type && <MappingTable found={found} type={type} mapping={mapping} onChange={setMapping} />}
               {missing.length > 0 && (
                 <Notice tone="warn">
@@ -153,6 +133,38 @@ function Prepared({ file, format, found, catalog }: PreparedProps) {
   );
 }
 
+interface TypeChoiceProps {
+  readonly catalog: Catalog;
+  readonly chosen: string | undefined;
+  readonly onChoose: (name: string) => void;
+}
+
+function TypeChoice({ catalog, chosen, onChoose }: TypeChoiceProps) {
+  return (
+    <Field label="Rows are of type">
+      {(id) => (
+        <select id={id} value={chosen ?? ""} onChange={(event) => onChoose(event.currentTarget.value)}>
+          <option value="">choose a type</option>
+          <optgroup label="Nodes">
+            {catalog.nodes.map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.name}
+              </option>
+            ))}
+          </optgroup>
+          <optgroup label="Edges">
+            {catalog.edges.map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.name}: {one.from} → {one.to}
+              </option>
+            ))}
+          </optgroup>
+        </select>
+      )}
+    </Field>
+  );
+}
+
 interface DestinationProps extends Chosen {
   readonly type: string | undefined;
   readonly mapping: Mapping | null;
@@ -164,71 +176,29 @@ type Done = { readonly checked: LoadOutput } | { readonly loaded: LoadOutput } |
 
 function Destination({ file, format, type, mapping, complete }: DestinationProps) {
   const here = useHere();
-  const { client, route } = here;
+  const { route } = here;
   const [fresh, setFresh] = useState(here.may("branch_create"));
   const [name, setName] = useState(() => branchNameFor(file.name, new Date()));
   const [mode, setMode] = useState("merge");
   const [message, setMessage] = useState(`Import ${file.name}`);
-  const [doing, setDoing] = useState<Doing | null>(null);
-  const [done, setDone] = useState<Done | null>(null);
   const branch = fresh ? name.trim() : route.branch;
-  const run = async (what: Doing["what"]) => {
-    const control = new AbortController();
-    setDone(null);
-    setDoing({ what, share: 0, control });
-    const target: Target = {
-      ...(type && { type }),
-      format,
-      branch,
-      mode,
-      message,
-      check: what === "check",
-      ...(fresh && { from: route.branch }),
-      ...(mapping && { columns: JSON.stringify(mapping) }),
-    };
-    try {
-      const told = await send(
-        client,
-        file,
-        target,
-        (share) => setDoing((old) => old && { ...old, share }),
-        control.signal,
-      );
-      setDone(what === "check" ? { checked: told } : { loaded: told });
-      if (what === "load") here.refresh();
-    } catch (error) {
-      setDone({ error: asApiError(error) });
-    } finally {
-      setDoing(null);
-    }
+  const target: Target = {
+    ...(type && { type }),
+    format,
+    branch,
+    mode,
+    message,
+    ...(fresh && { from: route.branch }),
+    ...(mapping && { columns: JSON.stringify(mapping) }),
   };
+  const { doing, done, run } = useSending(file, target);
   const mayLoad = !route.at && (fresh ? here.may("branch_create") : here.may("change"));
   const ready = complete && !doing && branch !== "";
   return (
     <Panel title="Where it goes">
       <div class="panel-body stack">
         <div class="destination">
-          <fieldset>
-            <legend>Branch</legend>
-            {here.may("branch_create") && (
-              <label class="check">
-                <input type="radio" name="where" checked={fresh} onChange={() => setFresh(true)} /> A new branch, to
-                review before it is merged
-              </label>
-            )}
-            {fresh && (
-              <input
-                aria-label="Name of the new branch"
-                value={name}
-                spellcheck={false}
-                onInput={(e) => setName(e.currentTarget.value)}
-              />
-            )}
-            <label class="check">
-              <input type="radio" name="where" checked={!fresh} onChange={() => setFresh(false)} /> {route.branch}{" "}
-              itself
-            </label>
-          </fieldset>
+          <BranchChoice fresh={fresh} name={name} onFresh={setFresh} onName={setName} />
           <Field label="Rows that are there already">
             {(id) => (
               <select id={id} value={mode} onChange={(e) => setMode(e.currentTarget.value)}>
@@ -257,15 +227,73 @@ function Destination({ file, format, type, mapping, complete }: DestinationProps
             </Button>
           )}
         </div>
-        {doing && (
-          <Progress
-            label={doing.share < 1 ? `Sending ${file.name}` : "The server reads and validates"}
-            share={doing.share < 1 ? doing.share : undefined}
-          />
-        )}
+        {doing && <Sending name={file.name} share={doing.share} />}
         {done && <Outcome done={done} />}
       </div>
     </Panel>
+  );
+}
+
+/** Sends the file, to be checked or loaded, and tells how far it is. */
+function useSending(file: File, target: Target) {
+  const { client, refresh } = useHere();
+  const [doing, setDoing] = useState<Doing | null>(null);
+  const [done, setDone] = useState<Done | null>(null);
+  const run = async (what: Doing["what"]) => {
+    const control = new AbortController();
+    const progress = (share: number) => setDoing((old) => old && { ...old, share });
+    setDone(null);
+    setDoing({ what, share: 0, control });
+    try {
+      const told = await send(client, file, { ...target, check: what === "check" }, progress, control.signal);
+      setDone(what === "check" ? { checked: told } : { loaded: told });
+      if (what === "load") refresh();
+    } catch (error) {
+      setDone({ error: asApiError(error) });
+    } finally {
+      setDoing(null);
+    }
+  };
+  return { doing, done, run };
+}
+
+interface BranchProps {
+  readonly fresh: boolean;
+  readonly name: string;
+  readonly onFresh: (fresh: boolean) => void;
+  readonly onName: (name: string) => void;
+}
+
+function BranchChoice({ fresh, name, onFresh, onName }: BranchProps) {
+  const here = useHere();
+  return (
+    <fieldset>
+      <legend>Branch</legend>
+      {here.may("branch_create") && (
+        <label class="check">
+          <input type="radio" name="where" checked={fresh} onChange={() => onFresh(true)} /> A new branch, to review
+          before it is merged
+        </label>
+      )}
+      {fresh && (
+        <input
+          aria-label="Name of the new branch"
+          value={name}
+          spellcheck={false}
+          onInput={(e) => onName(e.currentTarget.value)}
+        />
+      )}
+      <label class="check">
+        <input type="radio" name="where" checked={!fresh} onChange={() => onFresh(false)} /> {here.route.branch} itself
+      </label>
+    </fieldset>
+  );
+}
+
+function Sending({ name, share }: { name: string; share: number }) {
+  const sent = share >= 1;
+  return (
+    <Progress label={sent ? "The server reads and validates" : `Sending ${name}`} share={sent ? undefined : share} />
   );
 }
 

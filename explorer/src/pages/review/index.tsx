@@ -72,24 +72,12 @@ function MergeReview({ source, target }: { source: string; target: string }) {
   const [decisions, setDecisions] = useState<Decisions>(UNDECIDED);
   const [known, setKnown] = useState<readonly Conflict[]>([]);
   const [merged, setMerged] = useState<MergeOutput>();
-  const rested = useRested(decisions, REST_MILLISECONDS);
-  const trial = useAsync(async (): Promise<Trial> => {
-    try {
-      return { outcome: await client.merge({ source, target, dry_run: true, ...documentOf(rested) }), conflicts: [] };
-    } catch (error) {
-      const conflicts = conflictsOf(error);
-      if (!conflicts) throw error;
-      return { conflicts };
-    }
-  }, [client, source, target, rested, merged]);
+  const { trial, fresh } = useTrial(source, target, decisions, merged);
   const access = useAsync(() => client.access(target), [client, target]);
   useEffect(() => {
     if (trial.value) setKnown((old) => joined(old, trial.value!.conflicts));
   }, [trial.value]);
-  const rows = useMemo(() => byRow(known), [known]);
-  const types = useMemo(() => [...new Set(known.map((conflict) => conflict.type_name))], [known]);
   const open = known.filter((conflict) => !isDecided(decisions, conflict)).length;
-  const fresh = rested === decisions && !trial.loading;
   const mayMerge = access.value?.actions["branch_merge"] === true;
 
   if (merged) return <Merged merged={merged} source={source} target={target} />;
@@ -124,36 +112,69 @@ function MergeReview({ source, target }: { source: string; target: string }) {
           </div>
         )}
       </Panel>
-      {rows.length > 0 && (
-        <Panel title={`${counted(known.length, "conflict")}`} actions={<DecisionsDocument decisions={decisions} />}>
-          <div class="rules panel-body">
-            {types.map((type) => (
-              <TypeRule
-                key={type}
-                type={type}
-                side={decisions.types[type] ?? null}
-                source={source}
-                target={target}
-                onChange={(side) => setDecisions(decideType(decisions, type, side))}
-              />
-            ))}
-          </div>
-          <div class="conflicts">
-            {rows.map((row) => (
-              <ConflictCard
-                key={`${row.type}\0${row.id}`}
-                row={row}
-                decisions={decisions}
-                source={source}
-                target={target}
-                onDecide={(conflict, choice) => setDecisions((old) => decide(old, conflict, choice))}
-              />
-            ))}
-          </div>
-        </Panel>
+      {known.length > 0 && (
+        <Conflicts known={known} decisions={decisions} source={source} target={target} onChange={setDecisions} />
       )}
       <Compare a={target} b={source} title={`How ${source} differs from ${target}`} />
     </>
+  );
+}
+
+/** A dry run with the decisions made so far; `fresh` once it knows all of them. */
+function useTrial(source: string, target: string, decisions: Decisions, merged: MergeOutput | undefined) {
+  const { client } = useHere();
+  const rested = useRested(decisions, REST_MILLISECONDS);
+  const trial = useAsync(async (): Promise<Trial> => {
+    try {
+      return { outcome: await client.merge({ source, target, dry_run: true, ...documentOf(rested) }), conflicts: [] };
+    } catch (error) {
+      const conflicts = conflictsOf(error);
+      if (!conflicts) throw error;
+      return { conflicts };
+    }
+  }, [client, source, target, rested, merged]);
+  return { trial, fresh: rested === decisions && !trial.loading };
+}
+
+interface ConflictsProps {
+  readonly known: readonly Conflict[];
+  readonly decisions: Decisions;
+  readonly source: string;
+  readonly target: string;
+  readonly onChange: (change: (old: Decisions) => Decisions) => void;
+}
+
+/** Every conflict that was ever met, so that a decision can be taken back. */
+function Conflicts({ known, decisions, source, target, onChange }: ConflictsProps) {
+  const rows = useMemo(() => byRow(known), [known]);
+  const types = useMemo(() => [...new Set(known.map((conflict) => conflict.type_name))], [known]);
+  return (
+    <Panel title={counted(known.length, "conflict")} actions={<DecisionsDocument decisions={decisions} />}>
+      <div class="rules panel-body">
+        {types.map((type) => (
+          <TypeRule
+            key={type}
+            type={type}
+            side={decisions.types[type] ?? null}
+            source={source}
+            target={target}
+            onChange={(side) => onChange((old) => decideType(old, type, side))}
+          />
+        ))}
+      </div>
+      <div class="conflicts">
+        {rows.map((row) => (
+          <ConflictCard
+            key={`${row.type}\0${row.id}`}
+            row={row}
+            decisions={decisions}
+            source={source}
+            target={target}
+            onDecide={(conflict, choice) => onChange((old) => decide(old, conflict, choice))}
+          />
+        ))}
+      </div>
+    </Panel>
   );
 }
 
