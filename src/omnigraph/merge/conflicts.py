@@ -119,7 +119,8 @@ def _side(name: Any) -> str:
 
 def _resolution(entry: Mapping[str, Any]) -> tuple[tuple[str, str, str | None], Decision]:
     unknown = set(entry) - {"type", "id", "field", "take", "value"}
-    if unknown or not isinstance(entry.get("type"), str) or not isinstance(entry.get("id"), str):
+    named = isinstance(entry.get("type"), str) and isinstance(entry.get("id"), str)
+    if unknown or not named or not isinstance(entry.get("field"), str | None):
         raise OptionInvalid(
             f"a resolution is {{type, id, field?, take | value}}, got {dict(entry)!r}"
         )
