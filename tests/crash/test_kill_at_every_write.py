@@ -1,14 +1,17 @@
-"""Kill at every durable write of every kind of operation, with real tables: exactly before, or exactly after (G1, G5).
+"""Kill at every durable write of every verb, with real tables: exactly before, or exactly after (G1, G5).
 
 The store dies at the k-th write for every k there is, with that write applied and without, and comes back for whoever
 looks next, who shares no memory with the one that died. The same store loses the acknowledgement of every write in
-turn, and whoever wrote must find out: applied exactly once (G4).
+turn, and whoever wrote must find out: applied exactly once (G4). Each of these is one crash state. Every change runs a
+sample of them, drawn by the verb's name; all of them, and pairs of kills, run at night.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +20,18 @@ import pytest
 from omnigraph.core.gc import Retention, collect
 from omnigraph.errors import GraphNotFound, OmnigraphError
 from omnigraph.graph import Graph, init, open_graph
+from tests.support import rings
 from tests.support.caches import forget_tables
 from tests.support.faulty_s3 import FaultyS3
+from tests.support.record import record
 from tests.support.s3_objects import Bucket
 from tests.support.verbs import add_to_each, build_index, compact
 from tests.support.worlds import SCHEMA, add_knows, add_person, dangling, drop_person, edges
 
+pytestmark = pytest.mark.xdist_group("crash states")
 ROOT = "graph"
+SET_AGE = 'query older() { update Person set { age: 9 } where name = "ann" }'
+ROWS = {"Person": [{"name": "fay", "age": 1}, {"name": "ann", "age": 7}], "City": [{"name": "ulm"}]}
 Operation = Callable[[str], object]
 
 
@@ -48,7 +56,29 @@ OPERATIONS: dict[str, Operation] = {
     "build an index": on_graph(lambda g: g.publish(build_index("Person"))),
     "compact a table": on_graph(lambda g: g.publish(compact("Person"))),
     "collect": on_graph(lambda g: collect(g._repo, Retention(keep=1))),
+    "mutate": on_graph(lambda g: g.mutate(SET_AGE)),
+    "load, merging": on_graph(lambda g: g.load(ROWS)),
+    "load, appending": on_graph(lambda g: g.load({"City": [{"name": "ulm"}]}, mode="append")),
+    "load, overwriting": on_graph(lambda g: g.load({"City": [{"name": "bonn"}]}, mode="overwrite")),
+    "load onto a new branch": on_graph(lambda g: g.load(ROWS, branch="new", create_from="main")),
+    "merge, fast forward": on_graph(lambda g: g.merge("main", into="behind")),
+    "merge, three ways": on_graph(lambda g: g.merge("dev")),
+    "revert": on_graph(lambda g: g.revert("main~1")),
+    "cherry-pick": on_graph(lambda g: g.cherry_pick("dev")),
+    "reset": on_graph(lambda g: g.reset("main~2")),
+    "apply a schema": on_graph(
+        lambda g: g.apply_schema(SCHEMA + "node Town { name: String @key }")
+    ),
+    "apply a schema that drops": on_graph(
+        lambda g: g.apply_schema(SCHEMA.replace("since: I64?", ""), allow_data_loss=True)
+    ),
+    "optimize": on_graph(lambda g: g.optimize()),
+    "cleanup": on_graph(lambda g: g.cleanup(keep=2)),
+    "clone": lambda uri: open_graph(uri).clone(f"{uri}-copy"),
+    "clone a branch": lambda uri: open_graph(uri).clone(f"{uri}-copy", branch="dev"),
 }
+SAMPLE = rings.count(2, 10_000)  # writes of each operation at which to strike
+PAIRS = rings.count(1, 12)  # kills of an operation, then of its repetition
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +109,11 @@ def populate(uri: str) -> None:
     graph.publish(build_index("Person", "name"))
     graph.publish(add_person("old"))
     graph.tag("v0")
+    graph.create_branch("behind")
     graph.publish(drop_person("old"))
     graph.create_branch("dev")
+    graph.publish(add_person("dan"), branch="dev")
+    graph.publish(add_person("mia"))
 
 
 def seen(uri: str) -> dict[str, Any]:
@@ -93,6 +126,8 @@ def seen(uri: str) -> dict[str, Any]:
     found: dict[str, Any] = {"tags": sorted(graph.tags())}
     for branch in graph.branches():
         found[branch] = content(graph, branch)
+    if not uri.endswith("-copy"):
+        found["copy"] = seen(f"{uri}-copy")
     return found
 
 
@@ -105,7 +140,7 @@ def content(graph: Graph, branch: str) -> tuple[Any, ...]:
     ages = snapshot.table_of(snapshot.catalog.nodes["Person"]).scan(["id", "age"]).to_pylist()
     assert not dangling(graph._repo, branch), f"{branch} has an edge without its node"
     shown = [commit.kind for commit in graph.log(branch)]
-    return (nodes, sorted(map(str, ages)), edges(graph._repo, branch), shown)
+    return (nodes, sorted(map(str, ages)), edges(graph._repo, branch), shown, graph.schema(branch))
 
 
 @pytest.fixture
@@ -122,21 +157,68 @@ def stage(faulty_s3: FaultyS3, name: str) -> Stage:
     return Stage(faulty_s3, start, writes, before, seen(uri))
 
 
+@pytest.fixture(scope="module")
+def states() -> Iterator[Counter[str]]:
+    """Counts crash states; all tests of this file run in one process, so the sum is that of the run."""
+    counted: Counter[str] = Counter()
+    yield counted
+    record("crash states", {**counted, "states": counted.total(), "violations": 0})
+
+
+def struck(stage: Stage, *what: object) -> list[int]:
+    """The writes to strike at: all, or a sample that depends on what is tested alone."""
+    everything = range(1, stage.writes + 1)
+    if stage.writes <= SAMPLE:
+        return list(everything)
+    return sorted(random.Random(repr(what)).sample(everything, SAMPLE))
+
+
 @pytest.mark.parametrize("applied", [False, True], ids=["not applied", "applied"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_kill_at_every_durable_write_leaves_before_or_after(
-    name: str, applied: bool, stage: Stage
+    name: str, applied: bool, stage: Stage, states: Counter[str]
 ) -> None:
-    for write in range(1, stage.writes + 1):
+    for write in struck(stage, name, applied):
         stage.again()
-        stage.store.die_at(write, applied=applied, deny=True)
-        with contextlib.suppress(OmnigraphError):
-            OPERATIONS[name](stage.uri)
-        stage.store.revive()
-        assert stage.store.log(), f"{name!r} did nothing"
+        killed(stage, name, write, applied)
         left = seen(stage.uri)
         assert left in (stage.before, stage.after), f"{name!r} killed at write {write}"
         goes_on(stage.uri, f"{name!r} killed at write {write}")
+        states["killed"] += 1
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_kill_of_the_repetition_leaves_before_or_after(
+    name: str, stage: Stage, states: Counter[str]
+) -> None:
+    """Whoever repeats what was killed is killed as well, in the middle of what the first one left."""
+    chance = random.Random(name)
+    for _ in range(PAIRS):
+        first, second = (chance.randint(1, stage.writes) for _ in range(2))
+        stage.again()
+        killed(stage, name, first, chance.random() < 0.5)
+        forget_tables()
+        killed(stage, name, second, chance.random() < 0.5)
+        twice = f"{name!r} killed at write {first} and again at {second}"
+        if not changes_each_time(name):
+            assert seen(stage.uri) in (stage.before, stage.after), twice
+        goes_on(stage.uri, twice)
+        states["killed twice"] += 1
+
+
+def changes_each_time(name: str) -> bool:
+    """Whether doing it a second time, after the first got through, is another change."""
+    return name in ("revert", "cherry-pick", "reset", "load, appending") or "write" in name
+
+
+def killed(stage: Stage, name: str, write: int, applied: bool) -> None:
+    stage.store.die_at(write, applied=applied, deny=True)
+    stage.store.clear_log()
+    with contextlib.suppress(OmnigraphError):
+        OPERATIONS[name](stage.uri)
+    stage.store.revive()
+    stage.store.clear_faults()
+    assert stage.store.log(), f"{name!r} did nothing"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +230,14 @@ def test_a_kill_at_every_durable_write_leaves_before_or_after(
 )
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_lost_acknowledgement_of_every_durable_write_is_applied_exactly_once(
-    name: str, cut: bool, stage: Stage
+    name: str, cut: bool, stage: Stage, states: Counter[str]
 ) -> None:
-    for write in range(1, stage.writes + 1):
+    for write in struck(stage, name, cut):
         stage.again()
         stage.store.lose_acknowledgement(write, cut=cut)
         OPERATIONS[name](stage.uri)
         assert seen(stage.uri) == stage.after, f"{name!r}, write {write} unanswered"
+        states["answer lost"] += 1
     goes_on(stage.uri, f"{name!r}, write {stage.writes} unanswered")
 
 

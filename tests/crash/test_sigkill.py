@@ -32,8 +32,11 @@ SECONDS_MAX = 0.1  # how long a victim lives on after its first word, at most
 
 
 def one_victim(nursery: Nursery, gate: threading.Lock, uri: str, logs: Path, number: int) -> None:
-    """Start a victim and kill it anywhere in its work, at the earliest when its first write has begun."""
+    """Start a victim and kill it anywhere in one of its first writes."""
     chance = random.Random(number)
+    wanted = 1 + 2 * chance.randint(
+        0, 3
+    )  # a line when a write begins, another when it is acknowledged
     log = logs / f"{number}.log"
     with gate:
         arguments = {"uri": uri, "name": f"v{number}"}
@@ -41,7 +44,9 @@ def one_victim(nursery: Nursery, gate: threading.Lock, uri: str, logs: Path, num
     errors = log.with_name(f"{log.name}.errors")
     try:
         wait_until(
-            lambda: read_log(log) or not is_running(pid), timeout=300, what=f"victim {number}"
+            lambda: len(read_log(log)) >= wanted or not is_running(pid),
+            timeout=300,
+            what=f"victim {number}",
         )
         threading.Event().wait(chance.random() * SECONDS_MAX)
         assert is_running(pid), f"victim {number} ended by itself: {errors.read_text()[-2000:]}"

@@ -107,13 +107,17 @@ class Explorer:
                 return Explored(len(came_from), complete=False)
         return Explored(len(came_from))
 
-    def pairs(self) -> set[tuple[str, Request | None, Request | None]]:
-        """Per process: which request followed which, None before the first and after the last."""
+    def moves(self) -> dict[str, dict[int | None, set[int]]]:
+        """Per process: from which of its places it went to which; None is before its first request."""
         names = list(self.processes)
-        return {
-            (names[index], None if at is None else self._requests[at], self._requests[following])
-            for (index, at, _), (following, _, _) in self._moves.items()
-        }
+        found: dict[str, dict[int | None, set[int]]] = {name: {} for name in names}
+        for (index, at, _), (following, _, _) in self._moves.items():
+            found[names[index]].setdefault(at, set()).add(following)
+        return found
+
+    def request_at(self, place: int) -> Request | None:
+        """What a process asks at one of its places; None where it has ended."""
+        return self._requests[place]
 
     # --- processes
 

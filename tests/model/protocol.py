@@ -128,7 +128,9 @@ def publish(
                 yield ("put", ("plan", lease), "N")  # the table whose files it holds
         if held is None:
             staged = yield from stage(rules, f"{me}{attempt}", verb, base)
-            if staged == "missing":  # a collection overtook us: there must have been one
+            if (
+                staged == "missing"
+            ):  # a collection overtook us: there must have been one after our base
                 record = yield from newest_record()
                 yield (
                     "claim",
@@ -559,6 +561,9 @@ def move_epochs(
             answer = yield ("create", ("c", chain, last + 1), epoch)
             if answer == "ok":
                 break
+    before = yield ("get", ("gc", record.epoch - 1))
+    for chain in sorted(record.unfinished & (before.unfinished if before else frozenset())):
+        yield ("create", ("c", chain, 0), Commit("seal", "unfinished"))
 
 
 def mark(kept: set[Place], commits: dict[Place, Commit]) -> Generator[Request, Any, set[Place]]:

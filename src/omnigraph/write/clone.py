@@ -21,7 +21,14 @@ from omnigraph.core.plan import Append, PublishPlan, Request, TableAction
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Corrupt, GraphExists, ObjectExists, ObjectNotFound, OptionInvalid
+from omnigraph.errors import (
+    Corrupt,
+    GraphExists,
+    ObjectExists,
+    ObjectNotFound,
+    OptionInvalid,
+    StoreOutcomeUnknown,
+)
 from omnigraph.merge.cells import equal_rows
 from omnigraph.model.names import MAIN
 from omnigraph.storage import metrics
@@ -64,7 +71,7 @@ def clone_graph(source: Repository, dest: object) -> Cloned:
     heads = {name: source.head(name).commit for name in names}
     copied = [info for folder in FOLDERS for info in _copy_folder(source.objects, objects, folder)]
     _check_sizes(objects, copied)
-    objects.put_new(layout.GRAPH, source.objects.get(layout.GRAPH))
+    _make_exist(objects, source.objects.get(layout.GRAPH))
     copy = open_repository(dest, limits=source.limits)
     rows = 0
     for name, head in heads.items():
@@ -97,8 +104,25 @@ def _copy_folder(source: ObjectStore, dest: ObjectStore, folder: str) -> list[Ob
 def _copy(source: ObjectStore, dest: ObjectStore, key: str) -> None:
     try:
         dest.put_new(key, source.get(key))
-    except ObjectExists:  # of an earlier attempt that did not finish
+    except (
+        ObjectExists,
+        StoreOutcomeUnknown,
+    ):  # of an attempt that did not finish, or was not answered
         dest.put(key, source.get(key))
+
+
+def _make_exist(objects: ObjectStore, stamp: bytes) -> None:
+    """Put the stamp; after a lost answer, what is there may be ours."""
+    try:
+        objects.put_new(layout.GRAPH, stamp)
+    except (ObjectExists, StoreOutcomeUnknown):
+        try:
+            there = objects.get(layout.GRAPH)
+        except ObjectNotFound:
+            objects.put_new(layout.GRAPH, stamp)
+        else:
+            if there != stamp:
+                raise GraphExists(f"somebody made a graph at {objects.uri} meanwhile") from None
 
 
 def _check_sizes(objects: ObjectStore, copied: list[ObjectInfo]) -> None:
