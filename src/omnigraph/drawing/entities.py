@@ -13,7 +13,8 @@ NODES_MAX = 300
 WIDTH, HEIGHT, MARGIN = 720, 480, 40
 COLOURS = ("#2563eb", "#059669", "#d97706", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626")
 STYLE = (
-    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}.edge{fill:#6b7280;font-size:10px}"
+    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
+    ".edge{fill:#6b7280;font-size:10px;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:3px}"
     "path{stroke:#94a3b8;fill:none}circle{stroke:#fff;stroke-width:1.5}"
 )
 LABELS = ("name", "title", "label", "id")

@@ -14,7 +14,7 @@ CARD_PROPERTIES_MAX = 8
 LINE, CARD, GAP, MARGIN = 18, 210, 110, 24
 STYLE = (
     "text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
-    ".name{font-weight:600;font-size:13px}.type{fill:#6b7280}.edge{fill:#374151;font-size:11px}"
+    ".name{font-weight:600;font-size:13px}.type{fill:#6b7280}.edge{fill:#374151;font-size:11px;paint-order:stroke;stroke:#fff;stroke-width:4px}"
     "rect{fill:#fff;stroke:#94a3b8}.head{fill:#e2e8f0}"
     "path{fill:none;stroke:#64748b;stroke-width:1.3}"
 )
@@ -41,7 +41,7 @@ def _plain(text: str) -> str:
 def _members(kind: EntityType) -> Iterator[tuple[str, str, str]]:
     key = kind.key or ()
     for prop in sorted(kind.properties.values(), key=lambda p: (p.name not in key, p.name)):
-        yield prop.name, _short(str(prop.type)), " 🔑" if prop.name in key else ""
+        yield prop.name, _short(str(prop.type)), " @key" if prop.name in key else ""
 
 
 def _short(text: str) -> str:

@@ -176,7 +176,10 @@ class Result:
         return f"<Result: {len(self)} rows of {', '.join(self.columns)} at {self.commit}>"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        head = "".join(
+            f"<th>{html.escape(c.name)}<br><small>{html.escape(str(c.type))}</small></th>"
+            for c in self._columns
+        )
         shown = [
             [a[i].as_py() for a in self._arrays] for i in range(min(len(self), SHOWN_ROWS_MAX))
         ]
@@ -186,7 +189,17 @@ class Result:
         )
         more = len(self) - len(shown)
         foot = f"<caption>{more:,} more rows</caption>" if more else ""
-        return f"<table>{foot}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table>{foot}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return table + self._drawn(shown)
+
+    def _drawn(self, shown: list[list[Any]]) -> str:
+        """A picture to unfold, where there are whole nodes, edges or paths among the values."""
+        if all(isinstance(c.type, PropType) for c in self._columns):
+            return ""
+        from omnigraph.drawing import entities_svg
+
+        rows = (dict(zip(self.columns, row, strict=True)) for row in shown)
+        return f"<details><summary>graph</summary>{entities_svg(rows)}</details>"
 
 
 def _typed(array: pa.Array, kind: ir.ValueType) -> pa.Array:
