@@ -128,7 +128,12 @@ def _digests(text: str, source: str) -> dict[str, bytes]:
 
 
 def _is_pair(pair: object) -> bool:
-    return isinstance(pair, tuple) and all(isinstance(part, str) for part in pair)
+    return isinstance(pair, tuple) and all(map(_is_text, pair))
+
+
+def _is_text(part: object) -> bool:
+    """JSON can spell half a character; nobody can send one."""
+    return isinstance(part, str) and part.encode("utf-8", "ignore").decode() == part
 
 
 def _refuse_shared(digests: Mapping[str, bytes]) -> None:
