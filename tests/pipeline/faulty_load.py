@@ -52,11 +52,13 @@ def _faulty(run: Any, faults: list[str], marks: str, first_wave: bool) -> Any:
     def faulty(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import time
         from pathlib import Path
+        from threading import Event
 
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None
+        pause = Event()
         folder, attempt = Path(marks), context.attemptNumber()
         piece = f"{first_wave}-{context.partitionId()}"
 
@@ -65,7 +67,7 @@ def _faulty(run: Any, faults: list[str], marks: str, first_wave: bool) -> Any:
             while not list(folder.glob(pattern)):
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"nobody left the mark {pattern}")
-                time.sleep(0.05)
+                pause.wait(0.05)
 
         for answer in run(batches):
             (folder / f"{piece}-{attempt}").touch()

@@ -47,9 +47,10 @@ def rank(op: ir.Rank, bag: Bag, scanner: Scanner) -> Bag:
     bag = bag.with_frame(bag.frame.where(bag.col(key).isNotNull()))
     if op.keep is None:
         return bag
-    best = _ranked(bag, op.ranking.field.var, key, isinstance(op.ranking, ir.Bm25))
-    kept = best.limit(whole_number(op.keep, scanner.run.context()))
-    here = _is_entity(bag, op.ranking.field.var)
+    var, descending = op.ranking.field.var, isinstance(op.ranking, ir.Bm25)
+    count = whole_number(op.keep, scanner.run.context())
+    kept = Ranking.of(bag, var, key, descending).best(count)
+    here = _is_entity(bag, var)
     return bag.with_frame(bag.frame.join(kept, here, "left_semi"))
 
 
@@ -118,39 +119,37 @@ class ScoreTask:
 # --- places ------------------------------------------------------------------------------------------------------
 
 
-def _ranked(bag: Bag, var: str, score: Key, descending: bool) -> DataFrame:
-    """The entities with a score, the best first; ties by id, then by type as the pattern names them."""
-    from pyspark.sql import functions as f
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Entities with their best scores, and what puts the best of them first."""
 
-    best = (f.max if descending else f.min)(bag.col(score)).alias("best")
-    entities = (
-        bag.frame.where(bag.col(score).isNotNull())
-        .groupBy(
-            bag.col((var, "type")).alias(ENTITY[0]),
-            bag.col((var, "id")).alias(ENTITY[1]),
-        )
-        .agg(best)
-    )
-    order = f.col("best").desc() if descending else f.col("best").asc()
-    return entities.orderBy(order, ENTITY[1], _type_place(bag, var))
+    entities: DataFrame
+    order: tuple[Column, ...]  # ties by id, then by type as the pattern names them
 
+    @classmethod
+    def of(cls, bag: Bag, var: str, score: Key, descending: bool) -> Ranking:
+        from pyspark.sql import functions as f
 
-def _type_place(bag: Bag, var: str) -> Column:
-    from pyspark.sql import functions as f
+        scored = bag.frame.where(bag.col(score).isNotNull())
+        names = zip(ENTITY, ("type", "id"), strict=True)
+        keys = [bag.col((var, part)).alias(name) for name, part in names]
+        best = (f.max if descending else f.min)(bag.col(score)).alias("best")
+        first = f.desc("best") if descending else f.asc("best")
+        types = f.array(*(f.lit(name) for name in bag.types[var]))
+        order = (first, f.asc(ENTITY[1]), f.array_position(types, f.col(ENTITY[0])).asc())
+        return cls(scored.groupBy(*keys).agg(best), order)
 
-    names = f.array(*(f.lit(name) for name in bag.types[var]))
-    return f.array_position(names, f.col(ENTITY[0]))
+    def best(self, count: int) -> DataFrame:
+        """The first entities."""
+        return self.entities.orderBy(*self.order).limit(count)
 
+    def places(self) -> DataFrame:
+        """All entities with their places from 0. They pass through one task; rows never do."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
 
-def _placed(bag: Bag, var: str, score: Key, descending: bool) -> DataFrame:
-    """The entities with a score, and their places from 0. Only entities pass through one task, never rows."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
-    order = f.col("best").desc() if descending else f.col("best").asc()
-    every = Window.orderBy(order, ENTITY[1], _type_place(bag, var))
-    entities = _ranked(bag, var, score, descending)
-    return entities.withColumn(PLACE, f.row_number().over(every) - 1).drop("best")
+        place = f.row_number().over(Window.orderBy(*self.order)) - 1
+        return self.entities.withColumn(PLACE, place).drop("best")
 
 
 def _is_entity(bag: Bag, var: str) -> Column:
@@ -177,7 +176,7 @@ def _fused(bag: Bag, ranking: ir.Rrf, key: Key, scanner: Scanner) -> Bag:
     for part in (ranking.primary, ranking.secondary):
         var, own = part.field.var, (SCORE + fresh_name(), VALUE)
         scored = _scored(bag.with_frame(frame), part, own, scanner)
-        places = _placed(scored, var, own, isinstance(part, ir.Bm25))
+        places = Ranking.of(scored, var, own, isinstance(part, ir.Bm25)).places()
         place = fresh_name()
         found = scored.frame.join(places, _is_entity(bag, var), "left").drop(*ENTITY)
         best = f.min(PLACE).over(Window.partitionBy(*entity))
@@ -199,9 +198,9 @@ def fuse(op: ir.Fuse, primary: Bag, secondary: Bag, scanner: Scanner) -> Bag:
 
     ctx = scanner.run.context()
     runs = [
-        _placed(bag, op.var, _score_key(name), is_descending(plan, name)).withColumnRenamed(
-            PLACE, place
-        )
+        Ranking.of(bag, op.var, _score_key(name), is_descending(plan, name))
+        .places()
+        .withColumnRenamed(PLACE, place)
         for bag, name, plan, place in (
             (primary, op.primary_score, op.primary, "first"),
             (secondary, op.secondary_score, op.secondary, "second"),
