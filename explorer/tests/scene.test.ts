@@ -69,6 +69,15 @@ describe("looks", () => {
     expect(labelOf(node("7", "T", { size: 3 }), "size")).toBe("3");
   });
 
+  it("give one colour to what has no value, and list it last", () => {
+    const nodes = [node("1", "T", {}), node("2", "T", { c: null }), node("3", "T", { c: "x" })];
+    const { legend } = new Colours(nodes, "c");
+    expect(legend.map(({ text, count }) => [text, count])).toEqual([
+      ["x", 1],
+      ["no value", 2],
+    ]);
+  });
+
   it("give a type the same colour whatever else is shown", () => {
     const order = ["A", "B", "C"];
     const alone = new Colours([node("1", "C")], null, order).of(node("1", "C"));

@@ -16,6 +16,8 @@ export const PALETTE = [
   "#5e8a1e",
   "#9c6644",
 ] as const;
+const OTHER = "#7d7d8c"; // what is rare, or has no value
+const NONE = "no value";
 const LABEL_CHARS = 28;
 const PREFERRED = ["name", "title", "label", "display_name", "full_name", "slug", "code", "key"];
 
@@ -30,33 +32,37 @@ export interface Legend {
   readonly count: number;
 }
 
-/** The colours of some nodes by what they have in common: the commonest values first, the rest shares one. */
+/** The colours of some nodes by what they have in common: types keep theirs, of values the commonest have one each. */
 export class Colours {
   private readonly byText = new Map<string, string>();
-  readonly legend: Legend[] = [];
+  readonly legend: Legend[];
 
   constructor(
     nodes: readonly CanvasNode[],
     private readonly colourBy: string | null,
-    fixedOrder: readonly string[] = [],
+    typeOrder: readonly string[] = [],
   ) {
     const counts = new Map<string, number>();
     for (const node of nodes) counts.set(this.text(node), (counts.get(this.text(node)) ?? 0) + 1);
-    const order = colourBy === null ? [...counts.keys()].sort(byOrder(fixedOrder)) : byCount(counts);
-    order.forEach((text, i) => {
-      const place = colourBy === null && fixedOrder.includes(text) ? fixedOrder.indexOf(text) : i;
-      const colour = colourBy !== null && i >= PALETTE.length ? "#7d7d8c" : PALETTE[place % PALETTE.length]!;
-      this.byText.set(text, colour);
-      this.legend.push({ text, colour, count: counts.get(text) ?? 0 });
-    });
+    const order = colourBy === null ? [...counts.keys()].sort(byOrder(typeOrder)) : byCount(counts);
+    const places = colourBy === null ? [...typeOrder, ...order.filter((type) => !typeOrder.includes(type))] : order;
+    for (const text of order) this.byText.set(text, this.colourAt(places.indexOf(text), text));
+    this.legend = order.map((text) => ({ text, colour: this.byText.get(text)!, count: counts.get(text) ?? 0 }));
   }
 
   of(node: CanvasNode): string {
-    return this.byText.get(this.text(node)) ?? PALETTE[0];
+    return this.byText.get(this.text(node)) ?? OTHER;
+  }
+
+  private colourAt(place: number, text: string): string {
+    const shared = this.colourBy !== null && (place >= PALETTE.length || text === NONE);
+    return shared ? OTHER : PALETTE[place % PALETTE.length]!;
   }
 
   private text(node: CanvasNode): string {
-    return this.colourBy === null ? node.type : valueText(node.properties[this.colourBy]);
+    if (this.colourBy === null) return node.type;
+    const value = node.properties[this.colourBy];
+    return value === undefined || value === null ? NONE : valueText(value);
   }
 }
 
@@ -65,7 +71,9 @@ function byOrder(order: readonly string[]): (a: string, b: string) => number {
 }
 
 function byCount(counts: Map<string, number>): string[] {
-  return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([text]) => text);
+  return [...counts]
+    .sort((a, b) => Number(a[0] === NONE) - Number(b[0] === NONE) || b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+    .map(([text]) => text);
 }
 
 /** The property that names a node best. */
