@@ -109,7 +109,7 @@ class _First:
         accepted = Accepted(self.ticket, plan, Intent(plan, touches(plan, catalog)), catalog)
         head = Head(self.ticket.request.branch, 0, base)
         self.ticket.request.deadline.check()
-        built = build_commit(repo, head, Attempt(head, [accepted]), staged)
+        built = build_commit(repo, head, Attempt(head, accepted=[accepted]), staged)
         return _as_first(built, chain, self.ticket)
 
 

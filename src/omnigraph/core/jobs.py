@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from omnigraph.core import layout
 from omnigraph.core.history import is_pruned_now, pruned_error
 from omnigraph.core.leases import remove_plan, save_plan
-from omnigraph.core.records import StoredPlan, decode, encode
+from omnigraph.core.records import StoredPlan, Struct, decode, encode
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import ObjectNotFound
