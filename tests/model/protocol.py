@@ -172,6 +172,8 @@ def stage(
         if (row,) in nodes:
             return None
         yield ("files", ((f"N{new}", (*nodes, (row,))),))
+        if (yield ("rows", base.files("N"))) is None:  # what is there is counted once more
+            return "missing"
         return Staged("N", base.files("N"), (f"N{new}",), frozenset({row}))
     if what == "drop":
         edges = yield ("rows", base.files("E"))
@@ -499,7 +501,7 @@ def write_record(
         answer = yield ("create", ("gc", record.epoch), record)
         if answer == "ok":
             return record
-        there = yield ("get", ("gc", record.epoch))
+        there = yield from newest_record()
         if there == record:
             return record
 
