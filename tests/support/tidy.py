@@ -260,8 +260,7 @@ def _judges(node: ast.AST) -> bool:
     name = _called_name(node)
     if name.startswith(("to_be_", "to_have_", "to_contain_")):  # what a browser is expected to show
         return True
-    judging = ("raises", "warns", "fail", "expect")  # the last is a browser's
-    return isinstance(node, ast.Assert) or name in judging or "assert" in name
+    return isinstance(node, ast.Assert) or name in ("raises", "warns", "fail") or "assert" in name
 
 
 def _called_name(node: ast.AST) -> str:
