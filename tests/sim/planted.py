@@ -92,9 +92,12 @@ def _same_epoch(original: Any, base: Commit, intents: Any, missed: Any) -> Decis
 
 
 def _ignore_seals(original: Any, base: Commit, intents: Any, missed: Any) -> Decision:
-    found: Decision = original(
-        base, intents, [t for t in missed if not isinstance(t, Seal)] or [base]
-    )
+    """Take the end of a chain for a commit like any other."""
+    seen = [
+        msgspec.structs.replace(base, number=thing.number) if isinstance(thing, Seal) else thing
+        for thing in missed
+    ]
+    found: Decision = original(base, intents, seen)
     return found
 
 
