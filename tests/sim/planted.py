@@ -292,7 +292,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     ),
     "a warm reader misses the end of its chain": (
         around(repository.Repository, "_newer", _seal_is_fine),
-        VISITS,
+        BRANCHES,
     ),
     "folded writes are judged on the base alone": (
         swap(WriteTxn, "after", _fold_on_base),
