@@ -104,7 +104,7 @@ def test_a_hostile_file_is_only_shown(page: Page, world: World) -> None:
     expect(page.get_by_text("<svg onload=alert(3)>").first).to_be_attached()
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed (npm ci in explorer/)")
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed (make explorer)")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(window: Open, world: World, scheme: str) -> None:
     only = [] if scheme == "light" else ["color-contrast"]  # the rest is the same in the dark
