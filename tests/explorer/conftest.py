@@ -32,8 +32,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Gone with its module: while it is driven, an event loop runs in this thread, which other tests would meet."""
     with browsers.launched() as launched:
         yield launched
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import functools
 import io
@@ -33,6 +32,7 @@ from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import read_settings
 from tests.fuzz.ours import only_ours
 from tests.server import world
+from tests.support.loops import run_apart
 from tests.unit.write import test_load_records as loading
 
 LIMITS = BodyLimits(1 << 20, "body_bytes_max", 100, 1.0)
@@ -130,7 +130,7 @@ def http_request(data: bytes) -> None:
             (b"omnigraph-if-graph-commit", query[:20]),
         ][: 3 if route.conditional else 2],
     }
-    status, answer = asyncio.run(_exchange(scope, body))
+    status, answer = run_apart(lambda: _exchange(scope, body))
     assert status < 500, (status, answer)
     if status >= 400 and route.method != "HEAD":
         assert json.loads(answer)["error_code"]

@@ -15,6 +15,7 @@ from omnigraph.graph import Graph
 from omnigraph.server.settings import Bounds
 from tests.server import world as worlds
 from tests.server.world import PEOPLE, TOKENS, World
+from tests.support.loops import run_apart
 from tests.support.waiting import wait_until
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -120,7 +121,7 @@ def test_a_client_that_stalls_is_cut_off_and_holds_no_thread(tmp_path: Path) -> 
 
     before = graphs["alpha"].snapshot().commit_id
     try:
-        asyncio.run(asyncio.wait_for(server(scope, receive, send), 20))
+        run_apart(lambda: asyncio.wait_for(server(scope, receive, send), 20))
     finally:
         server.close()
     assert sent[0]["status"] == 400

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from greenlet import greenlet
+from greenlet import GreenletExit, greenlet
 
 from omnigraph.core.world import World
 from omnigraph.errors import StoreOutcomeUnknown
@@ -64,6 +64,7 @@ class Scheduler:
         self._hub = greenlet.getcurrent()
         self._late: list[tuple[str, Any]] = []
         self._asleep: dict[str, int] = {}  # until which step
+        self._over = False
 
     # --- what the core takes from its surroundings ---------------------------------------------------------------
 
@@ -92,18 +93,31 @@ class Scheduler:
         """Run all actors to their end."""
         self._hub = greenlet.getcurrent()
         self._ready = {name: greenlet(body) for name, body in actors.items()}
-        while self._ready or self._late:
-            self.steps += 1
-            if self.steps > STEPS_MAX:
-                raise AssertionError(f"seed {self.seed} does not come to an end")
-            self._deliver()
-            if not self._ready:
-                continue
-            name = self._next()
-            actor = self._ready[name]
-            actor.switch()
-            if actor.dead:
-                del self._ready[name]
+        try:
+            while self._ready or self._late:
+                self._turn()
+        finally:
+            self._dismiss()
+
+    def _turn(self) -> None:
+        self.steps += 1
+        if self.steps > STEPS_MAX:
+            raise AssertionError(f"seed {self.seed} does not come to an end")
+        self._deliver()
+        if not self._ready:
+            return
+        name = self._next()
+        actor = self._ready[name]
+        actor.switch()
+        if actor.dead:
+            del self._ready[name]
+
+    def _dismiss(self) -> None:
+        """End whoever is in the middle of something: the garbage collector would do it later, inside anything."""
+        left, self._ready, self._over = list(self._ready.values()), {}, True
+        for actor in left:
+            if actor:
+                actor.throw(GreenletExit)
 
     def _next(self) -> str:
         """Who goes on: anybody who is not asleep, or the one who wakes first."""
@@ -117,7 +131,7 @@ class Scheduler:
         return name
 
     def _yield(self, *what: str) -> None:
-        if greenlet.getcurrent() is not self._hub:
+        if greenlet.getcurrent() is not self._hub and not self._over:
             self.trace.append(what)
             self._hub.switch()
 

@@ -6,6 +6,8 @@ from functools import cache
 from typing import Any
 
 YAML_BYTES_MAX = 1 << 20
+NESTED_MAX = 64  # open brackets; the scanner looks at each of them for every further token
+TOO_DEEP = "it is nested too deeply"
 
 
 class YamlRefused(Exception):
@@ -27,7 +29,7 @@ def read_yaml(text: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is a ValueError
         raise YamlRefused(f"it is not YAML: {error}") from error
     except RecursionError:
-        raise YamlRefused("it is nested too deeply") from None
+        raise YamlRefused(TOO_DEEP) from None
 
 
 @cache
@@ -35,7 +37,12 @@ def _loader() -> Any:
     import yaml
 
     class Plain(yaml.SafeLoader):  # type: ignore[misc]
-        """Without references: a few lines of them can stand for gigabytes."""
+        """Without references, a few lines of which can stand for gigabytes, and without deep nesting."""
+
+        def fetch_flow_collection_start(self, token: Any) -> None:
+            if self.flow_level >= NESTED_MAX:
+                raise YamlRefused(TOO_DEEP)
+            super().fetch_flow_collection_start(token)
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):

@@ -110,7 +110,8 @@ def copied(template: Path, folder: Path) -> Path:
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """As a person's, but with a home of its own and none of the settings of this machine."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OMNIGRAPH_", "NO_COLOR"))}
+    ours = ("OMNIGRAPH_", "NO_COLOR", "COLUMNS", "LINES")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return kept | {"OMNIGRAPH_HOME": str(folder / "home"), "OMNIGRAPH_FSYNC": "0"} | more
 
 
