@@ -6,6 +6,7 @@ Everything read back is checked against these types; what does not fit is report
 from __future__ import annotations
 
 import zlib
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
@@ -189,6 +190,7 @@ class StoredPlan(Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_learning = Lock()  # msgspec may crash when two threads make it learn one class at once
 
 
 def encode(thing: Struct) -> bytes:
@@ -217,7 +219,8 @@ def decode(kind: Any, data: bytes, key: str) -> Any:
     """The object of this kind stored under a key; anything else there is damage."""
     decoder = _decoders.get(kind)
     if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+        with _learning:
+            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
         return decoder.decode(unpack(data, key))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
@@ -101,6 +102,10 @@ def _default_of(f: Field[Any]) -> Any:
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
+# msgspec learns what a class looks like when it first meets it; two threads that teach it at once can crash it.
+_one_at_a_time = Lock()
+
+
 def decode_ir(data: bytes) -> SchemaIR:
     """The schema that `encode_ir` wrote; anything else is reported as damage."""
     if len(data) > STORED_BYTES_MAX:
@@ -109,7 +114,8 @@ def decode_ir(data: bytes) -> SchemaIR:
         document = msgspec.json.decode(data, type=dict[str, Any])
         version = document.pop("version")
         if version == VERSION:
-            ir = msgspec.convert(document, SchemaIR)
+            with _one_at_a_time:
+                ir = msgspec.convert(document, SchemaIR)
     except (msgspec.MsgspecError, KeyError, RecursionError, UnicodeError) as damage:
         raise Corrupt(f"a stored schema is damaged: {damage}") from None
     if version != VERSION:
