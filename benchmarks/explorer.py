@@ -82,7 +82,9 @@ def _window(browser: Browser) -> Page:
 def _paint(browser: Browser, base: str) -> float:
     page = _window(browser)
     page.goto(base)
-    page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length > 0")
+    page.wait_for_function(
+        "() => performance.getEntriesByName('first-contentful-paint').length > 0"
+    )
     found: Any = page.evaluate(
         "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     )
