@@ -16,11 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import OptionInvalid
+
 CROCKFORD = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 PAIRS = np.stack([np.repeat(CROCKFORD, 32), np.tile(CROCKFORD, 32)], axis=1).view(np.uint16).ravel()
-ULID_CHARACTERS = (
-    26  # of five bits each: 19 that a call shares, one half of which it shares, six that count
-)
+# Of five bits each: 19 that a call shares, one half of which it shares, six that count.
+ULID_CHARACTERS = 26
+ULID_PARTS = np.dtype([("shared", f"V{ULID_CHARACTERS - 2}"), ("last", np.uint16)])
+ULIDS_MAX = (
+    2**31 - 1
+) // ULID_CHARACTERS - 1  # the ends of texts in one array are numbers of 32 bits
 LEADING = 19
 NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
@@ -120,16 +125,28 @@ def fresh_ids(count: int, now: datetime) -> pa.Array:
 
 
 def ulids(high: int, start: int, count: int) -> pa.Array:
-    """So many ULIDs in order: `high` are their first 96 bits, `start` the last 32 of the first one."""
-    low = np.arange(start, start + count, dtype=np.uint64)
-    characters = np.empty((count, ULID_CHARACTERS), np.uint8)
-    characters[:, :LEADING] = [CROCKFORD[(high >> (5 * i - 2)) & 31] for i in range(LEADING, 0, -1)]
-    straddling = (low >> np.uint64(30)) | np.uint64((high << 2) & 31)
-    characters[:, LEADING] = CROCKFORD[straddling.astype(np.intp)]
-    pairs = characters.view(np.uint16)
-    for place in range(3):
-        digits = (low >> np.uint64(10 * place)) & np.uint64(1023)
+    """So many ULIDs in order: `high` are their first 96 bits, `start` the last 32 of the first one.
+
+    They come in blocks of 1,024 that differ in their last two characters only, so little is worked out per id.
+    """
+    if count > ULIDS_MAX:
+        raise OptionInvalid(
+            f"{count:,} rows without an id are more than one array of ids can hold ({ULIDS_MAX:,})",
+            help='Load them with engine="spark", or in parts.',
+        )
+    blocks = np.arange(start >> 10, ((start + count - 1) >> 10) + 1, dtype=np.uint64)
+    shared = np.empty((len(blocks), ULID_CHARACTERS - 2), np.uint8)
+    shared[:, :LEADING] = [CROCKFORD[(high >> (5 * i - 2)) & 31] for i in range(LEADING, 0, -1)]
+    straddling = (blocks >> np.uint64(20)) | np.uint64((high << 2) & 31)
+    shared[:, LEADING] = CROCKFORD[straddling.astype(np.intp)]
+    pairs = shared.view(np.uint16)
+    for place in range(2):
+        digits = (blocks >> np.uint64(10 * place)) & np.uint64(1023)
         pairs[:, -1 - place] = PAIRS[digits.astype(np.intp)]
-    offsets = np.arange(count + 1, dtype=np.int32) * ULID_CHARACTERS
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters)]
+    rows = np.empty((len(blocks), len(PAIRS)), ULID_PARTS)
+    rows["shared"] = shared.view(ULID_PARTS["shared"])
+    rows["last"] = PAIRS
+    text = rows.reshape(-1)[start & 1023 :][:count]
+    offsets = np.arange(0, (count + 1) * ULID_CHARACTERS, ULID_CHARACTERS, dtype=np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text.view(np.uint8))]
     return pa.Array.from_buffers(pa.string(), count, buffers)

@@ -6,12 +6,16 @@ a commit changes it without copying it; every count over it is the same sum of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from omnigraph.read.arrays import Ints, Mask, Positions, Whole, distinct, ranges, stable_order
+
+BLOCK_EDGES = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +170,23 @@ class Adjacency:
 
     def pull(self, values: Ints | Mask) -> Ints:
         """For every near node the sum of the values of its neighbours."""
-        sums = np.zeros(len(self.node) + 1, np.int64)
-        np.cumsum(values[self.node], out=sums[1:])
-        found: Ints = sums[self.start[1:]] - sums[self.start[:-1]]
+        found = np.empty(self.near, np.int64)
+        sums = np.zeros(0, np.int64)
+        for low, high in self._blocks():
+            first = self.start[low : high + 1] - self.start[low]
+            count = int(first[-1])
+            if len(sums) <= count:
+                sums = np.zeros(count + 1, np.int64)
+            reached = self.node[self.start[low] : self.start[high]]
+            np.cumsum(values[reached], out=sums[1 : count + 1])
+            np.subtract(sums[first[1:]], sums[first[:-1]], out=found[low:high])
         return found
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of nodes with so few edges that what is made of them stays in a core's own memory."""
+        ends = np.arange(BLOCK_EDGES, len(self.node), BLOCK_EDGES)
+        bounds = np.unique(np.concatenate(([0], self.start.searchsorted(ends), [self.near])))
+        return pairwise(bounds.tolist())
 
 
 def made_bytes(of: object, *names: str, shared: object = None) -> int:

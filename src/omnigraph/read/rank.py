@@ -112,9 +112,10 @@ def _distances(
         return distances(columns, prop, query, metric, at)
     asked = None if at is columns.everything else distinct(at, columns.n)
     positions, found = nearest(columns, prop, query, metric, count=keep, positions=asked)
-    table = np.full(columns.n, np.nan)
-    table[positions] = found
-    return _picked(table, at)
+    if not len(positions):
+        return np.full(len(at), np.nan)
+    where = np.minimum(positions.searchsorted(at), len(positions) - 1)
+    return np.where(positions[where] == at, found[where], np.nan)
 
 
 def _bm25(prop: str, query: str | None, columns: TableColumns, at: Positions) -> Floats:

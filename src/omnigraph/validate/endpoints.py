@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,15 +19,13 @@ from omnigraph.validate.findings import Case, Finding, Looked, column, offenders
 
 SIDES = ("src", "dst")
 NO_IDS = pa.array([], pa.string())
+CORES = os.cpu_count() or 1
+ONE_THREAD_ROWS_MAX = 50_000  # a thread costs more than it saves below
 
 
 def check_endpoints(case: Case) -> Iterator[Finding]:
     """Both ends of every new edge, and every end that moved, are nodes of the final image."""
-    wanted: dict[str, list[pa.Array]] = {}
-    for change, side in _sides(case):
-        for rows, _ in _parts(change, side):
-            ids = pc.unique(column(rows, side)).drop_null()
-            wanted.setdefault(node_type(change.kind, side), []).append(ids)
+    wanted = _named_ends(case)
     names = sorted(wanted)
     nodes = [case.changes.of(case.catalog.nodes[name]) for name in names]
     unknown = [
@@ -41,6 +41,23 @@ def check_endpoints(case: Case) -> Iterator[Finding]:
     missing = dict(zip(names, absent, strict=True))
     for change, side in _sides(case):
         yield from _dangling(change, side, missing, case.limit)
+
+
+def _named_ends(case: Case) -> dict[str, list[pa.Array]]:
+    """For each node type the ids that new and moved ends name, each once from every side."""
+    ends = [
+        (node_type(change.kind, side), rows[side])
+        for change, side in _sides(case)
+        for rows, _ in _parts(change, side)
+    ]
+    many = sum(len(named) for _, named in ends) > ONE_THREAD_ROWS_MAX
+    each_once = metrics.parallel(
+        [partial(pc.unique, named) for _, named in ends], CORES if many else 1
+    )
+    wanted: dict[str, list[pa.Array]] = {}
+    for (name, _), ids in zip(ends, each_once, strict=True):
+        wanted.setdefault(name, []).append(ids.drop_null())
+    return wanted
 
 
 def _absent(case: Case, change: TypeChanges, ids: pa.Array) -> Callable[[], pa.Array]:

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.model.keys import fresh_ids, key_ids, value_texts
+from omnigraph.errors import OptionInvalid
+from omnigraph.model.keys import ULIDS_MAX, fresh_ids, key_ids, ulids, value_texts
 
+DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 NOW = dt.datetime(2024, 5, 31, 12, tzinfo=dt.UTC)
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 
@@ -100,15 +102,30 @@ def test_fresh_ids_are_ulids_of_the_instant() -> None:
     made = fresh_ids(3, NOW).to_pylist()
     stamp = 0
     for character in made[0][:10]:
-        stamp = stamp * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(character)
+        stamp = stamp * 32 + DIGITS.index(character)
     assert stamp == int(NOW.timestamp() * 1000)
-    assert all(len(i) == 26 and set(i) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ") for i in made)
+    assert all(len(i) == 26 and set(i) <= set(DIGITS) for i in made)
 
 
 def test_fresh_ids_sort_in_their_order_and_never_repeat() -> None:
     first, second = fresh_ids(5_000, NOW).to_pylist(), fresh_ids(5_000, NOW).to_pylist()
     assert first == sorted(first)
     assert len({*first, *second}) == 10_000
+
+
+@given(st.integers(0, 2**96 - 1), st.integers(0, 2**31), st.integers(0, 2_100))
+def test_ulids_are_their_number_in_base_32(high: int, start: int, count: int) -> None:
+    made = ulids(high, start, count)
+    made.validate(full=True)
+    for at in {0, 1, 1_023 - start % 1_024, 1_024 - start % 1_024, count - 1} & set(range(count)):
+        number = (high << 32) + start + at
+        digits = [DIGITS[(number >> 5 * place) & 31] for place in reversed(range(26))]
+        assert made[at].as_py() == "".join(digits)
+
+
+def test_more_ids_than_one_array_holds_are_refused_before_they_are_made() -> None:
+    with pytest.raises(OptionInvalid, match="more than one array of ids can hold"):
+        ulids(0, 0, ULIDS_MAX + 1)
 
 
 def test_a_million_fresh_ids_are_made_in_bulk() -> None:

@@ -35,7 +35,7 @@ class ParamInvalid(OmnigraphError):
     )
 
 
-class _Misfit(Exception):
+class Misfit(Exception):
     """A value does not fit; the text says what was expected."""
 
 
@@ -83,7 +83,7 @@ def _bound(param: ir.ParamDecl, value: Any) -> Any:
 def _convert_named(name: str, kind: PropType, value: Any) -> Any:
     try:
         return convert(value, kind)
-    except _Misfit as misfit:
+    except Misfit as misfit:
         message = f"the parameter `${name}` of type {kind}: {misfit}"
         raise ParamInvalid(message, details={"param": name}) from None
 
@@ -94,34 +94,44 @@ def convert(value: Any, kind: PropType) -> Any:
         return _vector(value, kind.vector_dim)
     if kind.is_list:
         if isinstance(value, str | bytes | Mapping | Set) or not hasattr(value, "__len__"):
-            raise _Misfit(f"expected a list, got {_named(value)}")
+            raise Misfit(f"expected a list, got {_named(value)}")
         return tuple(None if v is None else SCALARS[kind.scalar](v, kind.scalar) for v in value)
     return SCALARS[kind.scalar](value, kind.scalar)
 
 
 def _vector(value: Any, dim: int) -> tuple[float, ...]:
     if isinstance(value, str | bytes | Mapping | Set) or not hasattr(value, "__len__"):
-        raise _Misfit(f"expected a list of {dim} numbers, got {_named(value)}")
+        raise Misfit(f"expected a list of {dim} numbers, got {_named(value)}")
     if len(value) != dim:
-        raise _Misfit(f"expected {dim} numbers, got {len(value)}")
-    return tuple(_float(v, Scalar.F32) for v in value)
+        raise Misfit(f"expected {dim} numbers, got {len(value)}")
+    whole = _floats(value, f"<{dim}f") if all(type(v) is float for v in value) else None
+    return whole or tuple(_float(v, Scalar.F32) for v in value)
+
+
+def _floats(values: Sequence[float], layout: str) -> tuple[float, ...] | None:
+    """All numbers at once, as they would be stored; none if one of them is refused."""
+    try:
+        stored = struct.unpack(layout, struct.pack(layout, *values))
+    except OverflowError:
+        return None
+    return stored if all(map(math.isfinite, stored)) else None
 
 
 def _string(value: Any, _: Scalar) -> str:
     if not isinstance(value, str):
-        raise _Misfit(f"expected a text, got {_named(value)}")
+        raise Misfit(f"expected a text, got {_named(value)}")
     return value
 
 
 def _blob(value: Any, _: Scalar) -> str | bytes:
     if not isinstance(value, str | bytes):
-        raise _Misfit(f"expected a text or bytes, got {_named(value)}")
+        raise Misfit(f"expected a text or bytes, got {_named(value)}")
     return value
 
 
 def _bool(value: Any, _: Scalar) -> bool:
     if not isinstance(value, bool):
-        raise _Misfit(f"expected true or false, got {_named(value)}")
+        raise Misfit(f"expected true or false, got {_named(value)}")
     return value
 
 
@@ -132,24 +142,24 @@ def _integer(value: Any, scalar: Scalar) -> int:
     elif hasattr(value, "__index__") and not isinstance(value, bool):
         number = value.__index__()
     if isinstance(number, bool) or not isinstance(number, int | float) or isinstance(value, float):
-        raise _Misfit(f"expected a whole number, got {_named(value)}")
+        raise Misfit(f"expected a whole number, got {_named(value)}")
     low, high = INTEGER_RANGES[scalar]
     if not low <= number <= high:
-        raise _Misfit(f"{value} is outside {low} to {high}")
+        raise Misfit(f"{value} is outside {low} to {high}")
     return int(number)
 
 
 def _float(value: Any, scalar: Scalar) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise _Misfit(f"expected a number, got {_named(value)}")
+        raise Misfit(f"expected a number, got {_named(value)}")
     try:
         number = float(value)
         if scalar is Scalar.F32:
             number = float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
-        raise _Misfit(f"{value} is too large for {scalar}") from None
+        raise Misfit(f"{value} is too large for {scalar}") from None
     if not math.isfinite(number):
-        raise _Misfit("expected a finite number")
+        raise Misfit("expected a finite number")
     return number
 
 
@@ -158,21 +168,21 @@ def _date(value: Any, _: Scalar) -> dt.date:
         return value
     found = parse_date(value) if isinstance(value, str) else None
     if found is None:
-        raise _Misfit(f'expected a date such as "2024-05-31", got {_named(value)}')
+        raise Misfit(f'expected a date such as "2024-05-31", got {_named(value)}')
     return found
 
 
 def _datetime(value: Any, _: Scalar) -> dt.datetime:
     if isinstance(value, dt.datetime):
         if value.tzinfo is None:
-            raise _Misfit("expected a datetime with a time zone")
+            raise Misfit("expected a datetime with a time zone")
         try:
             return _whole_millis(value)
         except OverflowError:
-            raise _Misfit("expected a time that UTC can tell") from None
+            raise Misfit("expected a time that UTC can tell") from None
     found = parse_datetime(value) if isinstance(value, str) else None
     if found is None:
-        raise _Misfit(f'expected a time such as "2024-05-31T12:30:00Z", got {_named(value)}')
+        raise Misfit(f'expected a time such as "2024-05-31T12:30:00Z", got {_named(value)}')
     return found
 
 

@@ -74,6 +74,8 @@ def test_accepted(kind: str, given: Any, bound: Any) -> None:
         ("[I32]", [1, "x"], "whole number"),
         ("Vector(2)", [1], "2 numbers, got 1"),
         ("Vector(2)", "ab", "list of 2 numbers"),
+        ("Vector(2)", [1.0, 1e39], "too large"),
+        ("Vector(2)", [1.0, float("nan")], "finite"),
         ("String", None, "cannot be null"),
         ("String", {"a": 1}, "an object"),
     ],
