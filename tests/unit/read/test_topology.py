@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from omnigraph.lang.ir import Direction
-from omnigraph.read import edges as edges_module
 from omnigraph.read import adjacency as adjacency_module
+from omnigraph.read import edges as edges_module
 from omnigraph.read import topology as topology_module
 from omnigraph.read.adjacency import Adjacency, Merged
 from omnigraph.read.cache import Cache
