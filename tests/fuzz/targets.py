@@ -95,6 +95,7 @@ def query_text(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     lint_queries(text, harbour())
     only_ours(lambda: compile_query(text, harbour()))
+    only_ours(lambda: parse_queries(f"match {{ {text}", bare=True))
     tree = parse_queries(text)
     printed = format_queries(text)
     assert parse_queries(printed) == tree

@@ -96,13 +96,15 @@ class Want(Enum):
     MUTATION = "mutation"
 
 
-def parse_queries(text: str, name: str = "") -> ast.QueryFile:
-    """The syntax tree of a text; `name` is the file it came from.
+def parse_queries(text: str, name: str = "", *, bare: bool = False) -> ast.QueryFile:
+    """The syntax tree of a text; `name` is the file it came from. With `bare` it may be the body of a query alone.
 
     >>> len(parse_queries("query q() { match { $p: Person } return { $p.name } }").queries)
     1
+    >>> parse_queries("match { $p: Person } return { $p.name }", bare=True).queries[0].name
+    'q'
     """
-    return parse(Source(text, name))
+    return parse(Source(text, name), bare=bare)
 
 
 def check_query(query: ast.Query, catalog: Catalog, source: Source) -> checked.Query:
@@ -116,9 +118,9 @@ def check_query(query: ast.Query, catalog: Catalog, source: Source) -> checked.Q
 def compile_query(
     text: str, catalog: Catalog, name: str | None = None, *, want: Want | None = None
 ) -> ir.Query:
-    """The plan of the named query of a text, or of its only one."""
+    """The plan of the named query of a text, or of its only one, which may be a body alone."""
     source = Source(text)
-    chosen = choose(parse(source), name)
+    chosen = choose(parse(source, bare=True), name)
     is_read = isinstance(chosen.body, ast.Read)
     if want is not None and is_read is not (want is Want.READ):
         found, wanted = ("read", "mutation") if is_read else ("mutation", "read")

@@ -7,6 +7,7 @@ parser looks ahead: after `$a` a word starts a traversal, unless `$a` is a param
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from omnigraph.lang.cursor import Cursor, Unparsable
@@ -22,6 +23,7 @@ FILTER_WORDS = ("contains", "starts_with", "in", "is", "and", "or")
 T = TypeVar("T")
 
 STATEMENTS = ("insert", "update", "delete")
+BARE_NAME = "q"  # what a query is called that is a body alone
 TAIL = ("union", "having", "order", "skip", "limit")
 PARTS = ("match", "return", "having", "order")
 TAIL_ALIASES = {
@@ -41,17 +43,18 @@ BODY_ALIASES = {
 }
 
 
-def parse(source: Source) -> ast.QueryFile:
-    """The syntax tree of a text; raises with every error found."""
+def parse(source: Source, *, bare: bool = False) -> ast.QueryFile:
+    """The syntax tree of a text; raises with every error found. `bare`: it may be the body of one query alone."""
     diagnostics = Diagnostics(source)
-    tree = parse_into(diagnostics)
+    tree = parse_into(diagnostics, bare=bare)
     diagnostics.raise_errors()
     return tree
 
 
-def parse_into(diagnostics: Diagnostics) -> ast.QueryFile:
+def parse_into(diagnostics: Diagnostics, *, bare: bool = False) -> ast.QueryFile:
     """The queries that could be read; what is wrong with the others goes into the diagnostics."""
-    return QueryParser(Cursor(diagnostics)).file()
+    parser = QueryParser(Cursor(diagnostics))
+    return parser.bare_file() if bare and parser.starts_body() else parser.file()
 
 
 class QueryParser(ExpressionParser):
@@ -60,7 +63,7 @@ class QueryParser(ExpressionParser):
     def __init__(self, cursor: Cursor) -> None:
         super().__init__(cursor)
         self.params: frozenset[str] = frozenset()
-        self.opening = cursor.token  # the brace of the query being read
+        self.opening: Token | None = None  # the brace of the query being read; a bare body has none
         self.parts = 0
 
     def file(self) -> ast.QueryFile:
@@ -73,6 +76,21 @@ class QueryParser(ExpressionParser):
                 self.cursor.depth = 0
                 self.cursor.recover_to(self._starts_query)
         return ast.QueryFile(tuple(queries), tuple(self.cursor.lexed.comments))
+
+    def bare_file(self) -> ast.QueryFile:
+        """typed = read | mutation ;"""
+        start = self.cursor.token
+        queries: tuple[ast.Query, ...] = ()
+        with suppress(Unparsable):
+            body = self.body()
+            if not self.cursor.at_end():
+                self._unexpected_tail()
+            at = between(start, self.cursor.previous)
+            queries = (ast.Query(BARE_NAME, (), body, None, None, at, between(start, start)),)
+        return ast.QueryFile(queries, tuple(self.cursor.lexed.comments))
+
+    def starts_body(self) -> bool:
+        return self.cursor.at("match", *STATEMENTS)
 
     def _starts_query(self, index: int) -> bool:
         lexed = self.cursor.lexed
@@ -156,7 +174,7 @@ class QueryParser(ExpressionParser):
             branches.append(self.branch())
         order = self.order() if self.cursor.at("order") else ()
         counts = self.skip_and_limit()
-        if not self.cursor.at("}"):
+        if self.opening is not None and not self.cursor.at("}"):
             self._unexpected_tail()
         at = between(start, self.cursor.previous)
         skip, limit = counts.get("skip"), counts.get("limit")
@@ -200,8 +218,10 @@ class QueryParser(ExpressionParser):
                 raise self.cursor.fail("a pattern has at least one clause", opening, help=help)
         return tuple(clauses)
 
-    def check_closed(self, opening: Token) -> None:
+    def check_closed(self, opening: Token | None) -> None:
         """A word that starts the next part of a query, followed by its brace, tells that this one was forgotten."""
+        if opening is None:
+            return
         token, following = self.cursor.token, self.cursor.peek()
         starts_part = token.text in PARTS and following.text == "{"
         if starts_part or self._starts_query(self.cursor.index):
@@ -394,7 +414,7 @@ class QueryParser(ExpressionParser):
         """mutation = statement { statement } ;"""
         start = self.cursor.token
         statements = [self.statement()]
-        while not self.cursor.at("}") and not self.cursor.at_end():
+        while not self.cursor.at_end() and (self.opening is None or not self.cursor.at("}")):
             statements.append(self.statement())
         return ast.Mutation(tuple(statements), between(start, self.cursor.previous))
 

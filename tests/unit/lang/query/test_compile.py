@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import Kind
+from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.query import (
     QueryAmbiguous,
     QueryKindMismatch,
@@ -13,6 +14,7 @@ from omnigraph.lang.query import (
     compile_query,
     describe_operation,
     lint_queries,
+    parse_queries,
 )
 
 from .casefile import harbour
@@ -33,6 +35,36 @@ def types(text: str, side: str) -> list[str]:
 
 def test_the_only_query_needs_no_name() -> None:
     assert compile_query(READ, harbour()).name == "find_it"
+
+
+@pytest.mark.parametrize(
+    "body", ["match { $p: Port } return { $p.code } limit 2", 'delete Crew where badge = "x"']
+)
+def test_a_body_alone_is_a_query_without_parameters(body: str) -> None:
+    assert compile_query(body, harbour()) == compile_query(f"query q() {{ {body} }}", harbour())
+
+
+@pytest.mark.parametrize(
+    ("body", "at", "words"),
+    [
+        ("match { $p: Port } return { $p.cod }", 31, "cod"),
+        ("match { $p: Port return { $p.code }", 6, "never closed"),
+        ("match { $p: Port } return { $p.code } }", 38, "the end of the query"),
+        ("match { $p: Port } return { $p.code } " + READ, 38, "the end of the query"),
+        ('delete Crew where badge = "x" }', 30, "found `}`"),
+    ],
+)
+def test_mistakes_in_a_body_alone_are_shown_where_they_are(body: str, at: int, words: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        compile_query(body, harbour())
+    assert words in caught.value.message
+    assert caught.value.span is not None
+    assert caught.value.span.start == at
+
+
+def test_a_file_holds_whole_queries() -> None:
+    with pytest.raises(LanguageError, match="expected `query`"):
+        parse_queries("match { $p: Port } return { $p.code }", "ports.gq")
 
 
 def test_several_queries_need_a_name() -> None:
