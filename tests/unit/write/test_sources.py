@@ -353,6 +353,24 @@ def test_date_times_without_a_zone_are_refused_unless_one_is_assumed(graph: Grap
         assert rows(graph, "Person")[0]["seen"] == dt.datetime(2020, 1, 1, 11, tzinfo=dt.UTC)
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_midnights_without_a_zone_are_dates(graph: Graph, unit: str) -> None:
+    kind = pa.timestamp(unit)
+    days = pa.array([dt.datetime(2020, 2, 29), None, dt.datetime(1901, 1, 1)], kind)
+    graph.load({"Person": pa.table({"name": ["ann", "bob", "cy"], "born": days})})
+    assert [r["born"] for r in rows(graph, "Person")] == [
+        dt.date(2020, 2, 29),
+        None,
+        dt.date(1901, 1, 1),
+    ]
+    noon = pa.array([dt.datetime(2020, 1, 1), dt.datetime(1901, 1, 1, 12)], kind)
+    with pytest.raises(InputInvalid, match="line 2: 'born' has a time of day"):
+        graph.load({"Person": pa.table({"name": ["ann", "bob"], "born": noon})})
+    zoned = pa.array([dt.datetime(2020, 1, 1)], pa.timestamp(unit, "UTC"))
+    with pytest.raises(InputInvalid, match="expects Date"):
+        graph.load({"Person": pa.table({"name": ["ann"], "born": zoned})})
+
+
 def bad_tables() -> Iterator[tuple[pa.Table, str, int | None]]:
     names = ["a", "b"]
     yield pa.table({"name": names, "colour": [1, 2]}), "colour", None

@@ -141,6 +141,10 @@ def _date(values: pa.Array, prop: Property) -> pa.Array:
         done = values.cast(pa.date32())
     elif at.is_integer(values.type):
         done = attempt(values, lambda v: v.cast(pa.int32()), prop).cast(pa.date32())
+    elif at.is_timestamp(values.type) and values.type.tz is None:  # how pandas keeps dates
+        done = values.cast(pa.date32(), safe=False)
+        midnight = done.cast(values.type, safe=False)
+        _refuse(pc.not_equal(values, midnight), values, prop, "has a time of day")
     else:
         raise _unfit(values, prop)
     _refuse_outside(done.cast(pa.int32()), DAYS, values, prop)
