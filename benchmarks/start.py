@@ -1,10 +1,12 @@
 """How long commands take to start: processor time of the child, the least of some runs.
 
 `python -m benchmarks start` measures this installation; with `--core` a fresh one that has only what a query needs.
+Modules are compiled once, before anything is measured, as they are where a package was installed.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import omnigraph
 
-RUNS = 7
+RUNS = 9
 ROOT = Path(__file__).parents[1]
 READ = "match { $p: Person $p knows $f } return { $p.name, $f.name as friend }"
 SCHEMA = "node Person { name: String @key }  edge Knows: Person -> Person"
@@ -38,9 +40,17 @@ def run(core: bool = False) -> None:
             ("version", ("version",), 150),
             ("local query", query, extras),
         ):
-            spent = min(_milliseconds([str(program), *words]) for _ in range(RUNS))
+            line, compiled = [str(program), *words], _compiled_in(Path(folder))
+            _milliseconds(line, compiled)
+            spent = min(_milliseconds(line, compiled) for _ in range(RUNS))
             missed = "" if spent < budget else "  MISSED"
             print(f"{title:<12} {spent:6.0f} ms of processor time, budget {budget} ms{missed}")
+
+
+def _compiled_in(folder: Path) -> dict[str, str]:
+    """An environment in which modules are kept compiled, whatever this one does with them."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
 def _core_install(folder: Path) -> Path:
@@ -55,9 +65,9 @@ def _core_install(folder: Path) -> Path:
     return folder / "venv" / "bin" / "omnigraph"
 
 
-def _milliseconds(words: list[str]) -> float:
+def _milliseconds(words: list[str], environment: dict[str, str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(words, capture_output=True, check=True)
+    subprocess.run(words, capture_output=True, check=True, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 

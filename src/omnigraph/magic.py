@@ -40,20 +40,18 @@ def load_ipython_extension(ipython: Any) -> None:
 
 def run_cell(line: str, cell: str, names: dict[str, Any]) -> Any:
     """Run the text of a cell with the variables of the notebook."""
-    from omnigraph.cli.context import whole_query
     from omnigraph.lang.query import ast, choose, parse_queries
 
     given = _parse(line)
     graph: Any = names.get(given.graph)
     if not hasattr(graph, "query"):
         raise MagicMisused(f"{given.graph!r} is not a graph")
-    text = whole_query(cell)
-    chosen = choose(parse_queries(text), given.name)
+    chosen = choose(parse_queries(cell, bare=True), given.name)
     params = {p.name: names[p.name] for p in chosen.params if p.name in names} or None
     if isinstance(chosen.body, ast.Mutation):
-        found = graph.mutate(text, params, name=given.name, branch=given.branch)
+        found = graph.mutate(cell, params, name=given.name, branch=given.branch)
     else:
-        found = graph.query(text, params, name=given.name, branch=given.branch, at=given.at)
+        found = graph.query(cell, params, name=given.name, branch=given.branch, at=given.at)
     if given.out:
         names[given.out] = found
     return found

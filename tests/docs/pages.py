@@ -25,7 +25,6 @@ from pathlib import Path
 import typer
 import yaml
 
-from omnigraph.cli.context import whole_query
 from omnigraph.lang.query import parse_queries
 from omnigraph.lang.schema import check_schema
 from tests.unit.cli import world
@@ -102,7 +101,7 @@ def run_block(block: Block, folder: Path, interpreter: Interpreter, page: Path) 
         case "pg":
             check_schema(block.body)
         case "gq":
-            parse_queries(whole_query(block.body))
+            parse_queries(block.body, bare=True)
         case language:
             assert block.title or language in NOT_RUN, f"a block of {language!r} cannot be run"
 

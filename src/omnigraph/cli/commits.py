@@ -7,7 +7,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.output import styled
-from omnigraph.drawing.history import ago
 
 if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
@@ -51,6 +50,8 @@ def coloured(line: str) -> str:
 
 def one_line(commit: Commit) -> str:
     """A commit in a log."""
+    from omnigraph.drawing.history import ago
+
     who = f" {commit.actor}" if commit.actor else ""
     said = f"  {commit.message}" if commit.message else ""
     changed = counts_line(commit.changes)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 PREFIX_CHARACTERS_MIN = 4
 PREFIX_COMMITS_MAX = 10_000
-STATEMENTS = ("match", "insert", "update", "delete")
 
 
 class NoStore(UsageMistake):
@@ -141,18 +140,7 @@ def query_text(text: str | None, file: str | None) -> Source:
         raise UsageMistake("give the query with -e TEXT or with --file F.gq")
     if file is not None:
         return Source(read_text(file), file)
-    return Source(whole_query(text or ""))
-
-
-def whole_query(text: str) -> str:
-    """A bare body becomes a query, so that people need not name what they try out.
-
-    >>> whole_query("match { $p: Person } return { $p.name }")
-    'query q() { match { $p: Person } return { $p.name } }'
-    """
-    words = text.split(maxsplit=1)
-    bare = bool(words) and words[0].partition("{")[0] in STATEMENTS
-    return f"query q() {{ {text.strip()} }}" if bare else text
+    return Source(text or "")
 
 
 def named(error: LanguageError, source: Source) -> LanguageError:

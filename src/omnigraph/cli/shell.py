@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.commits import counted, one_line, published, short
 from omnigraph.cli.completion import Completer
-from omnigraph.cli.context import point_of, whole_query
+from omnigraph.cli.context import point_of
 from omnigraph.cli.exits import UsageMistake
+from omnigraph.cli.interrupt import Interrupted, explaining_interrupts
 from omnigraph.cli.options import Format, Show
 from omnigraph.cli.output import print_result, styled
 from omnigraph.config import home
@@ -47,6 +48,7 @@ class Shell:
     explain: bool = False
     timer: bool = False
     running: bool = True
+    typed: list[str] = field(default_factory=list)  # lines of a statement that goes on
 
     def run(self) -> None:
         """Read, answer, repeat, until the input ends."""
@@ -62,12 +64,15 @@ class Shell:
                     self._answer(text)
             except KeyboardInterrupt:  # drops what was typed, or stops what was running
                 print(file=sys.stderr)
+            except Interrupted as left:
+                print(f"\ninterrupted: {left}", file=sys.stderr)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
     def _read(self) -> str | None:
         """The next statement or dot command; None at the end of the input."""
         lines: list[str] = []
+        self.typed = lines
         while True:
             try:
                 line = input(self._prompt(bool(lines)))
@@ -91,14 +96,14 @@ class Shell:
             if text.lstrip().startswith("."):
                 self._command(text.strip())
             else:
-                self._statement(whole_query(text.strip().rstrip(";")))
+                self._statement(text.strip().rstrip(";"))
         except OmnigraphError as error:
             print(error.render(), file=sys.stderr)
         if self.timer:
             print(f"{(time.perf_counter() - started) * 1000:.0f} ms", file=sys.stderr)
 
     def _statement(self, text: str) -> None:
-        queries = parse_queries(text).queries
+        queries = parse_queries(text, bare=True).queries
         if queries and isinstance(queries[0].body, ast.Mutation):
             self._mutate(text)
             return
@@ -117,7 +122,10 @@ class Shell:
             raise UsageMistake(
                 "the past cannot be changed", help="`.at` alone returns to the present."
             )
-        done = self.graph.mutate(text, self.params or None, branch=self.branch, actor=self.actor)
+        with explaining_interrupts(self.graph, self.branch):
+            done = self.graph.mutate(
+                text, self.params or None, branch=self.branch, actor=self.actor
+            )
         counts = f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')}"
         print(f"{counts}: {published(done.commit, self.branch)}", file=sys.stderr)
 
@@ -142,8 +150,8 @@ def is_complete(lines: list[str]) -> bool:
         return True
     if text.rstrip().endswith(";"):
         return True
-    is_bare = whole_query(text) != text
-    return not _is_open(text) and _parses(whole_query(text)) and not (is_bare and len(lines) > 1)
+    is_bare = not text.lstrip().startswith("query")
+    return not _is_open(text) and _parses(text) and not (is_bare and len(lines) > 1)
 
 
 def _is_open(text: str) -> bool:
@@ -155,7 +163,7 @@ def _is_open(text: str) -> bool:
 def _parses(text: str) -> bool:
     """Whether there is nothing to wait for; a mistake inside is better shown now than at the end."""
     try:
-        parse_queries(text)
+        parse_queries(text, bare=True)
     except LanguageError as error:
         end = len(text.rstrip().rstrip("}").rstrip())
         return error.diagnostics[0].span.start < end
@@ -289,4 +297,4 @@ class _Words:
         if before.split()[:1] == [".mode"]:
             return [str(name) for name in Format if name.startswith(word)]
         catalog = self._shell.graph.snapshot(self._shell.branch, self._shell.at).catalog
-        return Completer(catalog).candidates(before, word)
+        return Completer(catalog).candidates("\n".join([*self._shell.typed, before]), word)

@@ -85,6 +85,22 @@ def test_did_you_mean(words: tuple[str, ...], meant: str, cli: Cli) -> None:
     assert meant in cli(*words).err
 
 
+@pytest.mark.parametrize(
+    ("typed", "pointed"),
+    [
+        ("match { $p: Persn } return { $p.name }", "Persn"),
+        ("match { $p: Person } return { $p.nam }", "nam"),
+        ('match { $p: Person { name: "{" } } return { $p.name', "{ $p.name"),
+        ("match { $p: Person return { $p.name }", "{ $p: Person"),
+    ],
+)
+def test_an_error_points_into_what_was_typed(typed: str, pointed: str, cli: Cli) -> None:
+    told = cli("query", "-s", "people", "-e", typed).err.splitlines()
+    line, carets = told[3].removeprefix("1 | "), told[4].removeprefix("  | ")
+    assert line == typed
+    assert line[carets.index("^") :].startswith(pointed)
+
+
 def test_an_error_in_a_file_names_the_file(cli: Cli) -> None:
     Path("bad.gq").write_text("query q() {\n  match { $p: Persn }\n  return { $p.name }\n}\n")
     assert "--> bad.gq:2:15" in cli("query", "-s", "people", "--file", "bad.gq").err
@@ -140,6 +156,23 @@ def test_a_reader_that_has_seen_enough_causes_no_noise(folder: Path) -> None:
 # --- start-up ----------------------------------------------------------------------------------------------------
 
 
+QUERY_PACKAGES = {
+    "omnigraph",
+    "lance",
+    "pyarrow",
+    "numpy",
+    "msgspec",
+    "typer",
+    # what these bring along
+    "annotated_doc",
+    "cython_runtime",
+    "dateutil",
+    "shellingham",
+    "six",
+    "typing_extensions",
+}
+
+
 def _modules_after(folder: Path, *words: str) -> set[str]:
     code = (
         "import sys; from omnigraph.cli.main import main; main(); "
@@ -163,10 +196,14 @@ def test_version_imports_nothing_heavy(folder: Path) -> None:
 
 def test_a_query_does_not_import_what_it_does_not_need(folder: Path) -> None:
     loaded = _modules_after(folder, "query", "-q", "-s", "people", "-e", ALL, "--json")
-    assert not loaded & {"pandas", "pyspark", "polars", "networkx", "fastapi", "yaml", "rich"}
+    packages = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
+    assert packages - sys.stdlib_module_names <= QUERY_PACKAGES
+    assert not loaded & {"asyncio", "numpy.testing", "pyarrow.parquet", "pyarrow.pandas_compat"}
     assert "omnigraph.cli.commands.load" not in loaded
     rooms = {name.split(".")[1] for name in loaded if name.startswith("omnigraph.")}
     assert not rooms & {
+        "branch",
+        "drawing",
         "verbs",
         "write",
         "merge",
@@ -175,4 +212,21 @@ def test_a_query_does_not_import_what_it_does_not_need(folder: Path) -> None:
         "pipeline",
         "remote",
     }
-    assert not loaded & {"omnigraph.lang.schema.parser", "pydantic"}
+    assert "omnigraph.lang.schema.parser" not in loaded
+
+
+def test_threads_of_linear_algebra_do_not_spin_while_a_query_starts(folder: Path) -> None:
+    code = (
+        "import os; from omnigraph.cli.main import main; main(); "
+        "import sys; print(os.environ.get('OPENBLAS_THREAD_TIMEOUT'), file=sys.stderr)"
+    )
+    for words, found in ((["branch", "list", "people"], "4"), (["demo", "--help"], "None")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            cwd=folder,
+            env=world.environment(folder),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr.split()[-1] == found

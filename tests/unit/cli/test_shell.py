@@ -59,6 +59,19 @@ def test_tab_completes_from_the_schema(folder: Path) -> None:
         assert shell.finish() == 0
 
 
+def test_tab_knows_the_lines_before(folder: Path) -> None:
+    with Terminal(folder, ["shell", "people"], NO_COLOR="1") as shell:
+        shell.wait_for("main> ")
+        shell.type("match {\n$p: Person\n")
+        shell.wait_for("| ")
+        shell.type("} return { $p.a\t")
+        shell.wait_for("$p.age")
+        shell.type(" };\n")
+        shell.wait_for("3 rows")
+        shell.type(".quit\n")
+        assert shell.finish() == 0
+
+
 def test_control_c_drops_the_line_and_control_d_leaves(folder: Path) -> None:
     with Terminal(folder, ["shell", "people"], NO_COLOR="1") as shell:
         shell.wait_for("main> ")

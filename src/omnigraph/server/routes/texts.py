@@ -12,7 +12,7 @@ from omnigraph.server.wire import MutateRequest, QueryRequest
 @lru_cache(maxsize=512)
 def query_name(text: str, name: str | None) -> str:
     """The name of the query that is meant: the one named, or the only one."""
-    return choose(parse_queries(text), name).name
+    return choose(parse_queries(text, bare=True), name).name
 
 
 def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
