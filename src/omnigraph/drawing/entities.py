@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -10,13 +11,18 @@ from typing import Any
 from omnigraph.drawing.places import spread
 
 NODES_MAX = 300
-WIDTH, HEIGHT, MARGIN = 720, 480, 40
+WIDTH_MAX, HEIGHT_MAX, MARGIN = 720, 480, 40
 COLOURS = ("#2563eb", "#059669", "#d97706", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626")
 STYLE = (
-    "text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
-    ".edge{fill:#6b7280;font-size:10px;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:3px}"
-    "path{stroke:#94a3b8;fill:none}circle{stroke:#fff;stroke-width:1.5}"
+    ".og text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
+    ".og .edge{fill:#6b7280;font-size:10px;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:3px}"
+    ".og path{stroke:#94a3b8;fill:none}.og circle{stroke:#fff;stroke-width:1.5}"
 )
+ARROW = (
+    '<defs><marker id="to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0 0 L8 4 L0 8 z" style="fill:#94a3b8;stroke:none"/></marker></defs>'
+)
+RADIUS = 7
 LABELS = ("name", "title", "label", "id")
 
 
@@ -49,31 +55,35 @@ class Entities:
             self.nodes[id] = {**self.nodes.get(id, {}), **value}
 
 
-def entities_of(rows: Iterable[Mapping[str, Any]]) -> Entities:
-    """All entities and paths in the values of rows."""
+def entities_of(rows: Iterable[Iterable[Any]]) -> Entities:
+    """All entities and paths among the values of rows."""
     found = Entities()
     for row in rows:
-        for value in row.values():
+        for value in row:
             found.add(value)
     return found
 
 
 def entities_svg(rows: Iterable[Mapping[str, Any]]) -> str:
     """A drawing of the entities in rows; at most 300 nodes."""
-    found = entities_of(rows)
+    return drawing_of(entities_of(row.values() for row in rows))
+
+
+def drawing_of(found: Entities) -> str:
+    """Nodes in the colour of their type, edges as arrows, and which colour stands for what."""
     order = {id: index for index, id in enumerate(found.nodes)}
     drawn = [(a, b, kind) for a, b, kind in found.edges.values() if a in order and b in order]
     places = spread(len(order), [(order[a], order[b]) for a, b, _ in drawn])
-    at = {id: _scaled(places[index]) for id, index in order.items()}
-    kinds = {
-        kind: i for i, kind in enumerate(dict.fromkeys(_kind(v) for v in found.nodes.values()))
-    }
+    width, height = _size(len(order))
+    at = {id: _scaled(places[index], width, height) for id, index in order.items()}
+    kinds = list(dict.fromkeys(_kind(value) for value in found.nodes.values()))
     body = [_edge(at[a], at[b], kind) for a, b, kind in drawn]
-    body += [_node(at[id], id, value, kinds[_kind(value)]) for id, value in found.nodes.items()]
+    body += [_node(at[id], width, id, v, kinds.index(_kind(v))) for id, v in found.nodes.items()]
+    body += [_legend(i, kind) for i, kind in enumerate(kinds) if kind]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}" role="img" aria-label="{len(order)} nodes, {len(drawn)} edges">'
-        f"<style>{STYLE}</style>" + "".join(body) + "</svg>"
+        f'<svg class="og" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{len(order)} nodes, {len(drawn)} edges">'
+        f"<style>{STYLE}</style>{ARROW}" + "".join(body) + "</svg>"
     )
 
 
@@ -87,21 +97,46 @@ def _kind(value: Mapping[str, Any]) -> str:
     return str(value.get("type", ""))
 
 
-def _scaled(place: tuple[float, float]) -> tuple[float, float]:
-    return MARGIN + place[0] * (WIDTH - 2 * MARGIN), MARGIN + place[1] * (HEIGHT - 2 * MARGIN)
+def _size(count: int) -> tuple[int, int]:
+    """A few nodes need little room."""
+    return min(WIDTH_MAX, 320 + 20 * count), min(HEIGHT_MAX, 160 + 16 * count)
+
+
+def _scaled(place: tuple[float, float], width: int, height: int) -> tuple[float, float]:
+    return MARGIN + place[0] * (width - 2 * MARGIN), MARGIN + place[1] * (height - 2 * MARGIN)
 
 
 def _edge(a: tuple[float, float], b: tuple[float, float], kind: str) -> str:
-    middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
-    line = f'<path d="M{a[0]:.1f} {a[1]:.1f} L{b[0]:.1f} {b[1]:.1f}"/>'
-    return (
-        line + f'<text class="edge" x="{middle[0]:.1f}" y="{middle[1]:.1f}">{escape(kind)}</text>'
-    )
+    """An arrow that ends where the circle of its node begins; a loop for an edge to itself."""
+    length = math.dist(a, b)
+    if length < 2 * RADIUS:
+        loop = f"M{a[0] - 5:.1f} {a[1] - 5:.1f} c-16 -26 26 -26 11 -2"
+        return _arrow(loop, (a[0], a[1] - 26), kind)
+    part = (length - RADIUS - 2) / length
+    end = (a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part)
+    line = f"M{a[0]:.1f} {a[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
+    return _arrow(line, ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), kind)
 
 
-def _node(at: tuple[float, float], id: str, value: Mapping[str, Any], colour: int) -> str:
+def _arrow(line: str, middle: tuple[float, float], kind: str) -> str:
+    word = f'<text class="edge" x="{middle[0]:.1f}" y="{middle[1]:.1f}">{escape(kind)}</text>'
+    return f'<path marker-end="url(#to)" d="{line}"/>' + word
+
+
+def _legend(index: int, kind: str) -> str:
+    y = 16 + 16 * index
+    dot = f'<circle cx="12" cy="{y}" r="5" fill="{COLOURS[index % len(COLOURS)]}"/>'
+    return dot + f'<text x="22" y="{y + 4}">{escape(kind)}</text>'
+
+
+def _node(
+    at: tuple[float, float], width: int, id: str, value: Mapping[str, Any], colour: int
+) -> str:
+    """A circle with its label on the side where there is room, and everything else as its tip."""
     label = next((str(value[name]) for name in LABELS if value.get(name) is not None), id)
     tip = escape(", ".join(f"{k}: {v}" for k, v in value.items()) or id)
     fill = COLOURS[colour % len(COLOURS)]
-    circle = f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="7" fill="{fill}"><title>{tip}</title></circle>'
-    return circle + f'<text x="{at[0] + 10:.1f}" y="{at[1] + 4:.1f}">{escape(label[:32])}</text>'
+    circle = f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{RADIUS}" fill="{fill}"><title>{tip}</title></circle>'
+    left = at[0] > width * 2 / 3
+    x, anchor = (at[0] - 10, ' text-anchor="end"') if left else (at[0] + 10, "")
+    return circle + f'<text x="{x:.1f}" y="{at[1] + 4:.1f}"{anchor}>{escape(label[:32])}</text>'

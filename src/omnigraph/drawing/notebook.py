@@ -1,4 +1,4 @@
-"""What notebooks show of a graph, a commit, a diff and a plan."""
+"""What notebooks show of a graph, a result, a commit, a diff and a plan."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from omnigraph.drawing.entities import Entities, drawing_of, entities_of
 from omnigraph.drawing.schema import schema_svg
 from omnigraph.model.catalog import Catalog
 
 ROWS_SHOWN_MAX = 50
+NODES_CLEAR_MAX = 60
 MARKS = {"insert": ("+", "#dcfce7"), "update": ("~", "#fef9c3"), "delete": ("-", "#fee2e2")}
 
 
@@ -20,6 +22,27 @@ def graph_html(
     """The schema drawn, with how many there are of each type."""
     listed = ", ".join(escape(name) for name in branches[:10])
     return f"<p><b>{escape(uri)}</b> · branches: {listed}</p>{schema_svg(catalog, counts)}"
+
+
+def result_html(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]], total: int) -> str:
+    """The first rows under their names and types; and the graph that whole nodes, edges and paths among them make."""
+    head = "".join(f"<th>{escape(n)}<br><small>{escape(t)}</small></th>" for n, t in heads)
+    shown = rows[:ROWS_SHOWN_MAX]
+    body = "".join(f"<tr>{''.join(f'<td>{escape(str(v))}</td>' for v in r)}</tr>" for r in shown)
+    more = total - len(shown)
+    foot = f"<caption>{more:,} more rows</caption>" if more else ""
+    table = f"<table>{foot}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return table + _drawn(entities_of(rows))
+
+
+def _drawn(found: Entities) -> str:
+    """A picture: in sight where it has edges and is small enough to be understood, else to unfold."""
+    if not found.nodes:
+        return ""
+    clear = bool(found.edges) and len(found.nodes) <= NODES_CLEAR_MAX
+    said = f"graph: {len(found.nodes)} nodes, {len(found.edges)} edges"
+    opened = " open" if clear else ""
+    return f"<details{opened}><summary>{said}</summary>{drawing_of(found)}</details>"
 
 
 def commit_html(commit: Mapping[str, Any]) -> str:
@@ -69,7 +92,9 @@ def plan_html(steps: Iterable[Mapping[str, Any]], supported: bool) -> str:
 
 
 def _about(step: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k}={v}" for k, v in step.items() if v and k not in ("kind", "code"))
+    """What a step concerns, in the words of the schema: not by identities that only stores know."""
+    shown = {k: v for k, v in step.items() if k not in ("kind", "code") and not k.endswith("_id")}
+    return ", ".join(f"{name}={value}" for name, value in shown.items() if value)
 
 
 def table_html(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -13,10 +13,11 @@ from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType
 CARD_PROPERTIES_MAX = 8
 LINE, CARD, GAP, MARGIN = 18, 210, 110, 24
 STYLE = (
-    "text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
-    ".name{font-weight:600;font-size:13px}.type{fill:#6b7280}.edge{fill:#374151;font-size:11px;paint-order:stroke;stroke:#fff;stroke-width:4px}"
-    "rect{fill:#fff;stroke:#94a3b8}.head{fill:#e2e8f0}"
-    "path{fill:none;stroke:#64748b;stroke-width:1.3}"
+    ".og-schema text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
+    ".og-schema .name{font-weight:600;font-size:13px}.og-schema .type{fill:#6b7280}"
+    ".og-schema .edge{fill:#374151;font-size:11px;paint-order:stroke;stroke:#fff;stroke-width:4px}"
+    ".og-schema rect{fill:#fff;stroke:#94a3b8}.og-schema .head{fill:#e2e8f0}"
+    ".og-schema path{fill:none;stroke:#64748b;stroke-width:1.3}"
 )
 
 
@@ -73,7 +74,7 @@ def schema_svg(catalog: Catalog, counts: Mapping[str, int] | None = None) -> str
     body = [*_arrows(catalog, cards, counts or {})]
     body += [part for card in cards.values() for part in _card(card, counts or {})]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'<svg class="og-schema" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="schema">'
         f"<style>{STYLE}</style>"
         '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 import importlib
 import math
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from omnigraph.read.explain import Explanation
 from omnigraph.read.rows import Rows
 from omnigraph.read.trace import Trace
 
-SHOWN_ROWS_MAX = 50
+DRAWN_ROWS_MAX = 300  # that notebooks look at for entities to draw
 BATCH_ROWS = 65_536
 SAFE_INTEGER_MAX = 2**53 - 1
 
@@ -176,30 +175,12 @@ class Result:
         return f"<Result: {len(self)} rows of {', '.join(self.columns)} at {self.commit}>"
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<th>{html.escape(c.name)}<br><small>{html.escape(str(c.type))}</small></th>"
-            for c in self._columns
-        )
-        shown = [
-            [a[i].as_py() for a in self._arrays] for i in range(min(len(self), SHOWN_ROWS_MAX))
-        ]
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(to_json(v)))}</td>" for v in row) + "</tr>"
-            for row in shown
-        )
-        more = len(self) - len(shown)
-        foot = f"<caption>{more:,} more rows</caption>" if more else ""
-        table = f"<table>{foot}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return table + self._drawn(shown)
+        from omnigraph.drawing.notebook import result_html
 
-    def _drawn(self, shown: list[list[Any]]) -> str:
-        """A picture to unfold, where there are whole nodes, edges or paths among the values."""
-        if all(isinstance(c.type, PropType) for c in self._columns):
-            return ""
-        from omnigraph.drawing import entities_svg
-
-        rows = (dict(zip(self.columns, row, strict=True)) for row in shown)
-        return f"<details><summary>graph</summary>{entities_svg(rows)}</details>"
+        heads = list(zip(self.columns, map(str, self.types), strict=True))
+        arrays = [array.slice(0, DRAWN_ROWS_MAX).to_pylist() for array in self._arrays]
+        rows = [[to_json(value) for value in row] for row in zip(*arrays, strict=True)]
+        return result_html(heads, rows, len(self))
 
 
 def _typed(array: pa.Array, kind: ir.ValueType) -> pa.Array:

@@ -111,8 +111,15 @@ def test_entities_of_rows_are_drawn_once() -> None:
     ada = {"id": "ada", "type": "Person", "name": "Ada <3"}
     edge = {"id": "e1", "type": "Knows", "from": "ada", "to": "bob"}
     shown = texts(entities_svg([{"a": ada, "e": edge}, {"a": ada}, {"n": 3}]))
-    assert sorted(shown) == ["Ada <3", "Knows", "bob"]
+    assert sorted(shown) == ["Ada <3", "Knows", "Person", "bob"]  # a type is told beside its colour
     assert "<svg" in entities_html([{"a": ada}], "people")
+
+
+def test_edges_are_arrows_also_from_a_node_to_itself() -> None:
+    both = [{"e": {"id": i, "type": "Knows", "from": "a", "to": to}} for i, to in ("1b", "2a")]
+    drawn = entities_svg(both)
+    assert drawn.count("marker-end") == 2
+    assert drawn.count(">Knows<") == 2
 
 
 def test_the_same_rows_are_drawn_alike() -> None:
