@@ -8,11 +8,14 @@ the body of a class) cannot be made this way and is left out of the sample.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import resource
 import signal
+import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from types import CodeType, FunctionType
 
@@ -20,10 +23,12 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.mutation.mutants import Mutant
-from tests.support.waiting import wait_until
 
-CPU_SECONDS_MAX = 120
-WALL_SECONDS_MAX = 900
+Timed = tuple[str, float]  # a test, and the seconds it takes
+CPU_SECONDS_MIN = 10.0  # before a test is said to hang, and the multiple of what it takes
+CPU_SECONDS_FACTOR = 5.0
+WALL_SECONDS_MIN = 40.0  # the machine may be busy
+WALL_SECONDS_FACTOR = 20.0
 
 
 class Verdict(StrEnum):
@@ -33,7 +38,15 @@ class Verdict(StrEnum):
     UNREACHED = "no test runs it"
 
 
-Judge = Callable[[Mutant, Sequence[str]], Verdict]
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the tests say about a change, and the one that noticed it."""
+
+    verdict: Verdict
+    by: str | None = None
+
+
+Judge = Callable[[Mutant, Sequence[Timed]], Judgement]
 
 
 class Court:
@@ -52,55 +65,81 @@ class Court:
         self._work(self.judge)
         return True
 
-    def judge(self, mutant: Mutant, tests: Sequence[str]) -> Verdict:
-        """What the tests say about a change."""
-        items = [self._items[test] for test in tests if test in self._items]
-        if not items:
-            return Verdict.UNREACHED
+    def judge(self, mutant: Mutant, tests: Sequence[Timed]) -> Judgement:
+        """Runs the tests one after the other, up to the first that notices the change."""
+        chosen = [(self._items[test], seconds) for test, seconds in tests if test in self._items]
+        if not chosen:
+            return Judgement(Verdict.UNREACHED)
+        current = Current()
         child = os.fork()
         if child == 0:
-            _try(mutant, self._functions[str(mutant.path)], items)
-        return _awaited(child)
+            _try(mutant, self._functions[str(mutant.path)], chosen, current)
+        _, status = os.waitpid(child, 0)
+        _end_group(child)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            return Judgement(Verdict.SURVIVED)
+        verdict = Verdict.TIMED_OUT if os.WIFSIGNALED(status) else Verdict.KILLED
+        return Judgement(verdict, chosen[current.number][0].nodeid)
 
 
-def _awaited(child: int) -> Verdict:
+class Current:
+    """The number of the test that runs, in memory parent and child share."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 4)
+
+    @property
+    def number(self) -> int:
+        return int(struct.unpack("i", self._memory[:4])[0])
+
+    @number.setter
+    def number(self, number: int) -> None:
+        self._memory[:4] = struct.pack("i", number)
+
+
+def _end_group(child: int) -> None:
+    """What the tests of a change have started ends with them."""
     try:
-        ended = wait_until(lambda: _ended(child), timeout=WALL_SECONDS_MAX)
-    except TimeoutError:
         os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return Verdict.TIMED_OUT
-    status = ended[1] if ended else 0
-    if os.WIFSIGNALED(status):
-        return Verdict.TIMED_OUT
-    return Verdict.SURVIVED if os.WEXITSTATUS(status) == 0 else Verdict.KILLED
+    except ProcessLookupError:
+        return
 
 
-def _ended(child: int) -> tuple[int, int] | None:
-    found = os.waitpid(child, os.WNOHANG)
-    return found if found[0] else None
-
-
-def _try(mutant: Mutant, functions: Sequence[FunctionType], items: Sequence[pytest.Item]) -> None:
+def _try(
+    mutant: Mutant,
+    functions: Sequence[FunctionType],
+    tests: Sequence[tuple[pytest.Item, float]],
+    current: Current,
+) -> None:
     """Runs in the child; never returns."""
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS_MAX, CPU_SECONDS_MAX + 5))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         patch(mutant, functions)
-        os._exit(1 if _fails(items) else 0)
+        os._exit(1 if _fails(tests, current) else 0)
     finally:
         os._exit(1)
 
 
-def _fails(items: Sequence[pytest.Item]) -> bool:
-    for item, following in zip(items, [*items[1:], None], strict=True):
-        reports = runtestprotocol(item, log=False, nextitem=following)
-        if any(report.failed for report in reports):
+def _fails(tests: Sequence[tuple[pytest.Item, float]], current: Current) -> bool:
+    following = [*(item for item, _ in tests[1:]), None]
+    for number, ((item, seconds), after) in enumerate(zip(tests, following, strict=True)):
+        current.number = number
+        _limit(seconds)
+        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=after)):
             return True
     return False
+
+
+def _limit(seconds: float) -> None:
+    """The next test ends this process if it takes far longer than it should."""
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    most = used + CPU_SECONDS_MIN + CPU_SECONDS_FACTOR * seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (int(most), resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS_MIN + WALL_SECONDS_FACTOR * seconds)
 
 
 # --- functions that exist already ------------------------------------------------------------------------------------
@@ -122,7 +161,7 @@ def is_inside_a_function(mutant: Mutant) -> bool:
 
 
 def _unchanged(mutant: Mutant) -> CodeType:
-    return compile(mutant.path.read_text(), str(mutant.path), "exec")
+    return compile(mutant.source, str(mutant.path), "exec")
 
 
 def _by_file() -> dict[str, list[FunctionType]]:
@@ -147,10 +186,10 @@ def _key(code: CodeType) -> tuple[str, int, int]:
 def _inner(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield constant
-            if not _is_class(constant):
-                continue  # what is inside a function comes with it
-            yield from _inner(constant)
+            if _is_class(constant):
+                yield from _inner(constant)
+            else:
+                yield constant  # what is inside a function comes with it
 
 
 def _is_class(code: CodeType) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 
@@ -50,6 +50,7 @@ class Mutant:
     line: int
     function: str
     change: str
+    source: str = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -58,7 +59,7 @@ class Mutant:
 
     def code(self) -> CodeType:
         """The module with this change made."""
-        tree = ast.parse(self.path.read_text(), str(self.path))
+        tree = ast.parse(self.source, str(self.path))
         if self.number != NO_CHANGE:
             _, _, _, make = list(_changes(tree))[self.number]
             make()
@@ -70,9 +71,10 @@ def mutants_of(path: Path, source_root: Path) -> list[Mutant]:
     """All changes of one module."""
     parts = path.relative_to(source_root).with_suffix("").parts
     module = ".".join(part for part in parts if part != "__init__")
-    tree = ast.parse(path.read_text(), str(path))
+    source = path.read_text()
+    tree = ast.parse(source, str(path))
     return [
-        Mutant(path, module, number, line, function, change)
+        Mutant(path, module, number, line, function, change, source)
         for number, (line, function, change, _) in enumerate(_changes(tree))
     ]
 
@@ -117,12 +119,12 @@ def _visit(node: ast.AST, function: str) -> Iterator[Change]:
         yield line, function, change, make
     for child in _children(node):
         yield from _visit(child, function)
-    for field in ("body", "orelse", "finalbody"):
-        statements = getattr(node, field, None)
+    for part in ("body", "orelse", "finalbody"):
+        statements = getattr(node, part, None)
         if isinstance(statements, list):
             for index, statement in enumerate(statements):
                 for change, made in _statement(statement):
-                    make = Make(node, field, ast.copy_location(made, statement), index)
+                    make = Make(node, part, ast.copy_location(made, statement), index)
                     yield statement.lineno, function, change, make
 
 
@@ -199,12 +201,13 @@ def _statement(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
             yield "continue -> break", ast.Break()
         case ast.Break():
             yield "break -> continue", ast.Continue()
-        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+        case ast.Return(value=ast.expr() as value) if not _is_plain(value):
             yield f"return nothing: {_text(value)}", ast.Return(ast.Constant(None))
 
 
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
+def _is_plain(value: ast.expr) -> bool:
+    """None itself, and truths: those are turned round, and nothing is as good as false."""
+    return isinstance(value, ast.Constant) and isinstance(value.value, bool | None)
 
 
 def _said(old: ast.AST, new: type[ast.AST], node: ast.AST) -> str:

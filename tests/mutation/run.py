@@ -1,7 +1,7 @@
-"""`python -m tests.mutation.run core merge validate --sample 200`: the share of changes that the tests notice.
+"""`python -m tests.mutation.run --room merge --sample 200`: the share of changes that the tests notice.
 
-The sample is drawn by a seed, so that a run can be repeated. Survivors are listed with their places; those in
-`equivalent.txt` change nothing anybody could see and count for neither side.
+The sample is drawn by a seed, so that a run can be repeated, and a run that was stopped goes on where it was. Survivors
+are listed with their places; those in `equivalent.txt` change nothing anybody could see and count for neither side.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.judge import Court, Judge, Verdict, is_inside_a_function
+from tests.mutation.kept import Kept
 from tests.mutation.mutants import NO_CHANGE, Mutant, mutants_of
-from tests.mutation.reach import ROOMS, Reach, explore
+from tests.mutation.reach import ROOMS, Reach, explore, files_of
 from tests.support.record import record
 
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / ".recorded" / "reach.json"
+KEPT = ROOT / ".recorded" / "mutants.jsonl"
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 SCORE_MIN = 85.0
 
@@ -52,25 +54,31 @@ def sampled(room: str, size: int, seed: int) -> list[Mutant]:
     return sorted(picked, key=lambda mutant: (mutant.path, mutant.number))
 
 
-def judge_room(mutants: list[Mutant], reach: Reach, judge: Judge) -> Counter[Verdict]:
+def judge_room(room: str, mutants: list[Mutant], reach: Reach, judge: Judge) -> Counter[Verdict]:
     """Judge a sample, telling about everything that survives."""
     counted: Counter[Verdict] = Counter()
-    _trust(mutants[0], reach, judge)
+    files, kept = files_of(room), Kept(KEPT)
+    _trust(mutants[0], reach, files, judge)
     for mutant in mutants:
-        verdict = judge(mutant, reach.tests_of(mutant.path, mutant.line))
-        counted[verdict] += 1
-        if verdict in (Verdict.SURVIVED, Verdict.UNREACHED):
+        tests = reach.tests_of(mutant.path, mutant.line, files)
+        judged = kept.find(mutant, tests)
+        if judged is None:
+            judged = judge(mutant, [(test, reach.seconds(test)) for test in tests])
+            kept.add(mutant, tests, judged)
+        counted[judged.verdict] += 1
+        if judged.verdict in (Verdict.SURVIVED, Verdict.UNREACHED):
             place = mutant.path.relative_to(ROOT)
-            print(f"{verdict}: {place}:{mutant.line}\n    {mutant.name}", flush=True)
+            print(f"{judged.verdict}: {place}:{mutant.line}\n    {mutant.name}", flush=True)
     return counted
 
 
-def _trust(mutant: Mutant, reach: Reach, judge: Judge) -> None:
+def _trust(mutant: Mutant, reach: Reach, files: list[str], judge: Judge) -> None:
     """A judge that condemns a module without a change condemns everything."""
     same = replace(mutant, number=NO_CHANGE)
-    verdict = judge(same, reach.tests_of(mutant.path, mutant.line))
-    if verdict is not Verdict.SURVIVED:
-        raise RuntimeError(f"the tests of {mutant.module} fail without any change: {verdict}")
+    tests = reach.tests_of(mutant.path, mutant.line, files)
+    judged = judge(same, [(test, reach.seconds(test)) for test in tests])
+    if judged.verdict is not Verdict.SURVIVED:
+        raise RuntimeError(f"the tests of {mutant.module} fail without any change: {judged}")
 
 
 def score_of(counted: Counter[Verdict]) -> float:
@@ -80,39 +88,49 @@ def score_of(counted: Counter[Verdict]) -> float:
 
 def _arguments() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("rooms", nargs="*", default=list(ROOMS))
+    options.add_argument("--room", action="append", choices=ROOMS, help="all of them, if not given")
     options.add_argument("--sample", type=int, default=200, help="changes per room; 0: all")
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--keep-map", action="store_true", help="use the lines found last time")
     options.add_argument("--explore", action="store_true", help=argparse.SUPPRESS)
     return options.parse_args()
 
 
+def known(files: list[str]) -> Reach:
+    """Which tests run which lines; what is not known yet is found out by a process of its own."""
+    if Reach.load(MAP).stale(files):
+        command = [sys.executable, "-m", "tests.mutation.run", "--explore", *sys.argv[1:]]
+        subprocess.run(command, cwd=ROOT, check=True)
+    return Reach.load(MAP)
+
+
 def main() -> int:
     asked = _arguments()
+    rooms = asked.room or list(ROOMS)
+    files = sorted({file for room in rooms for file in files_of(room)})
     if asked.explore:
-        explore(asked.rooms).save(MAP)
+        reach = Reach.load(MAP)
+        explore(reach, reach.stale(files)).save(MAP)
         return 0
-    if not asked.keep_map:
-        command = [sys.executable, "-m", "tests.mutation.run", "--explore", *asked.rooms]
-        subprocess.run(command, cwd=ROOT, check=True)
-    reach = Reach.load(MAP)
+    reach = known(files)
     scores: dict[str, float] = {}
 
     def work(judge: Judge) -> None:
-        for room in asked.rooms:
-            counted = judge_room(sampled(room, asked.sample, asked.seed), reach, judge)
+        for room in rooms:
+            counted = judge_room(room, sampled(room, asked.sample, asked.seed), reach, judge)
             scores[room] = score_of(counted)
             told = ", ".join(f"{verdict} {count}" for verdict, count in counted.items())
             print(f"{room}: {scores[room]:.1f} % of {counted.total()} ({told})", flush=True)
             record(
                 f"mutants of {room}/",
-                {"noticed %": round(scores[room], 1), "changes": counted.total()},
+                {
+                    "noticed %": round(scores[room], 1),
+                    "changes": counted.total(),
+                    "seed": asked.seed,
+                },
                 ring="make mutants",
             )
 
-    tests = sorted({test for room in asked.rooms for test in ROOMS[room]})
-    pytest.main(["-q", "-s", "-p", "no:cacheprovider", *tests], plugins=[Court(work)])
+    pytest.main(["-q", "-s", "-p", "no:cacheprovider", *files], plugins=[Court(work)])
     return 0 if scores and min(scores.values()) >= SCORE_MIN else 1
 
 

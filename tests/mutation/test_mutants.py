@@ -22,6 +22,8 @@ def inside(value: int, low: int = 1) -> bool:
     return value <= LIMIT and not value == 2
 
 class Counter:
+    start: int = 5
+
     @property
     def next(self) -> int:
         return 1 + 1
@@ -52,10 +54,10 @@ def functions(module: ModuleType) -> list[FunctionType]:
 def test_every_kind_of_change_is_found_and_nothing_else(module: ModuleType) -> None:
     assert set(changes(module)) == {
         "1 -> 2",
+        "5 -> 6",
         "negate: value < low",
         "Lt -> LtE: value < low",
         "False -> True",
-        "return nothing: False",
         "And -> Or: value <= LIMIT and (not value == 2)",
         "LtE -> Lt: value <= LIMIT",
         "drop not: not value == 2",
@@ -86,4 +88,7 @@ def test_no_change_changes_nothing(module: ModuleType) -> None:
 def test_what_is_outside_functions_is_known(module: ModuleType) -> None:
     place = Path(str(module.__file__))
     outside = [m for m in mutants_of(place, place.parent) if not is_inside_a_function(m)]
-    assert [(m.function, m.change) for m in outside] == [("inside", "1 -> 2")]
+    assert [(m.function, m.change) for m in outside] == [
+        ("inside", "1 -> 2"),
+        ("Counter", "5 -> 6"),
+    ]

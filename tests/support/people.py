@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from omnigraph.core.plan import Request
+from omnigraph.core.publisher import Ticket, publish
 from omnigraph.graph import Graph, init
+from omnigraph.model.names import branch_name
 from omnigraph.write.apply_schema import apply_schema
 
 SCHEMA = """
@@ -45,6 +48,19 @@ def change(graph: Graph, text: str, branch: str = "main") -> str:
     commit = graph.mutate(f"query change() {{ {text} }}", branch=branch).commit
     assert commit is not None, f"{text} changed nothing"
     return commit.id
+
+
+def folded(graph: Graph, *texts: str, branch: str = "main") -> list[str]:
+    """Statements of several writers as members of one commit; returns their ids."""
+    repo = graph._repo
+    verbs = [graph.mutation(f"query change() {{ {text} }}") for text in texts]
+    tickets = [
+        Ticket(Request(branch=branch_name(branch), verb=verb), repo.world.fresh_id())
+        for verb in verbs
+    ]
+    publish(repo, tickets)
+    ids = [ticket.outcome.commit_id for ticket in tickets if ticket.outcome is not None]
+    return [str(id) for id in ids]
 
 
 def reshape(graph: Graph, old: str, new: str, branch: str = "main") -> None:

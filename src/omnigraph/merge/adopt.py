@@ -73,10 +73,10 @@ def reshaped(sides: Sides, before: Snapshot) -> Iterator[TableAction]:
         kind = merged.get(table_id)
         if kind is None:
             yield Tombstone(table_id)
-        elif table_id in old:
-            edit = column_edit(old[table_id], kind)
-            if edit is not None or old[table_id].name != kind.name:
-                yield Alter(table_id, kind.name, edit)
+            continue
+        edit = column_edit(old[table_id], kind)
+        if edit is not None or old[table_id].name != kind.name:
+            yield Alter(table_id, kind.name, edit)
 
 
 def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[TableAction]:

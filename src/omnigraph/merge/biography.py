@@ -19,7 +19,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import CommitPruned
 from omnigraph.merge.diff import DELETE, INSERT, UPDATE
-from omnigraph.merge.feed import touches
+from omnigraph.merge.feed import toucher
 from omnigraph.merge.lens import Kind, seen_as
 from omnigraph.model.columns import arrow_schema
 
@@ -68,7 +68,7 @@ def biography(
 
 def _concerns(entry: Entry, kind: Kind, id: str) -> bool:
     change = entry.member.changes.get(kind.table_id) if entry.member else None
-    return change is not None and (change.all or touches(change, id))
+    return change is not None and toucher(change)(id)
 
 
 def _event(

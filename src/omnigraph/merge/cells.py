@@ -26,8 +26,7 @@ def equal_cells(one: pa.Array | pa.ChunkedArray, other: pa.Array | pa.ChunkedArr
     if pa.types.is_nested(a.type):
         return _equal_nested(a, b)
     same = pc.fill_null(pc.equal(a, b), False)
-    if a.null_count or b.null_count:
-        same = pc.or_(same, pc.and_(a.is_null(), b.is_null()))
+    same = pc.or_(same, pc.and_(a.is_null(), b.is_null()))
     if pa.types.is_floating(a.type):
         both = pc.and_(pc.fill_null(pc.is_nan(a), False), pc.fill_null(pc.is_nan(b), False))
         same = pc.or_(same, both)

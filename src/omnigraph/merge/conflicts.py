@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.lang.query.params import Misfit, convert
 from omnigraph.lang.schema import SchemaConflict
-from omnigraph.merge.lens import Kind, fill_of
+from omnigraph.merge.lens import Kind
+from omnigraph.model.columns import arrow_type
 from omnigraph.read.result import to_json
 
 DIVERGENT_INSERT = "divergent_insert"  # both inserted one id, with different values
@@ -139,9 +141,11 @@ def value_of(decided: Value, kind: Kind, name: str) -> Any:
     prop = kind.properties.get(name)
     if prop is None:
         raise OptionInvalid(f"a resolution can give {kind.name}.{name} no value: take a side")
+    if decided.value is None:
+        return None
     try:
-        return fill_of(replace(prop, default=decided.value)).as_py()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+        return pa.scalar(convert(decided.value, prop.type), arrow_type(prop.type)).as_py()
+    except (Misfit, ValueError) as error:
         raise OptionInvalid(
             f"{decided.value!r} is no value for {kind.name}.{name} ({prop.type}): {error}"
         ) from error

@@ -7,7 +7,7 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from omnigraph.core.records import ChainObject, Commit, Member, TableChange
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import CommitNotFound, Corrupt, ObjectNotFound, OptionInvalid
-from omnigraph.merge.changed import Between, listed_ids
+from omnigraph.merge.changed import Between, is_listed, listed_ids
 from omnigraph.merge.diff import DELETE, INSERT, OPERATIONS, UPDATE
 from omnigraph.merge.lens import Kind, kinds_of, seen_as
 from omnigraph.merge.lineage import ancestry
@@ -198,18 +198,19 @@ def own_part(
     others = [m for m in commit.members if m is not member and table in m.changes]
     if not others:
         return delta
-    after = commit.members[commit.members.index(member) + 1 :]
-    later = {i for m in after if table in m.changes for i in listed_ids(m.changes[table])}
-    ids = [i for i in delta.ids.to_pylist() if i not in later and touches(change, i)]
+    later = commit.members[commit.members.index(member) + 1 :]
+    theirs = [toucher(m.changes[table]) for m in later if table in m.changes]
+    own = toucher(change)
+    ids = [i for i in delta.ids.to_pylist() if own(i) and not any(their(i) for their in theirs)]
     return delta.filter(pa.array(ids, pa.string()))
 
 
-def touches(change: TableChange, id: str) -> bool:
-    """Whether a commit may have changed this row of a table; a no is certain."""
-    listed = (change.inserted_ids, change.updated_ids, change.deleted_ids)
-    if all(ids is not None for ids in listed):
-        return id in listed_ids(change)
-    return Footprint.from_text(change.touched).meets(id_tokens(pa.array([id], pa.string())))
+def toucher(change: TableChange) -> Callable[[str], bool]:
+    """Whether a commit may have changed a row of a table, by its id; a no is certain."""
+    if is_listed(change):
+        return frozenset(listed_ids(change)).__contains__
+    footprint = Footprint.from_text(change.touched)
+    return lambda id: footprint.meets(id_tokens(pa.array([id], pa.string())))
 
 
 def _between(repo: Repository, head: Commit, chain: str, number: int) -> Iterator[ChainObject]:

@@ -18,10 +18,6 @@ from omnigraph.core.repository import Repository
 Place = tuple[str, int]  # chain and number
 
 
-def place_of(commit: Commit) -> Place:
-    return commit.chain, commit.number
-
-
 def ancestry(repo: Repository, commit: Commit) -> Iterator[Place]:
     """The chains a commit was forked along: its own with its number, then each parent chain with the fork's."""
     chain, number = commit.chain, commit.number

@@ -59,9 +59,6 @@ class Delta:
         both = (self.before, self.inserted)
         return pa.concat_arrays([one_array(part["id"]).cast(pa.string()) for part in both])
 
-    def reversed(self) -> Delta:
-        return Delta(self.after, self.before)
-
     def filter(self, ids: pa.Array) -> Delta:
         """The changes of some ids alone."""
         return Delta(only(self.before, ids), only(self.after, ids))
@@ -122,7 +119,7 @@ def cancelled(before: pa.Table, after: pa.Table, columns: Sequence[str]) -> Delt
     """Without the rows that are equal on both sides."""
     at = positions(before["id"], after["id"])
     here = np.flatnonzero(at.is_valid().to_numpy(zero_copy_only=False))
-    there = at.drop_null().to_numpy(zero_copy_only=False)
+    there = at.drop_null().to_numpy()
     same = equal_rows(before.take(pa.array(here)), after.take(pa.array(there)), columns)
     return Delta(_drop(before, here[same]), _drop(after, there[same]))
 
@@ -192,13 +189,13 @@ def _deletions_differ(one: FragmentInfo, other: FragmentInfo) -> bool:
 def _missing(table: Table, fragment: FragmentInfo, other: Table, there: FragmentInfo) -> Offsets:
     """Rows that live in the first fragment and not in the second."""
     gone = _deleted_rows(other, there)
-    return np.setdiff1d(gone, _deleted_rows(table, fragment), assume_unique=True)
+    return np.setdiff1d(gone, _deleted_rows(table, fragment))
 
 
 def _deleted_rows(table: Table, fragment: FragmentInfo) -> Offsets:
     known = _deleted.get(fragment.identity) if fragment.deleted_rows else NOWHERE
     if known is None:
-        known = np.asarray(table.deleted_rows(fragment).to_numpy(zero_copy_only=False))
+        known = np.asarray(table.deleted_rows(fragment).to_numpy())
         _deleted.put(fragment.identity, known)
     return known
 

@@ -219,9 +219,11 @@ def _decide(
     moved = False
     for conflict, rows in found:
         side = decided.side(conflict.type, conflict.id, conflict.field)
-        for table, id in rows if side is not None else ():
-            if side is not None and id not in overrides.get(table, {}):
-                overrides.setdefault(table, {})[id] = side
+        if side is None:
+            continue
+        for table, id in rows:
+            if id not in overrides.setdefault(table, {}):
+                overrides[table][id] = side
                 moved = True
             if table not in tables:
                 kind = kinds_of(sides.catalog)[table]

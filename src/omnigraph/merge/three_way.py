@@ -182,7 +182,7 @@ class Aligned:
 
 def _places(ids: pa.Array, rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     at = positions(ids, rows["id"]).fill_null(-1)
-    return np.asarray(at.to_numpy(zero_copy_only=False).astype(np.int64))
+    return np.asarray(at.to_numpy().astype(np.int64))
 
 
 def _rows(

@@ -8,8 +8,9 @@ import pytest
 
 from omnigraph.errors import TableNotFound
 from omnigraph.graph import Graph
+from omnigraph.merge.biography import Biography, biography
 from omnigraph.outcomes import EntityChange
-from tests.support.people import change, people, reshape
+from tests.support.people import change, folded, people, reshape
 
 
 @pytest.fixture
@@ -131,3 +132,62 @@ def test_it_ends_where_history_was_removed(graph: Graph) -> None:
 def test_a_type_that_is_not_there_is_a_clear_error(graph: Graph) -> None:
     with pytest.raises(TableNotFound, match="Nobody"):
         graph.history("Nobody", "a")
+
+
+def told(graph: Graph, id: str, *, events_max: int = 50, commits_max: int = 50) -> Biography:
+    head = graph.snapshot()
+    kind = head.catalog.nodes["Person"]
+    return biography(graph._repo, head, kind, id, events_max=events_max, commits_max=commits_max)
+
+
+def test_it_stops_after_as_many_events_or_commits_as_were_asked_for(graph: Graph) -> None:
+    for age in range(1, 5):
+        age_of_a(graph, age)
+    every = [e.after and e.after["age"] for e in told(graph, "a").events]
+    assert every == [4, 3, 2, 1, 0]
+    for most in range(1, 5):
+        for page in (told(graph, "a", events_max=most), told(graph, "a", commits_max=most)):
+            assert [e.after and e.after["age"] for e in page.events] == every[:most]
+            assert page.rest == graph.log()[most].id
+    for page in (told(graph, "a", events_max=5), told(graph, "a", commits_max=5)):
+        assert len(page.events) == 5
+        assert page.rest is None
+
+
+def test_commits_that_left_the_row_as_it_was_are_no_events_but_are_counted(graph: Graph) -> None:
+    age_of_a(graph, 9)
+    folded(
+        graph,
+        'update Person set { age: 8 } where name = "a"',
+        'update Person set { age: 9 } where name = "a"',
+    )
+    found = told(graph, "a")
+    assert [e.after and e.after["age"] for e in found.events] == [9, 0]
+    assert told(graph, "a", commits_max=1).events == ()
+    assert told(graph, "a", commits_max=1).rest is not None
+
+
+def test_of_writers_in_one_commit_the_last_is_named(graph: Graph) -> None:
+    ids = folded(
+        graph,
+        'update Person set { age: 8 } where name = "a"',
+        'update Person set { age: 7 } where name = "a"',
+        'update Person set { age: 6 } where name = "b"',
+    )
+    event, *_ = told(graph, "a").events
+    assert event.entry.id == ids[1]
+    assert event.before is not None
+    assert event.after is not None
+    assert (event.before["age"], event.after["age"]) == (0, 7)
+    assert [e.operation for e in told(graph, "b").events] == ["update", "insert"]
+
+
+def test_a_row_nobody_wrote_has_no_history(graph: Graph) -> None:
+    assert told(graph, "nobody") == Biography(())
+
+
+def test_a_type_that_came_later_has_nothing_before(graph: Graph) -> None:
+    reshape(graph, "node City", "node Pet { name: String @key }\nnode City")
+    change(graph, 'insert Pet { name: "rex" }')
+    (event,) = graph.history("Pet", "rex").changes
+    assert (event.operation, event.before) == ("insert", None)

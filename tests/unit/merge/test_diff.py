@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from omnigraph.errors import CommitPruned, OptionInvalid, TableNotFound
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, init
+from omnigraph.merge.diff import SHOWN_ROWS_MAX
 from omnigraph.storage import metrics
 from tests.support.people import change, people, reshape
 
@@ -122,3 +124,141 @@ def test_a_pruned_point_is_named(graph: Graph) -> None:
     graph.cleanup(keep=1)
     with pytest.raises(CommitPruned):
         graph.diff(first, "main")
+
+
+def test_a_text_for_people(graph: Graph) -> None:
+    change(graph, 'update Person set { age: 9, nick: "al" } where name = "a"')
+    change(graph, 'insert City { name: "w" }')
+    change(graph, 'insert Knows { from: "c", to: "d", since: 7 }')
+    change(graph, 'delete City where name = "x"')
+    assert str(graph.diff("start", "main")).splitlines() == [
+        f"{graph.diff('start', 'main').from_commit}..{graph.snapshot().commit_id}",
+        "City  +1  -1",
+        "Person  ~1",
+        "Knows  +1",
+        "  + City w  name='w'",
+        "  - City x  ",
+        "  ~ Person a  age: 0 → 9  nick: None → 'al'",
+        "  + Knows [\"c\",\"d\"]  src='c'  dst='d'  since=7",
+    ]
+
+
+def test_the_text_tells_the_schema_and_stops_after_some_rows(graph: Graph) -> None:
+    reshape(graph, "age: I64?", "age: I64?\n  level: I64?")
+    text = str(graph.diff("start", "main"))
+    assert "schema kind=add_property" in text
+    assert "None" not in text, "what a step does not say is left out"
+    graph.load({"City": [{"name": f"c{i:03}"} for i in range(SHOWN_ROWS_MAX)]})
+    lines = str(graph.diff("start", "main")).splitlines()
+    assert lines[-1].startswith(f"  + City c{SHOWN_ROWS_MAX - 1:03}"), "all of them fit"
+    change(graph, 'insert City { name: "z1" }')
+    change(graph, 'insert City { name: "z2" }')
+    lines = str(graph.diff("start", "main")).splitlines()
+    assert lines[-1] == "… and 2 more"
+    assert len([line for line in lines if line.startswith("  + ")]) == SHOWN_ROWS_MAX
+
+
+def test_the_tables_have_whole_rows_of_both_sides(graph: Graph) -> None:
+    change(graph, 'insert Person { name: "n", age: 5 }')
+    change(graph, 'update Person set { age: 9 } where name = "a" or name = "c"')
+    change(graph, 'delete Person where name = "d"')
+
+    def shown(**options: list[str]) -> list[tuple[object, ...]]:
+        rows = graph.diff("start", "main", **options).to_arrow()["Person"].to_pylist()  # type: ignore[arg-type]
+        return sorted(
+            (
+                row["operation"],
+                row["id"],
+                row["before"] and row["before"]["age"],
+                row["after"] and row["after"]["age"],
+            )
+            for row in rows
+        )
+
+    every = [
+        ("delete", "d", 3, None),
+        ("insert", "n", None, 5),
+        ("update", "a", 0, 9),
+        ("update", "c", 2, 9),
+    ]
+    assert shown() == every
+    assert shown(operations=["insert"]) == every[1:2]
+    assert shown(operations=["delete", "update"]) == [every[0], *every[2:]]
+
+
+@pytest.mark.parametrize("operation", ["insert", "update", "delete"])
+def test_one_operation_alone_is_counted_and_shown(graph: Graph, operation: str) -> None:
+    change(graph, 'insert City { name: "w" }')
+    change(graph, 'update Person set { age: 9 } where name = "a"')
+    change(graph, 'delete Person where name = "d"')
+    found = graph.diff("start", "main", operations=[operation])
+    assert [row.operation for row in found.rows] == [operation]
+    counts = [n for of_type in found.counts.values() for n in of_type.values()]
+    assert sorted(counts) == [0, 0, 1]
+    assert not found.is_empty
+    every = graph.diff("start", "main", operations=["insert", "update", "delete"])
+    assert len(every.rows) == 3
+
+
+def test_rows_come_by_id_node_types_first(graph: Graph) -> None:
+    graph.load({"City": [{"name": n} for n in ("q", "p", "r")]})
+    change(graph, 'insert Knows { from: "c", to: "d" }')
+    change(graph, "update Person set { age: 9 } where age < 5")
+    shown = [(row.kind, row.operation, row.id) for row in graph.diff("start", "main")]
+    assert shown == [
+        *(("node", "insert", id) for id in "pqr"),
+        *(("node", "update", id) for id in "abcd"),
+        ("edge", "insert", '["c","d"]'),
+    ]
+
+
+def test_a_node_and_an_edge_type_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    schema = (
+        "node Link { name: String @key }\nnode Page { name: String @key }\nedge Link: Page -> Page"
+    )
+    graph = init(tmp_path / "g", schema=schema)
+    graph.tag("start")
+    lines = [
+        {"type": "Page", "data": {"name": "p"}},
+        {"type": "Link", "data": {"name": "a"}},
+        {"edge": "Link", "from": "p", "to": "p"},
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    graph.load(tmp_path / "rows.jsonl")
+    found = graph.diff("start", "main")
+    assert set(found.counts) == set(found.to_arrow()) == {"Link", "Page", "edge Link"}
+    graph.tag("nodes")
+    (tmp_path / "more.jsonl").write_text(json.dumps(lines[2]))
+    graph.load(tmp_path / "more.jsonl")
+    assert set(graph.diff("nodes", "main").counts) == {"Link"}, "nothing to tell it apart from"
+
+
+def test_a_type_both_renamed_and_written_is_one_type(graph: Graph) -> None:
+    text = graph.schema()
+    renamed = text.replace("node City {", 'node Town @rename_from("City") {')
+    graph.apply_schema(renamed.replace("-> City", "-> Town"))
+    change(graph, 'insert Town { name: "w" }')
+    assert graph.diff("start", "main").counts == {
+        "Town": {"inserted": 1, "updated": 0, "deleted": 0}
+    }
+    assert graph.diff("main", "start").counts == {
+        "City": {"inserted": 0, "updated": 0, "deleted": 1}
+    }
+
+
+def test_a_dropped_type_is_told_in_its_own_words(graph: Graph) -> None:
+    change(graph, 'insert Lives { from: "a", to: "x" }')
+    reshape(graph, "edge Lives: Person -> City @card(0..1)\n", "")
+    found = graph.diff("main~1", "main")
+    assert [(row.type, row.operation) for row in found] == [("Lives", "delete")]
+    assert found.schema
+    assert graph.diff("main~1", "main", types=["Lives"]).counts == found.counts
+
+
+def test_a_schema_alone_is_a_difference(graph: Graph) -> None:
+    reshape(graph, "age: I64?", "age: I64?\n  level: I64?")
+    found = graph.diff("start", "main")
+    assert not found.is_empty
+    assert not found.rows
+    assert graph.diff("main", "main").is_empty
+    assert graph.diff("main", "main").schema == ()

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.core.records import Commit
 from omnigraph.graph import Graph
-from omnigraph.merge.lineage import knowledge, merge_base, steps
+from omnigraph.merge.lineage import Step, ancestry, brought_along, knowledge, merge_base, steps
 from omnigraph.storage import metrics
 from tests.support.people import change, people, rows
 
@@ -144,3 +144,101 @@ def test_a_fork_through_a_deleted_branch_outlives_a_collection(graph: Graph) -> 
         graph.cleanup(keep=1)
     assert graph.merge("a").outcome == "merged"
     assert {"m2", "a1"} <= set(rows(graph, "City"))
+
+
+def places(found: list[Step] | None) -> list[tuple[str, int]]:
+    assert found is not None
+    return [(step.commit.chain, step.commit.number) for step in found]
+
+
+def test_steps_lead_from_the_fork_to_both_ends_each_from_the_state_before(graph: Graph) -> None:
+    fork = head(graph)
+    graph.create_branch("a")
+    start = head(graph, "a")
+    ours = [add(graph, f"m{i}") for i in range(2)]
+    theirs = [add(graph, f"a{i}", "a") for i in range(3)]
+    found = steps(graph._repo, ours[-1], theirs[-1], limit=100)
+    wanted = [*ours, start, *theirs]
+    assert places(found) == [(c.chain, c.number) for c in wanted]
+    assert found is not None
+    before = [(s.before.chain, s.before.number) for s in found]
+    expected = [fork, ours[0], fork, start, *theirs[:-1]]
+    assert before == [(c.chain, c.number) for c in expected]
+    along = [*ours, add(graph, "m2")]
+    assert places(steps(graph._repo, fork, along[-1], limit=3)) == [
+        (c.chain, c.number) for c in along
+    ]
+
+
+def test_as_many_steps_as_the_limit_are_told_and_none_more(graph: Graph) -> None:
+    first = head(graph)
+    last = [add(graph, f"m{i}") for i in range(4)][-1]
+    assert len(places(steps(graph._repo, first, last, limit=4))) == 4
+    assert steps(graph._repo, first, last, limit=3) is None
+    assert steps(graph._repo, last, first, limit=3) is None
+    graph.create_branch("a")
+    theirs = [add(graph, f"a{i}", "a") for i in range(2)][-1]
+    ours = add(graph, "m4")
+    assert len(places(steps(graph._repo, ours, theirs, limit=4))) == 4
+    assert steps(graph._repo, ours, theirs, limit=2) is None
+    assert places(steps(graph._repo, ours, ours, limit=0)) == []
+
+
+def test_steps_that_were_pruned_cannot_be_told(graph: Graph) -> None:
+    first = head(graph)
+    for number in range(5):
+        last = add(graph, f"m{number}")
+    assert len(places(steps(graph._repo, first, last, limit=100))) == 5
+    graph.cleanup(keep=1)
+    graph._repo.chains._known.clear()
+    assert steps(graph._repo, first, last, limit=100) is None
+
+
+def test_a_commit_knows_its_chain_its_forks_and_what_was_merged(graph: Graph) -> None:
+    add(graph, "m1")
+    fork = head(graph)
+    graph.create_branch("a")
+    add(graph, "m2")
+    inner = add(graph, "a1", "a")
+    graph.create_branch("b", from_="a")
+    last = add(graph, "b1", "b")
+    repo = graph._repo
+    assert list(ancestry(repo, last)) == [
+        (last.chain, last.number),
+        (inner.chain, inner.number),
+        (fork.chain, fork.number),
+    ]
+    assert knowledge(repo, last) == dict(ancestry(repo, last))
+    brought = brought_along(repo, head(graph), last)
+    assert brought == {c.chain: f"{c.chain}.{c.number}" for c in (last, inner)}
+    assert brought_along(repo, last, last) == {}
+    graph.merge("b")
+    known = knowledge(repo, head(graph))
+    assert known == {
+        head(graph).chain: head(graph).number,
+        last.chain: last.number,
+        inner.chain: inner.number,
+    }
+    assert brought_along(repo, head(graph), last) == {}
+
+
+def test_of_what_both_know_the_newest_is_the_base(graph: Graph) -> None:
+    graph.create_branch("a")
+    graph.create_branch("b")
+    shared = add(graph, "a1", "a")
+    add(graph, "a2", "a")
+    add(graph, "b1", "b")
+    for target in ("main", "b"):
+        graph.merge("a", into=target)
+    merged = head(graph, "a")
+    assert base(graph, "main", "b") == merged.content != shared.content
+    newest = add(graph, "m1")
+    graph.merge("main", into="b")
+    assert base(graph, "main", "b") == newest.content == base(graph, "b", "main")
+
+
+def test_a_commit_is_its_own_base(graph: Graph) -> None:
+    last = add(graph, "m1")
+    graph.create_branch("a")
+    assert merge_base(graph._repo, last, last) == last
+    assert base(graph, "main", "a") == last.content

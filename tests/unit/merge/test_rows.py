@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.merge.lens import Lens, through
-from omnigraph.merge.rows import Comparison, Delta, by_fragments, by_ids, ids_by_fragments
-from omnigraph.model.catalog import Property
-from omnigraph.model.types import PropType, Scalar
+from omnigraph.merge import rows as rows_module
+from omnigraph.merge.rows import (
+    Comparison,
+    Delta,
+    by_fragments,
+    by_ids,
+    everything,
+    ids_by_fragments,
+    no_rows,
+    unmoved,
+)
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS, Table, TableEdit
-from tests.support.snapshots import Graph, catalog_from, make_graph
+from tests.support.snapshots import Graph, make_graph
 
 SCHEMA = """
 node Item {
@@ -137,23 +144,77 @@ def test_not_a_number_is_no_change_of_itself(graph: Graph) -> None:
     assert by_fragments(table_of(start), table_of(graph)).is_empty
 
 
-def test_a_lens_shows_renamed_widened_and_added_columns(tmp_path: Path) -> None:
-    old = catalog_from("node Item { code: String @key  size: I32? }").nodes["Item"]
-    graph = make_graph(
-        tmp_path,
-        "node Item { code: String @key  size: I32? }",
-        {"Item": [{"id": "a", "code": "a", "size": 3}]},
+def test_the_rows_to_read_are_counted_before_any_is_read(graph: Graph) -> None:
+    start = graph.now()
+    graph.delete("Item", ["k1", "k2", "m1"])
+    graph.append("Item", [item("n1"), item("n2")])
+    assert Comparison.of(table_of(start), table_of(graph)).rows == 3 + 2
+    assert Comparison.of(table_of(graph), table_of(start)).rows == 3 + 2
+    later = graph.now()
+    later.edit("Item", TableEdit(compact=True))
+    compared = Comparison.of(table_of(graph), table_of(later))
+    assert compared.rows == sum(
+        f.physical_rows - f.deleted_rows for f in (*compared.mine, *compared.yours)
     )
-    size = replace(old.properties["size"], name="width", type=PropType(Scalar.I64, nullable=True))
-    level = Property("level", PropType(Scalar.I64, nullable=True), 99, default=7)
-    new = replace(old, properties={"code": old.properties["code"], "level": level, "width": size})
-    lens = through(graph.snapshot.table(old.table_id), old, new)
-    assert isinstance(lens, Lens)
-    row = {"id": "a", "code": "a", "level": 7, "width": 3}
-    assert lens.scan(lens.schema.names).to_pylist() == [row]
-    found = lens.scan(["id"], with_address=True)
-    assert lens.take(found[ADDRESS].combine_chunks(), ["width"]).to_pylist() == [{"width": 3}]
-    assert lens.lookup("width", pa.array([3]), ["level"]).to_pylist() == [{"level": 7}]
-    assert lens.lookup("code", pa.array(["a"]), ["width"]).to_pylist() == [{"width": 3}]
-    assert lens.lookup("level", pa.array([8]), ["width"]).num_rows == 0
-    assert [b.to_pylist() for b in lens.batches(["level"])] == [[{"level": 7}]]
+    assert compared.rows > 0
+
+
+def test_rows_of_a_version_are_found_where_another_has_them(graph: Graph) -> None:
+    start = graph.now()
+    before = everything(table_of(start))
+    graph.delete("Item", ["k3", "m4"])
+    graph.append("Item", [item("k3", 1.0)])
+    now = table_of(graph)
+    same = unmoved(before, table_of(start), now)
+    assert set(same["id"].to_pylist()) == {*held(table_of(start))} - {"k3", "m4"}
+    found = now.take(same[ADDRESS].combine_chunks(), ["id"])
+    assert found["id"].to_pylist() == same["id"].to_pylist()
+    some = before.filter(pc.is_in(before["id"], value_set=pa.array(["k3", "m7"])))
+    assert unmoved(some, table_of(start), now)["id"].to_pylist() == ["m7"]
+
+
+def test_rows_that_were_written_again_have_moved(graph: Graph) -> None:
+    graph.append("Item", [item("n1"), item("n2")])
+    start = graph.now()
+    graph.edit("Item", TableEdit(compact=True))
+    again = {f.fragment_id for f in Comparison.of(table_of(start), table_of(graph)).mine}
+    assert again, "nothing was written again"
+    before = everything(table_of(start))
+    stayed = [row["id"] for row in before.to_pylist() if row[ADDRESS] // 2**32 not in again]
+    moved = unmoved(before, table_of(start), table_of(graph))
+    assert moved["id"].to_pylist() == stayed
+
+
+def test_deletions_are_read_once(graph: Graph) -> None:
+    start = graph.now()
+    graph.delete("Item", ["k1", "m1"])
+    assert set(ids_by_fragments(table_of(start), table_of(graph)).to_pylist()) == {"k1", "m1"}
+    known = len(rows_module._deleted)
+    assert known, "what was deleted is kept in memory"
+    assert by_fragments(table_of(start), table_of(graph)).deleted.num_rows == 2
+    assert len(rows_module._deleted) == known
+
+
+def test_a_change_is_an_insertion_an_update_or_a_deletion(graph: Graph) -> None:
+    start = graph.now()
+    graph.delete("Item", ["k1"])
+    replace_row(graph, "k2", 5.0)
+    graph.append("Item", [item("n1")])
+    found = by_fragments(table_of(start), table_of(graph))
+    parts = (found.inserted, found.updated, found.deleted)
+    assert [part["id"].to_pylist() for part in parts] == [["n1"], ["k2"], ["k1"]]
+    assert found.updated["price"].to_pylist() == [5.0]
+    assert sorted(found.ids.to_pylist()) == ["k1", "k2", "n1"]
+    assert found.ids.to_pylist()[-1] == "n1", "what is new comes last"
+    some = found.filter(pa.array(["k1", "n1"]))
+    assert (some.before["id"].to_pylist(), some.after["id"].to_pylist()) == (["k1"], ["n1"])
+
+
+def test_a_change_of_one_side_alone_is_not_empty() -> None:
+    schema = pa.schema([pa.field("id", pa.string())])
+    nothing = no_rows(schema)
+    one = pa.table({"id": ["a"], ADDRESS: pa.array([1], pa.uint64())})
+    assert nothing.column_names == ["id", ADDRESS]
+    assert Delta(nothing, nothing).is_empty
+    assert not Delta(one, nothing).is_empty
+    assert not Delta(nothing, one).is_empty
