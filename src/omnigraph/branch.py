@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from omnigraph.core.deadline import Deadline
 from omnigraph.core.plan import Verb
 from omnigraph.errors import OptionInvalid
 from omnigraph.outcomes import Commit
-from omnigraph.write.load import load
+from omnigraph.sameness import fingerprint, named
+from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.mutate import MutateOutcome
 from omnigraph.write.together import together
-
-if TYPE_CHECKING:
-    from omnigraph.graph import Graph
 
 BOUND = frozenset(
     {
+        "analytics",
         "apply_schema",
+        "blob",
         "changes",
+        "check_load",
         "cherry_pick",
         "export",
         "history",
@@ -33,6 +37,7 @@ BOUND = frozenset(
         "revert",
         "schema",
         "snapshot",
+        "spark",
         "tag",
     }
 )
@@ -54,7 +59,7 @@ class Branch:
     (1, 'two people')
     """
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: Any, name: str) -> None:
         self._graph = graph
         self.name = name
 
@@ -74,45 +79,123 @@ class Branch:
         return self._graph.merge(source, into=self.name, **options)
 
     def write(
-        self, message: str | None = None, *, actor: str | None = None, if_commit: str | None = None
+        self,
+        message: str | None = None,
+        *,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
     ) -> WriteBlock:
         """A block whose writes become one commit at its end, or none if it raises."""
-        return WriteBlock(self._graph, self.name, message, actor, if_commit)
+        options = BlockOptions(self.name, message, actor, if_commit, idempotency_key, timeout)
+        return WriteBlock(partial(self._publish, options))
+
+    def _publish(self, options: BlockOptions, steps: Sequence[Step]) -> Written:
+        """The steps as one commit."""
+        done = self._graph.publish(
+            together([self._verb(step) for step in steps]),
+            branch=options.branch,
+            message=options.message,
+            actor=options.actor,
+            if_commit=options.if_commit,
+            idempotency_key=options.idempotency_key,
+            fingerprint=fingerprint("write", [step.identity for step in steps]),
+            deadline=Deadline(options.timeout),
+        )
+        if done.replayed:
+            results = [outcome_of(told) for told in done.value["steps"]]
+            return Written(Commit.published(done), results, replayed=True)
+        return Written(Commit.published(done), list(done.value))
+
+    def _verb(self, step: Step) -> Verb:
+        match step:
+            case Mutation(text, params, name):
+                verb: Verb = self._graph.mutation(text, params, name)
+                return verb
+            case Rows(source, mode):
+                return load(source, mode)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOptions:
+    """What a block is written with."""
+
+    branch: str
+    message: str | None = None
+    actor: str | None = None
+    if_commit: str | None = None
+    idempotency_key: str | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A step of a block: the mutation of a text."""
+
+    text: str
+    params: Mapping[str, Any] | None = None
+    name: str | None = None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes two steps the same."""
+        return ("mutate", self.text, self.params, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A step of a block: rows to load."""
+
+    source: Any
+    mode: str = "merge"
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes two steps the same; rows in memory are the caller's word."""
+        return ("load", self.mode, named(self.source))
+
+
+Step = Mutation | Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the steps of a block."""
+
+    commit: Commit | None
+    results: list[Outcome] = field(default_factory=list)
+    replayed: bool = False
+
+
+Outcome = MutateOutcome | LoadOutcome
 
 
 class WriteBlock:
-    """Writes gathered by a `with` block. `commit` is what they became; none if they had nothing to do."""
+    """Writes gathered by a `with` block.
 
-    def __init__(
-        self,
-        graph: Graph,
-        branch: str,
-        message: str | None,
-        actor: str | None,
-        if_commit: str | None,
-    ) -> None:
-        self._graph = graph
-        self._options: dict[str, Any] = {
-            "branch": branch,
-            "message": message,
-            "actor": actor,
-            "if_commit": if_commit,
-        }
-        self._verbs: list[Verb] = []
+    At its end `commit` is what they became, none if they had nothing to do; `results` says what each of them did, and
+    `replayed` whether all of that had been done before, under the same idempotency key.
+    """
+
+    def __init__(self, publish: Callable[[Sequence[Step]], Written]) -> None:
+        self._publish = publish
+        self._steps: list[Step] = []
         self.commit: Commit | None = None
-        self.results: list[Any] = []
+        self.results: list[Outcome] = []
+        self.replayed = False
 
     def mutate(
         self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
     ) -> None:
         """Run a mutation as part of the block."""
-        self._verbs.append(self._graph.mutation(text, params, name))
+        self._steps.append(Mutation(text, params, name))
 
     def load(self, source: Any, mode: str = "merge") -> None:
         """Load rows as part of the block; an overwrite is a write of its own."""
         if mode == "overwrite":
             raise OptionInvalid("an overwrite cannot be part of a block; call load directly")
-        self._verbs.append(load(source, mode))
+        self._steps.append(Rows(source, mode))
 
     def __enter__(self) -> Self:
         return self
@@ -123,8 +206,14 @@ class WriteBlock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None or not self._verbs:
+        if kind is not None or not self._steps:
             return
-        done = self._graph.publish(together(self._verbs), **self._options)
-        self.results = list(done.value)
-        self.commit = Commit.published(done)
+        done = self._publish(self._steps)
+        self.commit, self.results, self.replayed = done.commit, done.results, done.replayed
+
+
+def outcome_of(told: Mapping[str, Any]) -> Outcome:
+    """What a step did, from what is kept of it; a mutation that matched nothing keeps nothing."""
+    if "nodes" in told:
+        return LoadOutcome.from_json(told)
+    return MutateOutcome(told.get("affected_nodes", 0), told.get("affected_edges", 0))

@@ -67,6 +67,11 @@ CALLS: dict[str, dict[str, Any]] = {
         "headers": {"Omnigraph-If-Graph-Commit": "$head"},
     },
     "POST /graphs/{graph_id}/change": {"content": {"query": INSERT}},
+    "POST /graphs/{graph_id}/write": {"content": {"steps": [{"query": INSERT}]}},
+    "POST /graphs/{graph_id}/write/if-graph-commit": {
+        "content": {"steps": [{"query": INSERT}]},
+        "headers": {"Omnigraph-If-Graph-Commit": "$head"},
+    },
     "POST /graphs/{graph_id}/load": {"raw": b"", "headers": NDJSON},
     "POST /graphs/{graph_id}/load/ndjson": {"raw": b"", "headers": NDJSON},
     "POST /graphs/{graph_id}/import": {

@@ -1,8 +1,9 @@
 """All routes. Authentication, policy, limits, metrics, the description and the tests of access follow this table.
 
 The handlers by noun: `about` the server itself, `session` who is asking, `ui` the explorer; `reading` (queries, found
-with `texts`), `checks` (texts and the schema), `entities`, `blobs`, `exports`; `writing` and `imports`; `jobs`;
-`versions` (branches, tags, commits, merges), `lanes` (the history of all branches) and `feed`, the changes.
+with `texts`), `checks` (texts and the schema), `entities`, `blobs`, `exports`; `writing`, `blocks` (several writes as
+one) and `imports`; `jobs`; `versions` (branches, tags, commits, merges), `lanes` (the history of all branches) and
+`feed`, the changes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from omnigraph.policy.questions import Action
 from omnigraph.server.routes import (
     about,
     blobs,
+    blocks,
     checks,
     entities,
     exports,
@@ -129,6 +131,10 @@ ROUTES: tuple[Route, ...] = (
           Work.WRITE, body=MutateRequest, answer=ChangeOutput, conditional=True),
     Route("POST", "/change", writing.mutate, A.CHANGE, writing.change_on, Work.WRITE,
           body=MutateRequest, answer=ChangeOutput, successor="mutate"),
+    Route("POST", "/write", blocks.write, A.CHANGE, blocks.write_needs, Work.WRITE,
+          body=blocks.WriteRequest, answer=blocks.WriteOutput),
+    Route("POST", "/write/if-graph-commit", blocks.write, A.CHANGE, blocks.write_needs,
+          Work.WRITE, body=blocks.WriteRequest, answer=blocks.WriteOutput, conditional=True),
     Route("POST", "/load", writing.load, A.CHANGE, writing.load_needs, Work.LOAD,
           body=LoadRequest, answer=LoadOutput),
     Route("POST", "/load/ndjson", writing.load_ndjson, A.CHANGE, writing.load_needs, Work.LOAD,
