@@ -12,7 +12,7 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -157,12 +157,32 @@ def stage(faulty_s3: FaultyS3, name: str) -> Stage:
     return Stage(faulty_s3, start, writes, before, seen(uri))
 
 
+@dataclass(slots=True)
+class States:
+    """Counts crash states. All tests of this file run in one process, so the sum is that of the run."""
+
+    counted: Counter[str] = field(default_factory=Counter)
+    violations: int = 0
+
+    @contextlib.contextmanager
+    def one(self, kind: str) -> Iterator[None]:
+        """Inside, a state is made and looked at."""
+        self.counted[kind] += 1
+        try:
+            yield
+        except Exception:
+            self.violations += 1
+            raise
+
+
 @pytest.fixture(scope="module")
-def states() -> Iterator[Counter[str]]:
-    """Counts crash states; all tests of this file run in one process, so the sum is that of the run."""
-    counted: Counter[str] = Counter()
-    yield counted
-    record("crash states", {**counted, "states": counted.total(), "violations": 0})
+def states() -> Iterator[States]:
+    made = States()
+    yield made
+    record(
+        "crash states",
+        {**made.counted, "states": made.counted.total(), "violations": made.violations},
+    )
 
 
 def struck(stage: Stage, *what: object) -> list[int]:
@@ -176,34 +196,34 @@ def struck(stage: Stage, *what: object) -> list[int]:
 @pytest.mark.parametrize("applied", [False, True], ids=["not applied", "applied"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_kill_at_every_durable_write_leaves_before_or_after(
-    name: str, applied: bool, stage: Stage, states: Counter[str]
+    name: str, applied: bool, stage: Stage, states: States
 ) -> None:
     for write in struck(stage, name, applied):
         stage.again()
-        killed(stage, name, write, applied)
-        left = seen(stage.uri)
-        assert left in (stage.before, stage.after), f"{name!r} killed at write {write}"
-        goes_on(stage.uri, f"{name!r} killed at write {write}")
-        states["killed"] += 1
+        with states.one("killed"):
+            killed(stage, name, write, applied)
+            left = seen(stage.uri)
+            assert left in (stage.before, stage.after), f"{name!r} killed at write {write}"
+            goes_on(stage.uri, f"{name!r} killed at write {write}")
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_kill_of_the_repetition_leaves_before_or_after(
-    name: str, stage: Stage, states: Counter[str]
+    name: str, stage: Stage, states: States
 ) -> None:
     """Whoever repeats what was killed is killed as well, in the middle of what the first one left."""
     chance = random.Random(name)
     for _ in range(PAIRS):
         first, second = (chance.randint(1, stage.writes) for _ in range(2))
-        stage.again()
-        killed(stage, name, first, chance.random() < 0.5)
-        forget_tables()
-        killed(stage, name, second, chance.random() < 0.5)
         twice = f"{name!r} killed at write {first} and again at {second}"
-        if not changes_each_time(name):
-            assert seen(stage.uri) in (stage.before, stage.after), twice
-        goes_on(stage.uri, twice)
-        states["killed twice"] += 1
+        stage.again()
+        with states.one("killed twice"):
+            killed(stage, name, first, chance.random() < 0.5)
+            forget_tables()
+            killed(stage, name, second, chance.random() < 0.5)
+            if not changes_each_time(name):
+                assert seen(stage.uri) in (stage.before, stage.after), twice
+            goes_on(stage.uri, twice)
 
 
 def changes_each_time(name: str) -> bool:
@@ -230,14 +250,14 @@ def killed(stage: Stage, name: str, write: int, applied: bool) -> None:
 )
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_lost_acknowledgement_of_every_durable_write_is_applied_exactly_once(
-    name: str, cut: bool, stage: Stage, states: Counter[str]
+    name: str, cut: bool, stage: Stage, states: States
 ) -> None:
     for write in struck(stage, name, cut):
         stage.again()
-        stage.store.lose_acknowledgement(write, cut=cut)
-        OPERATIONS[name](stage.uri)
-        assert seen(stage.uri) == stage.after, f"{name!r}, write {write} unanswered"
-        states["answer lost"] += 1
+        with states.one("answer lost"):
+            stage.store.lose_acknowledgement(write, cut=cut)
+            OPERATIONS[name](stage.uri)
+            assert seen(stage.uri) == stage.after, f"{name!r}, write {write} unanswered"
     goes_on(stage.uri, f"{name!r}, write {stage.writes} unanswered")
 
 

@@ -21,10 +21,10 @@ def judge(repo: Repository, log: Log) -> None:
     _told_the_truth(chains, log)
     for branch in ("main", *sorted({ref.name for ref in live_refs(repo) if not ref.state.tag})):
         _readable(repo, branch)
-    _acknowledged_branches_exist(repo, log)
+    _acknowledged_branches_exist(chains, log)
     anomalies = judged(repo, Logged(list(log.history.values()), log.names))
     assert not anomalies, f"{anomalies[0]} (and {len(anomalies) - 1} more)"
-    _retained_history_is_whole(repo, log)
+    _nothing_added_is_lost(repo, chains[repo.stamp.main_chain], log)
     _tags_are_readable(repo)
     for _ in range(2):
         collect(repo, Retention(keep=2))
@@ -112,40 +112,29 @@ def _check_state(repo: Repository, commit: Commit) -> None:
         )
 
 
-def _retained_history_is_whole(repo: Repository, log: Log) -> None:
-    """Every commit that is no tombstone and not declared pruned can be read; nothing an earlier one added is lost."""
-    head = repo.head("main").commit
-    added: set[str] = set()
-    for number in range(head.number + 1):
-        thing = repo.chains.read(head.chain, number)
-        if not isinstance(thing, Commit):
-            continue
-        for member in thing.members:
-            if (
-                member.message
-                and member.actor
-                and member.message.startswith(("appender", "retrier", "loader"))
-            ):
-                added.add(member.message)
-    snapshot = repo.snapshot(head)
+def _nothing_added_is_lost(repo: Repository, main: list[ChainObject], log: Log) -> None:
+    """Nothing a commit of main added is lost, nor anything a merge brought."""
+    added = {
+        member.message
+        for thing in main
+        if isinstance(thing, Commit)
+        for member in thing.members
+        if member.message and member.message.startswith(("appender", "retrier", "loader"))
+    }
+    snapshot = repo.snapshot(repo.head("main").commit)
     cities = set(snapshot.table_of(snapshot.catalog.nodes["City"]).scan(["id"])["id"].to_pylist())
     assert added <= cities, f"rows {sorted(added - cities)} were added and are gone"
     lost = log.merged - cities
     assert not lost, f"rows {sorted(lost)} were merged and are gone"
 
 
-def _acknowledged_branches_exist(repo: Repository, log: Log) -> None:
-    ended = set(log.branches_ended)
+def _acknowledged_branches_exist(chains: dict[str, list[ChainObject]], log: Log) -> None:
     for name, chain in log.branches_made:
-        first = repo.chains.read(chain, 0)
-        assert first is not None, f"branch {name} was acknowledged and has no first commit"
-        last = repo.chains.newest(chain)
-        if chain not in ended and last is not None:
-            newest = repo.chains.read(chain, last)
-            sealed = isinstance(newest, Seal)
-            assert sealed or isinstance(newest, Commit), (
-                f"branch {name} was acknowledged and pruned"
-            )
+        things = chains.get(chain)
+        assert things, f"branch {name} was acknowledged and has no first commit"
+        assert chain in log.branches_ended or isinstance(things[-1], Seal | Commit), (
+            f"branch {name} was acknowledged and pruned"
+        )
 
 
 def _tags_are_readable(repo: Repository) -> None:

@@ -7,6 +7,7 @@ against the newest collection record in between, so that a collection either see
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -127,9 +128,7 @@ def _begin(repo: Repository, start: Start) -> Commit | None:
         except BranchNotFound:
             return None
     given = start.commit
-    if given is None:
-        return None
-    found = repo.chains.read(given.chain, given.number)
+    found = repo.chains.read(given.chain, given.number) if given is not None else None
     return found if isinstance(found, Commit) else None
 
 
@@ -211,23 +210,22 @@ def _alive(repo: Repository, state: LiveRef) -> bool:
 
 def _take_back(repo: Repository, name: BranchName, state: LiveRef, number: int) -> None:
     create(repo, Seal(state.chain, 0, state.operation_id, state.actor, repo.world.now()))
-    end_name(repo, layout.ref_folder(name), number, state)
+    _end_branch_name(repo, name, number, state)
 
 
 def end_name(repo: Repository, folder: str, number: int, state: LiveRef) -> None:
-    """Write that a name is no longer in use; bound to the incarnation that was read."""
+    """Write that a name is no longer in use; bound to the incarnation that was read.
+
+    Where a state follows already, it is ours after a lost answer, or somebody else's: the name is over either way.
+    """
     ended = DeletedRef(state.chain, repo.world.fresh_id())
-    for attempt in range(REF_ATTEMPTS_MAX):
-        try:
-            repo.objects.put_new(numbered(folder, number + 1), encode(ended))
-        except ObjectExists:
-            return  # ours after a lost answer, or somebody else got there first: it is over either way
-        except StoreOutcomeUnknown:
-            repo.world.back_off(
-                attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
-            )
-        else:
-            return
+    repo.put_once(numbered(folder, number + 1), encode(ended))
+
+
+def _end_branch_name(repo: Repository, branch: BranchName, number: int, state: LiveRef) -> None:
+    """End the name of a sealed chain. It counts as deleted whether or not the store says what became of this."""
+    with suppress(StoreOutcomeUnknown):
+        end_name(repo, layout.ref_folder(branch), number, state)
 
 
 # --- deleting ----------------------------------------------------------------------------------------------------
@@ -259,7 +257,7 @@ def delete_branch(repo: Repository, name: str, *, actor: str | None = None) -> N
     else:
         raise RetriesExhausted(f"other writers kept branch {branch!r} moving")
     repo.forget(branch)
-    end_name(repo, layout.ref_folder(branch), head.ref_number, LiveRef(chain, operation))
+    _end_branch_name(repo, branch, head.ref_number, LiveRef(chain, operation))
 
 
 # --- tags --------------------------------------------------------------------------------------------------------

@@ -14,9 +14,7 @@ from omnigraph.core.world import REAL, World
 from omnigraph.errors import (
     CommitUnknown,
     GraphExists,
-    ObjectExists,
     ObjectNotFound,
-    StoreOutcomeUnknown,
 )
 from omnigraph.lang.schema import catalog_of, decode_ir
 from omnigraph.model.catalog import Catalog
@@ -99,17 +97,5 @@ def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | 
 def _stamp(repo: Repository) -> None:
     objects = repo.objects
     data = msgspec.json.format(msgspec.json.encode(repo.stamp), indent=2) + b"\n"
-    for attempt in range(repo.limits.unknown_attempts_max):
-        try:
-            objects.put_new(layout.GRAPH, data)
-            return
-        except ObjectExists:
-            if objects.get(layout.GRAPH) == data:
-                return  # our own, after a lost answer
-            raise GraphExists(f"somebody else created a graph at {objects.uri} meanwhile") from None
-        except StoreOutcomeUnknown:
-            if attempt + 1 == repo.limits.unknown_attempts_max:
-                raise
-            repo.world.back_off(
-                attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
-            )
+    if not repo.put_once(layout.GRAPH, data) and objects.get(layout.GRAPH) != data:
+        raise GraphExists(f"somebody else created a graph at {objects.uri} meanwhile")

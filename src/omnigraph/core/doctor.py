@@ -101,30 +101,43 @@ def check_store(patient: Patient) -> Iterator[Finding]:
 
 
 def check_branches(patient: Patient) -> Iterator[Finding]:
-    """Every name in use leads to a readable head."""
+    """Every name in use leads to a readable head. One that does not says nothing of the others."""
     repo = patient.repo
-    patient.heads[MAIN] = repo.head(MAIN).commit
+    yield from _look_at_newest(patient, MAIN, repo.stamp.main_chain)
     for ref in live_refs(repo):
-        if ref.state.tag:
-            continue
-        last = repo.chains.newest(ref.state.chain)
-        thing = None if last is None else repo.chains.read(ref.state.chain, last)
-        if isinstance(thing, Commit):
-            patient.heads[ref.name] = thing
-        elif thing is None:
+        if not ref.state.tag:
+            yield from _look_at_newest(patient, ref.name, ref.state.chain)
+
+
+def _look_at_newest(patient: Patient, branch: str, chain: str) -> Iterator[Finding]:
+    chains = patient.repo.chains
+    try:
+        last = chains.newest(chain)
+        newest = None if last is None else chains.read(chain, last)
+    except OmnigraphError as error:
+        message = f"the newest commit of branch {branch!r} cannot be read: {error}"
+        yield Finding(ERROR, "branches", message, RESTORE)
+        return
+    match newest:
+        case Commit() as head:
+            patient.heads[branch] = head
+        case None if branch != MAIN:
             yield Finding(
                 WARNING,
                 "branches",
-                f"the creation of branch {ref.name!r} was never finished",
+                f"the creation of branch {branch!r} was never finished",
                 "Create it again, or leave it: two runs of `omnigraph cleanup` end it.",
             )
-        elif isinstance(thing, Seal):
+        case Seal():
             yield Finding(
                 INFO,
                 "branches",
-                f"branch {ref.name!r} is deleted, but its name was not given back",
-                f"`omnigraph branch create {ref.name}` takes the name over; nothing else is needed.",
+                f"branch {branch!r} is deleted, but its name was not given back",
+                f"`omnigraph branch create {branch}` takes the name over; nothing else is needed.",
             )
+        case _:
+            message = f"the newest commit of branch {branch!r} is gone"
+            yield Finding(ERROR, "branches", message, RESTORE)
 
 
 def check_chains(patient: Patient) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from omnigraph.core import layout
 from omnigraph.core.branches import Start, create_branch
 from omnigraph.core.conflicts import Intent
 from omnigraph.core.footprints import touches
-from omnigraph.core.idempotency import claim
+from omnigraph.core.idempotency import claim, made_by
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.publisher import (
     Accepted,
@@ -41,6 +41,9 @@ def publish_first(repo: Repository, request: Request) -> Published:
         raise AssertionError("the request names no branch to start from")
     source = branch_name(request.create_from)
     ticket = _ticket(repo, request)
+    landed = _landed(repo, ticket)
+    if landed is not None:
+        return landed
     base = repo.head(source).commit
     first = _First(repo, ticket, base, _plan(repo, ticket, base))
     request.deadline.check()
@@ -76,15 +79,11 @@ def _plan(repo: Repository, ticket: Ticket, base: Commit) -> PublishPlan:
 
 
 def _landed(repo: Repository, ticket: Ticket) -> Published | None:
-    """The branch may be our own, made by an earlier request with the same key."""
+    """What an earlier request with the same key made."""
     if ticket.claimed_at is None:
         return None
-    chain = repo.head(ticket.request.branch).commit.chain
-    zero = repo.chains.read(chain, 0)
-    if not isinstance(zero, Commit):
-        return None
-    own = any(member.operation_id == ticket.operation_id for member in zero.members)
-    return replay(zero, ticket.operation_id) if own else None
+    made = made_by(repo, ticket.operation_id, ticket.request.branch)
+    return None if made is None else replay(made, ticket.operation_id)
 
 
 @dataclass(slots=True)
@@ -98,6 +97,9 @@ class _First:
 
     def build(self, chain: str, base: Commit) -> Commit:
         repo = self.repo
+        # Now that the name is ours, whatever was made under it before is certain.
+        if _landed(repo, self.ticket) is not None:
+            raise BranchExists(f"branch {self.ticket.request.branch!r} was made by this request")
         if (base.chain, base.number) != (self.base.chain, self.base.number):
             self.base, self.plan = base, _plan(repo, self.ticket, base)
         plan = self.plan

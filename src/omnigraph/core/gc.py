@@ -212,9 +212,7 @@ def _publish_record(
             if there == record:
                 return record
             record = _record(repo, survey, retention, there)
-            repo.world.back_off(
-                attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
-            )
+            repo.back_off(attempt)
     raise RetriesExhausted("other collections kept taking the next record")
 
 
@@ -265,9 +263,7 @@ def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
             raise CommitUnknown(
                 "the store did not say whether the collection's epoch was published"
             )
-        repo.world.back_off(
-            attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds
-        )
+        repo.back_off(attempt)
     raise RetriesExhausted(f"other writers kept chain {chain} moving")
 
 

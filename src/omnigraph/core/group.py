@@ -2,6 +2,9 @@
 
 While a leader is busy the others wait; it then takes everything that has queued up and folds it into one commit. A
 writer alone pays nothing for this.
+
+Processes take turns. Whoever published last knows the head and is the quickest to publish next, so the others could lose
+for as long as it goes on; after some commits in a row it therefore lets a moment pass.
 """
 
 from __future__ import annotations
@@ -13,10 +16,14 @@ from dataclasses import dataclass, field
 from omnigraph.core.idempotency import claim
 from omnigraph.core.plan import Request
 from omnigraph.core.publisher import Published, Ticket, publish
-from omnigraph.core.records import KeyClaim
+from omnigraph.core.records import Commit, KeyClaim
 from omnigraph.core.repository import Repository
 from omnigraph.errors import CommitUnknown
 from omnigraph.model.names import BranchName
+
+TURN_COMMITS_MIN, TURN_COMMITS_MAX = 8, 128
+PAUSE_CYCLES = 3  # the others start from a head they have to read first
+PAUSE_MICROS_MAX = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
@@ -29,11 +36,42 @@ class Waiter:
 
 
 @dataclass(slots=True)
+class Turn:
+    """Our commits in a row on one branch, with nobody else's between them. Times are microseconds."""
+
+    last: Commit | None = None
+    length: int = 0
+    allowed: int = TURN_COMMITS_MIN
+    ended: int = 0
+    pause: int = 0
+
+    def published(self, commit: Commit, began: int, ended: int) -> None:
+        alone = self.last is not None and follows(commit, self.last)
+        if not alone:
+            self.length, self.allowed = 0, TURN_COMMITS_MIN
+        self.length += 1
+        self.last, self.ended = commit, ended
+        self.pause = min(PAUSE_CYCLES * (ended - began), PAUSE_MICROS_MAX)
+
+    def over(self, now: int) -> int:
+        """How long to let others try; nothing as long as the turn lasts. The next is longer if nobody comes."""
+        if self.length < self.allowed:
+            return 0
+        self.length, self.allowed = 0, min(2 * self.allowed, TURN_COMMITS_MAX)
+        return max(0, self.ended + self.pause - now)
+
+
+def follows(commit: Commit, other: Commit) -> bool:
+    return (commit.chain, commit.number) == (other.chain, other.number + 1)
+
+
+@dataclass(slots=True)
 class Queue:
     """The writers of one branch."""
 
     waiting: deque[Waiter] = field(default_factory=deque)
     busy: bool = False
+    turn: Turn = field(default_factory=Turn)
 
 
 class Writers:
@@ -54,7 +92,7 @@ class Writers:
         self._enter(waiter)
         if not waiter.leads:
             self._wait(waiter)
-        while not ticket.is_settled:
+        if not ticket.is_settled:
             self._lead(waiter)
         if ticket.error is not None:
             raise ticket.error
@@ -95,19 +133,34 @@ class Writers:
             return True
 
     def _lead(self, own: Waiter) -> None:
-        """Publish the next group; once our own write is settled, hand over to the first in the queue."""
+        """Publish for the group we are the first of, then hand over to the next in the queue."""
         branch = own.ticket.request.branch
+        self._let_others_try(branch)
         group = self._take(branch)
+        began = self._repo.world.now()
         try:
             publish(self._repo, [waiter.ticket for waiter in group])
+            self._note(branch, group, began)
         except BaseException as error:
             _abandon(group, own, error)
             raise
         finally:
             for waiter in group:
                 waiter.turn.set()
-            if own.ticket.is_settled:
-                self._hand_over(branch)
+            self._hand_over(branch)
+
+    def _let_others_try(self, branch: BranchName) -> None:
+        """Only the leader looks at the turn, and there is one at a time."""
+        world = self._repo.world
+        pause = self._queues[branch].turn.over(world.now())
+        if pause:
+            world.pause(pause / 1_000_000)
+
+    def _note(self, branch: BranchName, group: list[Waiter], began: int) -> None:
+        outcomes = [waiter.ticket.outcome for waiter in group]
+        commit = next((o.commit for o in outcomes if o is not None and not o.replayed), None)
+        if commit is not None:
+            self._queues[branch].turn.published(commit, began, self._repo.world.now())
 
     def _take(self, branch: BranchName) -> list[Waiter]:
         """The next group: the first in the queue and those behind it that can share its commit."""
@@ -145,8 +198,6 @@ def _abandon(group: list[Waiter], own: Waiter, error: BaseException) -> None:
                     details={"operation_ids": [operation]},
                 )
             )
-    if not own.ticket.is_settled:
-        own.ticket.error = error
 
 
 def _alone(waiter: Waiter) -> bool:

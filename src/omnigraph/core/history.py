@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 from omnigraph.core import layout
 from omnigraph.core.leases import newest_record, pruned
-from omnigraph.core.records import ChainObject, Commit, LiveRef, Member, Seal, Tombstone
+from omnigraph.core.records import Commit, LiveRef, Member, Seal, Tombstone
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, CommitNotFound, CommitPruned, NameInvalid
 from omnigraph.model.names import branch_name
@@ -158,27 +158,24 @@ def _readable(entry: Entry) -> Point:
 
 def at_time(repo: Repository, branch: str, micros: int) -> Commit:
     """The newest commit of a branch that is not younger than a time: a binary search, since times only grow."""
-    thing: ChainObject = repo.head(branch).commit
+    head = repo.head(branch).commit
+    chain, newest = head.chain, head.number
     while True:
-        if isinstance(thing, Seal):
-            raise CommitNotFound("the branch was deleted")
-        first = repo.chains.expect(thing.chain, 0)
-        if not isinstance(first, Seal) and first.time <= micros:
-            return _last_before(repo, thing.chain, thing.number, micros)
+        first = repo.chains.expect(chain, 0)
+        if first.time <= micros:
+            return _last_before(repo, chain, newest, micros)
         if isinstance(first, Seal) or not first.parents:
             raise CommitNotFound(
                 f"branch {branch!r} did not exist at {datetime.fromtimestamp(micros / 1e6, UTC).isoformat()}"
             )
-        chain, number, _ = layout.parse_commit_id(first.parents[0])
-        thing = repo.chains.expect(chain, number)
+        chain, newest, _ = layout.parse_commit_id(first.parents[0])
 
 
 def _last_before(repo: Repository, chain: str, newest: int, micros: int) -> Commit:
     low, high = 0, newest
     while low < high:
         middle = (low + high + 1) // 2
-        found = repo.chains.expect(chain, middle)
-        if isinstance(found, Seal) or found.time > micros:
+        if repo.chains.expect(chain, middle).time > micros:
             high = middle - 1
         else:
             low = middle

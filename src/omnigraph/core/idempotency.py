@@ -7,38 +7,21 @@ from omnigraph.core.records import (
     ChainObject,
     Commit,
     KeyClaim,
+    LiveRef,
     Seal,
     decode,
+    decode_ref,
     encode,
     operations_of,
 )
 from omnigraph.core.repository import Repository
-from omnigraph.errors import (
-    IdempotencyMismatch,
-    ObjectExists,
-    ObjectNotFound,
-    StoreOutcomeUnknown,
-)
+from omnigraph.errors import IdempotencyMismatch, ObjectNotFound, StoreOutcomeUnknown
 
 
 def claim(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
     """Claim a key, or join whoever did: the answer says under which operation id to work."""
-    where = layout.claim_key(key)
-    for attempt in range(repo.limits.unknown_attempts_max):
-        try:
-            repo.objects.put_new(where, encode(wanted))
-            return wanted
-        except ObjectExists:
-            return _join(repo, key, wanted)
-        except StoreOutcomeUnknown:
-            if attempt + 1 == repo.limits.unknown_attempts_max:
-                raise
-            _pause(repo, attempt)
-    raise AssertionError("the loop ends by returning or raising")
-
-
-def _pause(repo: Repository, attempt: int) -> None:
-    repo.world.back_off(attempt, repo.limits.backoff_first_seconds, repo.limits.backoff_max_seconds)
+    made = repo.put_once(layout.claim_key(key), encode(wanted))
+    return wanted if made else _join(repo, key, wanted)
 
 
 def existing_claim(repo: Repository, key: str) -> KeyClaim | None:
@@ -71,18 +54,27 @@ def landed_before(
 ) -> ChainObject | None:
     """The commit of an operation, if it lies after `claimed_at` and not after `head`.
 
-    Every commit remembers the operations under a key of the few hundred before it, so the search goes in strides.
+    Every commit remembers the operations under a key of the few hundred before it, so the search goes in strides. A
+    claim from before there was a chain is looked for wherever the name has led.
     """
     number = head.number
     at: ChainObject = head
     while number > claimed_at:
-        if isinstance(at, Seal):
-            return None
-        for known in at.recent:
+        for known in () if isinstance(at, Seal) else at.recent:
             if known.operation_id == operation_id:
                 return repo.chains.expect(head.chain, known.number)
         number -= repo.limits.recent_commits
         if number > claimed_at:
             at = repo.chains.expect(head.chain, number)
-    first = repo.chains.get(head.chain, 0) if claimed_at < 0 else None
-    return first if first is not None and operation_id in operations_of(first) else None
+    return made_by(repo, operation_id, head.branch) if claimed_at < 0 else None
+
+
+def made_by(repo: Repository, operation_id: str, branch: str) -> ChainObject | None:
+    """The first commit of the branch an operation made under this name, whatever the name leads to by now."""
+    for info in repo.objects.list(layout.ref_folder(branch)):
+        state = decode_ref(repo.objects.get(info.key), info.key)
+        if isinstance(state, LiveRef) and not state.tag:
+            first = repo.chains.get(state.chain, 0)
+            if first is not None and operation_id in operations_of(first):
+                return first
+    return None

@@ -142,7 +142,7 @@ def create(repo: Repository, thing: ChainObject) -> Outcome:
         except StoreOutcomeUnknown:
             if _is_taken(repo, thing):
                 return Outcome.TAKEN
-            _back_off(repo, attempt)
+            repo.back_off(attempt)
         else:
             if isinstance(thing, Commit):
                 repo.chains.remember(thing)
@@ -157,11 +157,6 @@ def _is_taken(repo: Repository, thing: ChainObject) -> bool:
         return False
 
 
-def _back_off(repo: Repository, attempt: int) -> None:
-    limits = repo.limits
-    repo.world.back_off(attempt, limits.backoff_first_seconds, limits.backoff_max_seconds)
-
-
 # --- publishing --------------------------------------------------------------------------------------------------
 
 
@@ -172,8 +167,7 @@ def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
         waiting = [ticket for ticket in waiting if not ticket.is_settled]
         if not waiting:
             return
-        if tries > 1:
-            _back_off(repo, tries)
+        repo.stand_back(tries)
         try:
             attempt = Attempt(repo.head(waiting[0].request.branch), excused)
             _run(repo, attempt, waiting)
@@ -210,8 +204,7 @@ def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
 
 
 def _publish(repo: Repository, attempt: Attempt) -> None:
-    base = attempt.head.commit
-    staged = stage(repo, base, attempt.plans)
+    staged = stage(repo, attempt.head.commit, attempt.plans)
     _store_schemas(repo, attempt.plans)
     head = attempt.head
     for lost in range(repo.limits.publish_attempts_max):
@@ -226,12 +219,12 @@ def _publish(repo: Repository, attempt: Attempt) -> None:
         if outcome is Outcome.UNKNOWN:
             _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
             return
-        if lost:  # among many writers, trying again at once is mostly work for nothing
-            _back_off(repo, lost)
-        missed = repo.chains.since(base.chain, base.number)
+        repo.stand_back(lost + 1)
+        judged = head.commit  # what came before it was judged when it became the head
+        missed = repo.chains.since(judged.chain, judged.number)
         if _settle_landed(attempt, missed):
             return
-        decision = _decide(repo, attempt, base, missed)
+        decision = _decide(repo, attempt, judged, missed)
         if decision.head is None:
             _give_up(repo, attempt, decision)
             return
@@ -350,17 +343,7 @@ def _store_schemas(repo: Repository, plans: Sequence[PublishPlan]) -> None:
 def store_schema(repo: Repository, data: bytes) -> str:
     """Put a schema object; the answer is its hash."""
     hashed = layout.schema_hash(data)
-    for attempt in range(repo.limits.unknown_attempts_max):
-        try:
-            repo.objects.put_new(layout.schema_key(hashed), data)
-        except ObjectExists:
-            return hashed
-        except StoreOutcomeUnknown:
-            if attempt + 1 == repo.limits.unknown_attempts_max:
-                raise
-            _back_off(repo, attempt)
-        else:
-            return hashed
+    repo.put_once(layout.schema_key(hashed), data)
     return hashed
 
 
@@ -377,7 +360,7 @@ def _onto(
 def _decide(
     repo: Repository, attempt: Attempt, base: Commit, missed: Sequence[ChainObject]
 ) -> Decision:
-    """Judge what was missed since the base the verbs saw. A newer epoch voids what was staged, unless a lease held."""
+    """Judge what was missed since a base. A newer epoch voids what was staged, unless a lease held."""
     intents = [one.intent for one in attempt.accepted]
     newest = missed[-1]
     for one in attempt.accepted:

@@ -34,7 +34,9 @@ from omnigraph.errors import (
     ForkedProcess,
     FormatUnsupported,
     GraphNotFound,
+    ObjectExists,
     ObjectNotFound,
+    StoreOutcomeUnknown,
 )
 from omnigraph.lang.schema import SchemaIR, catalog_of, decode_ir
 from omnigraph.model.catalog import Catalog
@@ -215,6 +217,35 @@ class Repository:
         schema = _understood(hashed, stored)
         with self._lock:
             return self._schemas.setdefault(hashed, schema)
+
+    # --- insisting ----------------------------------------------------------------------------------------------
+
+    def put_once(self, key: str, data: bytes) -> bool:
+        """Create an object; whether it is new. An unanswered create is repeated, so one that is there may be ours."""
+        attempt = 0
+        while True:
+            try:
+                self.objects.put_new(key, data)
+            except ObjectExists:
+                return False
+            except StoreOutcomeUnknown:
+                attempt += 1
+                if attempt >= self.limits.unknown_attempts_max:
+                    raise
+                self.back_off(attempt)
+            else:
+                return True
+
+    def back_off(self, attempt: int) -> None:
+        """Wait before trying something again, longer with each attempt."""
+        limits = self.limits
+        self.world.back_off(attempt, limits.backoff_first_seconds, limits.backoff_max_seconds)
+
+    def stand_back(self, lost: int) -> None:
+        """Wait before the next race. At first as long as a race takes, since trying at once is mostly work for nothing
+        among many; shorter the more were lost, so that whoever waited longest tries most often."""
+        if lost > 1:
+            self.world.pause(self.world.chance() * self.limits.stand_back_seconds_max / (lost - 1))
 
     def check_process(self) -> None:
         """A graph opened before a fork is refused in the child: Lance's threads do not come along."""

@@ -46,14 +46,14 @@ def test_an_operation_is_found_wherever_it_landed_after_its_claim(repo: Reposito
     head = repo.head("main").commit
     operations = {
         found.number: found.members[0].operation_id
-        for found in repo.chains.range(head.chain, 0, head.number)
+        for found in repo.chains.range(head.chain, 1, head.number)
         if isinstance(found, Commit)
     }
     for number, operation in operations.items():
         landed = landed_before(repo, operation, number - 1, head)
         assert landed is not None
         assert landed.number == number
-    assert landed_before(repo, "never-happened", -1, head) is None
+    assert landed_before(repo, "never-happened", 0, head) is None
 
 
 def test_a_commit_says_under_which_key_and_request_it_was_written(repo: Repository) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from omnigraph.core import layout
-from omnigraph.core.branches import live_refs
-from omnigraph.core.records import Seal
+from omnigraph.core.branches import Start, create_branch, live_refs
+from omnigraph.core.gc import Retention, collect
+from omnigraph.core.records import Commit, Seal
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (
     BranchDeleted,
@@ -15,14 +18,20 @@ from omnigraph.errors import (
     BranchProtected,
     CommitNotFound,
     CommitPruned,
+    CommitUnknown,
     NameInvalid,
+    RetriesExhausted,
+    StoreOutcomeUnknown,
 )
 from omnigraph.graph import Graph
+from omnigraph.model.limits import Limits
+from omnigraph.model.names import MAIN
 from tests.support.dict_objects import DictObjects
 from tests.support.faults_by_count import Died, Fault, strike
 from tests.support.worlds import (
     add_person,
     another_process,
+    disturbed,
     memory_repository,
     people,
     submit,
@@ -308,3 +317,141 @@ def _objects(repo: Repository) -> dict[str, object]:
     there = repo.objects
     assert isinstance(there, DictObjects)
     return there.objects
+
+
+# --- stores that do not answer, and others at work -----------------------------------------------------------------
+
+
+def silent(folder: str, times: int = 10_000) -> Callable[[str, str], None]:
+    """Creates in this folder get no answer, and do not happen."""
+    left = [times]
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(folder) and left[0]:
+            left[0] -= 1
+            raise StoreOutcomeUnknown("no answer")
+
+    return before
+
+
+def test_a_creation_nobody_answers_is_unknown(repo: Repository) -> None:
+    with pytest.raises(CommitUnknown):
+        Graph(disturbed(repo, silent(layout.CHAINS))).create_branch("dev")
+    fresh = Graph(another_process(repo))
+    assert fresh.branches() == ["main"]
+    fresh.create_branch("dev")
+    assert people(fresh._repo, "dev") == ["ann"]
+
+
+def test_a_deletion_nobody_answers_is_unknown(repo: Repository) -> None:
+    Graph(repo).create_branch("dev")
+    with pytest.raises(CommitUnknown):
+        Graph(disturbed(repo, silent(layout.CHAINS))).delete_branch("dev")
+    assert people(another_process(repo), "dev") == ["ann"]
+
+
+def test_a_branch_is_deleted_though_nobody_answers_for_its_name(repo: Repository) -> None:
+    """The seal is what deletes it."""
+    Graph(repo).create_branch("dev")
+    Graph(disturbed(repo, silent(layout.REFS))).delete_branch("dev")
+    fresh = Graph(another_process(repo))
+    assert fresh.branches() == ["main"]
+    fresh.create_branch("dev")
+
+
+def test_the_end_of_a_tag_nobody_answers_for_is_unknown(repo: Repository) -> None:
+    Graph(repo).tag("v1")
+    with pytest.raises(StoreOutcomeUnknown):
+        Graph(disturbed(repo, silent(layout.REFS))).delete_tag("v1")
+    assert list(Graph(another_process(repo)).tags()) == ["v1"]
+    Graph(disturbed(repo, silent(layout.REFS, times=2))).delete_tag("v1")
+    assert Graph(another_process(repo)).tags() == {}
+
+
+def test_a_name_that_never_gets_written_is_given_up(repo: Repository) -> None:
+    before = dict(_objects(repo))
+    with pytest.raises(RetriesExhausted):
+        Graph(disturbed(repo, silent(layout.REFS))).create_branch("dev")
+    assert _objects(repo) == before
+
+
+def test_a_branch_is_deleted_in_spite_of_a_writer(repo: Repository) -> None:
+    Graph(repo).create_branch("dev")
+    writer = another_process(repo)
+    written: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(layout.CHAINS) and len(written) < 3:
+            written.append(key)
+            submit(writer, add_person(f"p{len(written)}"), branch="dev")
+
+    Graph(disturbed(repo, before)).delete_branch("dev")
+    assert len(written) == 3
+    assert Graph(another_process(repo)).branches() == ["main"]
+
+
+def test_a_writer_that_never_rests_keeps_its_branch() -> None:
+    repo = memory_repository(limits=Limits(publish_attempts_max=3))
+    Graph(repo).create_branch("dev")
+    count = iter(range(1000))
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(layout.CHAINS):
+            submit(another_process(repo), add_person(f"p{next(count)}"), branch="dev")
+
+    with pytest.raises(RetriesExhausted):
+        Graph(disturbed(repo, before)).delete_branch("dev")
+    assert people(another_process(repo), "dev") == ["p0", "p1", "p2"]
+
+
+def test_two_who_delete_one_branch(repo: Repository) -> None:
+    Graph(repo).create_branch("dev")
+    done: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(layout.CHAINS) and not done:
+            done.append(key)
+            Graph(another_process(repo)).delete_branch("dev")
+
+    slow = disturbed(repo, before)
+    slow.head("dev")
+    with pytest.raises(BranchNotFound):
+        Graph(slow).delete_branch("dev")
+
+
+def test_a_branch_whose_source_is_deleted_meanwhile(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.create_branch("dev")
+    done: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(layout.REFS) and not done:
+            done.append(key)
+            graph.delete_branch("dev")
+
+    with pytest.raises(CommitPruned):
+        Graph(disturbed(repo, before)).create_branch("child", from_="dev")
+    assert live_refs(another_process(repo)) == [], "a name is left that leads nowhere"
+
+
+def test_a_branch_from_a_commit_that_is_pruned_meanwhile(repo: Repository) -> None:
+    for name in ("bob", "cy"):
+        submit(repo, add_person(name))
+    old = repo.chains.expect(repo.stamp.main_chain, 1)
+    assert isinstance(old, Commit)
+    collect(another_process(repo), Retention(keep=1))
+    with pytest.raises(CommitPruned):
+        create_branch(repo, "dev", Start(commit=old))
+    assert live_refs(another_process(repo)) == []
+
+
+def test_a_first_commit_that_cannot_be_made_gives_the_name_back(repo: Repository) -> None:
+    def refuse(chain: str, base: Commit) -> Commit:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        create_branch(repo, "dev", Start(head_of=MAIN), first=refuse)
+    fresh = Graph(another_process(repo))
+    assert live_refs(fresh._repo) == []
+    fresh.create_branch("dev")
+    assert fresh.branches() == ["main", "dev"]

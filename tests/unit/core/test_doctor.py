@@ -10,14 +10,15 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core import layout
-from omnigraph.core.doctor import ERROR, Finding
+from omnigraph.core.doctor import ERROR, INFO, Finding
 from omnigraph.core.leases import save_plan
-from omnigraph.core.plan import Delete, PublishPlan
-from omnigraph.core.records import LiveRef, StoredPlan, encode
+from omnigraph.core.plan import Append, Delete, PublishPlan
+from omnigraph.core.records import Commit, LiveRef, Seal, StoredPlan, Tombstone, encode
 from omnigraph.core.txn import WriteTxn
-from omnigraph.graph import Graph, open_graph
+from omnigraph.graph import Graph, init, open_graph
 from omnigraph.storage.objects import numbered
 from tests.support.caches import forget_tables
+from tests.support.faulty_s3 import FaultyS3
 from tests.support.people import change, people
 
 
@@ -87,8 +88,7 @@ def test_a_wrong_count(graph: Graph, tmp_path: Path) -> None:
     head = graph.snapshot().commit
     city = graph.snapshot().catalog.nodes["City"].table_id
     tables = {**head.tables, city: msgspec.structs.replace(head.tables[city], rows=7)}
-    wrong = msgspec.structs.replace(head, tables=tables)
-    graph._repo.objects.put(numbered(layout.chain_folder(head.chain), head.number), encode(wrong))
+    replaced(graph, msgspec.structs.replace(head, tables=tables))
     (finding,) = found(tmp_path, "tables")
     assert "2 rows, its commit says 7" in finding.message
 
@@ -113,3 +113,90 @@ def test_edges_without_nodes(graph: Graph, tmp_path: Path) -> None:
     graph.publish(rude)
     (finding,) = found(tmp_path, "edges", deep=True)
     assert "1 Knows edges" in finding.message
+
+
+def test_a_branch_whose_deletion_was_not_finished(graph: Graph, tmp_path: Path) -> None:
+    graph.create_branch("dev")
+    head = graph.snapshot("dev").commit
+    replaced(graph, Seal(head.chain, 1, "op"))
+    (finding,) = found(tmp_path, "branches")
+    assert finding.severity == INFO
+    assert "omnigraph branch create dev" in finding.fix
+    graph.tag("v1")
+    assert len(found(tmp_path, "branches")) == 1, "a tag has no chain of its own"
+
+
+def test_a_head_that_was_pruned(graph: Graph, tmp_path: Path) -> None:
+    graph.create_branch("dev")
+    head = graph.snapshot("dev").commit
+    replaced(graph, Tombstone(head.chain, 0, "dev", (), 0, "branch", head.content))
+    (finding,) = found(tmp_path, "branches")
+    assert (finding.severity, "'dev'" in finding.message) == (ERROR, True)
+
+
+@pytest.mark.parametrize("damaged", ["main", "dev"])
+def test_a_damaged_head_does_not_hide_other_branches(
+    graph: Graph, tmp_path: Path, damaged: str
+) -> None:
+    graph.create_branch("dev")
+    head = graph.snapshot(damaged).commit
+    graph._repo.objects.put(numbered(layout.chain_folder(head.chain), head.number), b"rubbish")
+    diagnosis = open_graph(tmp_path).doctor()
+    (finding,) = diagnosis.findings
+    assert (finding.severity, finding.check) == (ERROR, "branches")
+    assert f"branch {damaged!r}" in finding.message
+    assert diagnosis.branches == 1, "the other branch was not looked at"
+
+
+def test_a_graph_without_its_commits(graph: Graph, tmp_path: Path) -> None:
+    chain = graph.snapshot().commit.chain
+    for info in list(graph._repo.objects.list(layout.chain_folder(chain))):
+        graph._repo.objects.delete([info.key])
+    (finding,) = found(tmp_path, "branches")
+    assert finding.severity == ERROR, "main is never unfinished"
+
+
+def test_a_damaged_name_is_a_finding_and_no_crash(graph: Graph, tmp_path: Path) -> None:
+    graph.create_branch("dev")
+    graph._repo.objects.put(numbered(layout.ref_folder("dev"), 0), b"rubbish")
+    diagnosis = open_graph(tmp_path).doctor()
+    assert [finding.check for finding in diagnosis.findings] == ["branches"]
+    assert diagnosis.branches == 1
+    assert all(finding.fix for finding in diagnosis.findings)
+
+
+def test_a_schema_that_does_not_describe_the_tables(graph: Graph, tmp_path: Path) -> None:
+    head = graph.snapshot().commit
+    city = graph.snapshot().catalog.nodes["City"].table_id
+    tables = {name: entry for name, entry in head.tables.items() if name != city}
+    replaced(graph, msgspec.structs.replace(head, tables=tables))
+    (finding,) = found(tmp_path, "schemas")
+    assert city in finding.message
+
+
+def test_an_id_that_is_there_twice(graph: Graph, tmp_path: Path) -> None:
+    def rude(txn: WriteTxn) -> PublishPlan:
+        table = txn.catalog.nodes["City"].table_id
+        rows = txn.view(table).scan(txn.view(table).schema.names)
+        return PublishPlan(
+            kind="rude", actions=(Append(table, rows.select(txn.view(table).schema.names)),)
+        )
+
+    graph.publish(rude)
+    (finding,) = found(tmp_path, "edges", deep=True)
+    assert "2 ids of City" in finding.message
+
+
+def test_a_store_that_does_not_keep_its_promises(faulty_s3: FaultyS3) -> None:
+    graph = init(faulty_s3.address.uri("graph"), schema="node City { name: String @key }")
+    assert graph.doctor().healthy
+    faulty_s3.ignore_conditions()
+    (finding,) = graph.doctor().findings
+    assert (finding.severity, finding.check) == (ERROR, "store")
+    assert "If-None-Match" in finding.fix
+
+
+def replaced(graph: Graph, thing: Commit | Seal | Tombstone) -> None:
+    """Put an object into a chain by force."""
+    key = numbered(layout.chain_folder(thing.chain), thing.number)
+    graph._repo.objects.put(key, encode(thing))

@@ -17,14 +17,30 @@ from omnigraph.core.branches import (
     tags,
 )
 from omnigraph.core.gc import Collected, Retention, collect
-from omnigraph.core.leases import newest_record, remove_plan, renewed, save_plan, stored_plans
+from omnigraph.core.leases import (
+    newest_record,
+    record,
+    remove_plan,
+    renewed,
+    save_plan,
+    stored_plans,
+)
 from omnigraph.core.plan import PublishPlan, Verb
 from omnigraph.core.records import Commit, Seal, StoredPlan, Tombstone
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.core.world import World
-from omnigraph.errors import BranchNotFound, CommitPruned, OptionInvalid
+from omnigraph.errors import (
+    BranchNotFound,
+    CommitPruned,
+    CommitUnknown,
+    Corrupt,
+    OptionInvalid,
+    RetriesExhausted,
+    StoreOutcomeUnknown,
+)
 from omnigraph.graph import Graph
+from omnigraph.model.limits import Limits
 from tests.support.dict_objects import DictObjects, Shelf
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (
@@ -417,9 +433,9 @@ def test_the_lease_of_an_operation_that_died_ends(repo: Repository) -> None:
     collect(repo, Retention(keep=1), dry_run=True)
     assert {plan.plan for plan in stored_plans(repo)} == {"dead", "asleep"}
     collect(repo, Retention(keep=1))
-    record = newest_record(repo)
-    assert record is not None
-    assert record.plans == ("asleep",), "a sign of life keeps a lease"
+    told = newest_record(repo)
+    assert told is not None
+    assert told.plans == ("asleep",), "a sign of life keeps a lease"
     assert [plan.plan for plan in stored_plans(repo)] == ["asleep"]
 
 
@@ -432,9 +448,9 @@ def test_a_plan_keeps_what_was_staged_under_it(repo: Repository) -> None:
     for _ in range(3):
         collect(repo, Retention(keep=1))
         assert staged <= files(repo), "staged files were taken in spite of the plan"
-    record = newest_record(repo)
-    assert record is not None
-    assert record.plans == ("p1",)
+    told = newest_record(repo)
+    assert told is not None
+    assert told.plans == ("p1",)
     remove_plan(repo, "p1")
     collect(repo, Retention(keep=1))
     assert not staged & files(repo)
@@ -536,3 +552,112 @@ def test_a_derived_file_goes_with_its_table() -> None:
     collect(repo, Retention(keep=1))
     left = {info.key for info in store.list("_topology")}
     assert left == {kept, f"{kept}.in"}
+
+
+# --- giving up -----------------------------------------------------------------------------------------------------
+
+
+def small(limit: int = 2) -> Repository:
+    """Three people in a graph where nobody tries anything often."""
+    repo = memory_repository(
+        limits=Limits(publish_attempts_max=limit), world=World(pause=lambda _seconds: None)
+    )
+    for name in "abc":
+        submit(repo, add_person(name))
+    return repo
+
+
+def before_creates(folder: str, act: Callable[[], object]) -> Callable[[str, str], None]:
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith(folder):
+            act()
+
+    return before
+
+
+def no_answer() -> None:
+    raise StoreOutcomeUnknown("no answer")
+
+
+def test_a_collection_that_never_gets_its_record_takes_nothing() -> None:
+    repo = small()
+    before = files(repo)
+    with pytest.raises(RetriesExhausted):
+        collect(disturbed(repo, before_creates("_gc/", no_answer)), Retention(keep=1))
+    assert files(repo) == before
+    assert newest_record(another_process(repo)) is None
+
+
+def test_a_collection_among_others_gives_up_without_harm() -> None:
+    repo = small()
+
+    def rival() -> None:
+        collect(another_process(repo), Retention(keep=2))
+
+    with pytest.raises(RetriesExhausted):
+        collect(disturbed(repo, before_creates("_gc/", rival)), Retention(keep=1))
+    assert people(another_process(repo)) == list("abc")
+
+
+def test_an_epoch_nobody_answers_for_stops_a_collection() -> None:
+    repo = small()
+    before = files(repo)
+    with pytest.raises(CommitUnknown):
+        collect(disturbed(repo, before_creates(layout.CHAINS, no_answer)), Retention(keep=1))
+    assert files(repo) == before, "it went on without its epoch"
+    collect(another_process(repo), Retention(keep=1))
+    assert clean(repo)
+
+
+def test_a_collection_beside_a_writer_that_never_rests_gives_up() -> None:
+    repo = small()
+    count = iter(range(1000))
+
+    def rival() -> None:
+        submit(another_process(repo), add_person(f"p{next(count)}"))
+
+    before = files(repo)
+    with pytest.raises(RetriesExhausted):
+        collect(disturbed(repo, before_creates(layout.CHAINS, rival)), Retention(keep=1))
+    assert before <= files(repo)
+    assert people(another_process(repo)) == ["a", "b", "c", "p0", "p1"]
+
+
+def test_damage_stops_a_collection(repo: Repository) -> None:
+    """What is missing and was not taken by another collection is damage, and nothing is removed on top of it."""
+    table = next(e for e in repo.head("main").commit.tables.values() if e.type_name == "Person")
+    _objects(repo).pop(f"{table.path}/v/{table.version}")
+    before = files(repo)
+    with pytest.raises(Corrupt):
+        collect(another_process(repo), Retention(keep=1))
+    assert files(repo) == before
+
+
+def test_a_record_that_is_missing_is_damage(repo: Repository) -> None:
+    for _ in range(2):
+        collect(repo, Retention(keep=100))
+    repo.objects.delete([layout.record_key(1)])
+    assert record(repo, 1).epoch == 1, "who has read it needs it no more"
+    with pytest.raises(Corrupt, match="collection record"):
+        record(another_process(repo), 1)
+
+
+def test_the_history_of_one_branch_alone_can_be_pruned(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.create_branch("dev")
+    for name in ("x", "y", "z"):
+        graph.publish(add_person(name), branch="dev")
+    collect(repo, Retention(keep=1, chain=repo.head("dev").commit.chain))
+    assert kinds(another_process(repo), "dev") == "tttcc"
+    assert "t" not in kinds(another_process(repo))
+
+
+def test_a_plan_that_ends_during_a_listing_is_left_out(repo: Repository) -> None:
+    for name in ("p1", "p2"):
+        save_plan(repo, long_operation(repo, name))
+
+    def before(verb: str, key: str) -> None:
+        if verb == "get" and key == layout.plan_key("p1"):
+            remove_plan(another_process(repo), "p1")
+
+    assert [plan.plan for plan in stored_plans(disturbed(repo, before))] == ["p2"]

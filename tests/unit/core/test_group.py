@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,9 +14,11 @@ from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published, Ticket, publish
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Cancelled, DeadlineExceeded
+from omnigraph.errors import Cancelled, CommitUnknown, DeadlineExceeded
 from omnigraph.graph import Graph
+from omnigraph.model.limits import Limits
 from omnigraph.model.names import MAIN
+from tests.support.waiting import wait_until
 from tests.support.worlds import (
     Rejected,
     add_knows,
@@ -159,3 +163,161 @@ def test_a_waiting_writer_whose_time_is_over_leaves_the_queue(repo: Repository) 
     release.set()
     leader.join()
     assert people(repo) == ["ann", "bob", "slow"]
+
+
+# --- queues --------------------------------------------------------------------------------------------------------
+
+
+class Line:
+    """Writers of one branch in threads of their own. The first one is held inside its verb until the others queue."""
+
+    def __init__(self, repo: Repository, *, grouping: bool = True) -> None:
+        self.repo = repo
+        self.writers = Writers(repo, grouping=grouping)
+        self.outcomes: dict[str, Published | BaseException] = {}
+        self.threads: list[threading.Thread] = []
+
+    def join_in(self, name: str, verb: Verb, **options: object) -> None:
+        """Queue up behind everybody who came before."""
+        request = Request(branch=MAIN, verb=verb, **options)  # type: ignore[arg-type]
+        waiting = len(self.waiting())
+        thread = threading.Thread(target=self._submit, args=(name, request))
+        self.threads.append(thread)
+        thread.start()
+        wait_until(lambda: len(self.waiting()) > waiting, timeout=60, what=f"{name} in the queue")
+
+    def waiting(self) -> list[object]:
+        queue = self.writers._queues.get(MAIN)
+        return [] if queue is None else list(queue.waiting)
+
+    def _submit(self, name: str, request: Request) -> None:
+        try:
+            self.outcomes[name] = self.writers.submit(request)
+        except BaseException as error:
+            self.outcomes[name] = error
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Others queue up inside; then everything goes on to its end."""
+        entered, release = threading.Event(), threading.Event()
+
+        def slow(txn: WriteTxn) -> PublishPlan:
+            entered.set()
+            assert release.wait(60)
+            return add_person("slow")(txn)
+
+        leader = threading.Thread(
+            target=self._submit, args=("slow", Request(branch=MAIN, verb=slow))
+        )
+        self.threads.append(leader)
+        leader.start()
+        assert entered.wait(60)
+        try:
+            yield
+        finally:
+            release.set()
+            for thread in self.threads:
+                thread.join(60)
+                assert not thread.is_alive(), "a writer waits for ever"
+
+    def number(self, name: str) -> int:
+        done = self.outcomes[name]
+        assert isinstance(done, Published), f"{name}: {done}"
+        assert done.commit is not None
+        return done.commit.number
+
+
+def test_those_who_waited_share_the_next_commit(repo: Repository) -> None:
+    line = Line(repo)
+    with line.held():
+        for name in ("a", "b", "c"):
+            line.join_in(name, add_person(name))
+    assert line.number("a") == line.number("b") == line.number("c") == line.number("slow") + 1
+    assert people(repo) == ["a", "ann", "b", "bob", "c", "slow"]
+
+
+def test_without_grouping_everybody_has_a_commit_of_their_own(repo: Repository) -> None:
+    line = Line(repo, grouping=False)
+    with line.held():
+        for name in ("a", "b"):
+            line.join_in(name, add_person(name))
+    assert line.number("b") == line.number("a") + 1 == line.number("slow") + 2
+
+
+def test_who_must_be_alone_is_alone(repo: Repository) -> None:
+    line = Line(repo)
+    with line.held():
+        line.join_in("a", add_person("a"))
+        line.join_in("lone", add_person("lone"), alone=True)
+        line.join_in("b", add_person("b"))
+        line.join_in("c", add_person("c"))
+    numbers = [line.number(name) for name in ("slow", "a", "lone", "b", "c")]
+    first = numbers[0]
+    assert numbers == [first, first + 1, first + 2, first + 3, first + 3]
+
+
+def test_a_writer_taken_along_hears_how_it_ended_even_if_its_time_is_over(
+    repo: Repository,
+) -> None:
+    line, deadline = Line(repo), Deadline(0.2)
+
+    def patient(txn: WriteTxn) -> PublishPlan:
+        """Leads the next group, and works until the time of those behind it is over."""
+        wait_until(lambda: deadline.over, timeout=60, what="the end of the deadline")
+        return add_person("patient")(txn)
+
+    with line.held():
+        line.join_in("patient", patient)
+        line.join_in("hasty", add_person("hasty"), deadline=deadline)
+    assert isinstance(line.outcomes["patient"], Published)
+    assert isinstance(line.outcomes["hasty"], DeadlineExceeded)
+    assert people(repo) == ["ann", "bob", "patient", "slow"]
+
+
+def test_a_leader_that_is_interrupted_tells_its_group_and_leaves_the_branch_usable(
+    repo: Repository,
+) -> None:
+    line = Line(repo)
+
+    def interrupted(txn: WriteTxn) -> PublishPlan:
+        raise KeyboardInterrupt
+
+    with line.held():
+        line.join_in("leader", interrupted)
+        line.join_in("follower", add_person("follower"))
+    assert isinstance(line.outcomes["leader"], KeyboardInterrupt)
+    told = line.outcomes["follower"]
+    assert isinstance(told, CommitUnknown)
+    assert told.details["operation_ids"]
+    line.writers.submit(Request(branch=MAIN, verb=add_person("next")))
+    assert people(repo) == ["ann", "bob", "next", "slow"]
+
+
+def test_a_write_that_was_refused_before_the_interruption_stays_refused(repo: Repository) -> None:
+    line = Line(repo)
+
+    def refused(txn: WriteTxn) -> PublishPlan:
+        raise Rejected("no")
+
+    def interrupted(txn: WriteTxn) -> PublishPlan:
+        raise KeyboardInterrupt
+
+    with line.held():
+        line.join_in("leader", add_person("leader"))
+        line.join_in("refused", refused)
+        line.join_in("interrupting", interrupted)
+    assert isinstance(line.outcomes["leader"], KeyboardInterrupt)
+    assert isinstance(line.outcomes["refused"], Rejected)
+    assert isinstance(line.outcomes["interrupting"], CommitUnknown)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_group_has_a_largest_size(count: int) -> None:
+    repo = memory_repository(limits=Limits(group_members_max=2))
+    line = Line(repo)
+    names = [f"p{number}" for number in range(count)]
+    with line.held():
+        for name in names:
+            line.join_in(name, add_person(name))
+    first = line.number("slow")
+    assert [line.number(name) - first for name in names] == [1 + n // 2 for n in range(count)]

@@ -10,22 +10,28 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.gc import Retention, collect
-from omnigraph.core.plan import Overwrite, PublishPlan, Reads, Verb
+from omnigraph.core.plan import NewSchema, Overwrite, PublishPlan, Reads, Verb
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
+from omnigraph.core.world import World
 from omnigraph.errors import (
     BranchDeleted,
     BranchNotFound,
     CommitUnknown,
     Corrupt,
     PreconditionFailed,
+    RetriesExhausted,
     StoreOutcomeUnknown,
+    StoreUnavailable,
     WriteConflict,
 )
 from omnigraph.graph import Graph
+from omnigraph.lang.schema import catalog_of, decode_ir
+from omnigraph.model.limits import Limits
 from omnigraph.model.tokens import endpoint_tokens
 from tests.support.dict_objects import DictObjects
 from tests.support.worlds import (
+    SCHEMA,
     Rejected,
     add_knows,
     add_person,
@@ -38,6 +44,7 @@ from tests.support.worlds import (
     people,
     plan,
     rows_of,
+    stored_schema,
     submit,
 )
 
@@ -314,3 +321,134 @@ def test_threads_of_one_process_share_commits(repo: Repository) -> None:
     assert len({c.id for c in log}) == 16, "every folded write keeps an identity of its own"
     assert repo.head("main").commit.number < 3 + 16, "some of them must have shared a commit"
     assert {f"t{n:02d}" for n in range(16)} <= set(people(repo))
+
+
+# --- giving up -----------------------------------------------------------------------------------------------------
+
+
+def before_each_commit(rival: Callable[[int], object]) -> Callable[[str, str], None]:
+    """A rival comes in right before every create of a commit."""
+    count = iter(range(1000))
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith("__manifest"):
+            rival(next(count))
+
+    return before
+
+
+@pytest.mark.parametrize("same_row", [True, False], ids=["the same row", "another row"])
+def test_a_writer_that_always_loses_says_so_in_the_end(same_row: bool) -> None:
+    repo = memory_repository(
+        limits=Limits(publish_attempts_max=3), world=World(pause=lambda _seconds: None)
+    )
+
+    def rival(number: int) -> None:
+        name = "mine" if same_row else f"p{number}"
+        submit(another_process(repo), add_person(name, age=number))
+
+    with pytest.raises(RetriesExhausted):
+        submit(disturbed(repo, before_each_commit(rival)), add_person("mine", age=-1))
+    shown = Graph(another_process(repo)).log(limit=None)
+    assert len(shown) == repo.head("main").commit.number + 1
+    assert ("mine" in people(another_process(repo))) is same_row, "it did not happen"
+
+
+def test_a_writer_that_loses_often_wins_in_the_end() -> None:
+    waited: list[float] = []
+    repo = memory_repository(world=World(pause=waited.append, chance=lambda: 1.0))
+
+    def rival(number: int) -> None:
+        if number < 4:
+            submit(another_process(repo), add_person(f"p{number}"))
+
+    submit(disturbed(repo, before_each_commit(rival)), add_person("mine"))
+    assert people(another_process(repo)) == ["mine", "p0", "p1", "p2", "p3"]
+    assert waited == sorted(waited)
+    assert len(waited) == 3, "the first loss is tried again at once"
+
+
+def test_what_was_staged_goes_on_other_heads_without_writing_again(repo: Repository) -> None:
+    """The winners wrote other tables: the same version is named by another commit."""
+    staged: list[str] = []
+
+    def count(verb: str, key: str) -> None:
+        if verb == "file" and "/edges/" not in f"/{key}":
+            staged.append(key)
+
+    rival = another_process(repo)
+    busy = before_each_commit(
+        lambda n: submit(rival, add_knows(f"e{n}", "ann", "bob")) if n < 2 else None
+    )
+
+    def before(verb: str, key: str) -> None:
+        count(verb, key)
+        busy(verb, key)
+
+    submit(disturbed(repo, before), add_person("dee"))
+    assert len(staged) == 2, f"a data file and a version: {staged}"
+    assert people(another_process(repo)) == ["ann", "bob", "cy", "dee"]
+    assert len(edges(another_process(repo))) == 2
+
+
+def test_a_schema_nobody_answers_for_is_an_unknown_outcome_and_no_commit(repo: Repository) -> None:
+    def silent(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith("_schemas/"):
+            raise StoreOutcomeUnknown("no answer")
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        stored = stored_schema(SCHEMA + "node Town { name: String @key }")
+        catalog = catalog_of(decode_ir(stored.ir.encode()))
+        return PublishPlan(kind="schema", schema=NewSchema(stored, catalog))
+
+    before = repo.head("main").commit.number
+    with pytest.raises(StoreOutcomeUnknown):
+        submit(disturbed(repo, silent), verb)
+    assert another_process(repo).head("main").commit.number == before
+
+
+def test_a_write_whose_answer_was_lost_is_recognised_by_its_tombstone(repo: Repository) -> None:
+    """Landed, unanswered, overtaken and pruned before its writer looks again."""
+    rival = another_process(repo)
+    lost: list[str] = []
+
+    def after(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith("__manifest") and not lost:
+            lost.append(key)
+            for name in ("eve", "fay"):
+                submit(rival, add_person(name))
+            collect(rival, Retention(keep=1))
+            raise StoreOutcomeUnknown("no answer")
+
+    done = submit(disturbed(repo, after=after), add_person("dee"))
+    assert done.commit is None, "its commit cannot be shown any more"
+    assert people(another_process(repo)) == ["ann", "bob", "cy", "dee", "eve", "fay"]
+    assert len(Graph(another_process(repo)).log(limit=None)) == 7, "it was applied twice"
+
+
+def test_a_store_that_is_away_while_it_is_asked_is_asked_again(repo: Repository) -> None:
+    """The create gets no answer, and neither does the question what became of it."""
+    calls: list[str] = []
+
+    def before(verb: str, key: str) -> None:
+        if not key.startswith("__manifest"):
+            return
+        if verb == "put_new":
+            calls.append("create")
+        if calls == ["create"]:
+            if verb == "put_new":
+                raise StoreOutcomeUnknown("no answer")
+            calls.append("away")
+            raise StoreUnavailable("away")
+
+    submit(disturbed(repo, before), add_person("dee"))
+    assert calls == ["create", "away", "create"]
+    assert people(another_process(repo)) == ["ann", "bob", "cy", "dee"]
+
+
+def test_a_conditional_write_on_a_deleted_branch(repo: Repository) -> None:
+    Graph(repo).create_branch("dev")
+    seen = repo.head("dev").commit.content
+    verb, _ = racing(add_person("dee"), lambda: Graph(another_process(repo)).delete_branch("dev"))
+    with pytest.raises(BranchDeleted):
+        submit(repo, verb, branch="dev", if_commit=seen)
