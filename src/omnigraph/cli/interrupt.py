@@ -19,6 +19,15 @@ class Interrupted(Exception):
 
 
 @contextmanager
+def leaving(what: str) -> Iterator[None]:
+    """Around work that is no write: an interrupt says what it leaves behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(what) from None
+
+
+@contextmanager
 def explaining_interrupts(graph: Graph, branch: str) -> Iterator[None]:
     """Around a write: an interrupt looks at the branch before it goes on."""
     before = _head(graph, branch)

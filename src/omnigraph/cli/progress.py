@@ -1,8 +1,9 @@
-"""What long work says while it lasts: phase, rows, rate, requests and bytes, on stderr."""
+"""What long work says while it lasts: phase, rows, rate, what is left, requests and bytes, on stderr."""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -69,11 +70,9 @@ class Moment:
     bytes_read: int
     bytes_written: int
     part: float | None = None  # of the work, where it is known how much there is
-
-    @property
-    def seconds_left(self) -> float | None:
-        """An estimate: the rest takes as long as what is done did."""
-        return self.seconds * (1 - self.part) / self.part if self.part else None
+    seconds_left: float | None = None  # an estimate
+    input_read: int = 0  # bytes of files
+    input_bytes: int = 0
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -84,16 +83,21 @@ class Moment:
             "requests": self.requests,
             "bytes_read": self.bytes_read,
             "bytes_written": self.bytes_written,
+            "input_read": self.input_read,
+            "input_bytes": self.input_bytes,
             "part": None if self.part is None else round(self.part, 3),
             "seconds_left": None if self.seconds_left is None else round(self.seconds_left, 1),
         }
 
     def __str__(self) -> str:
         parts = [f"{self._bar()}{self.phase}: {self.seconds:.0f} s"]
-        if self.seconds_left is not None:
-            parts.append(f"about {self.seconds_left:.0f} s left")
+        if self.seconds_left:
+            parts.append(f"about {math.ceil(self.seconds_left)} s left")
         if self.rows:
             parts.append(f"{self.rows:,} rows ({self.rows / self.seconds:,.0f}/s)")
+        if self.input_read < self.input_bytes:
+            read, all_of_it = human_bytes(self.input_read), human_bytes(self.input_bytes)
+            parts.append(f"{read} of {all_of_it} read")
         parts.append(f"{self.requests:,} requests")
         parts.append(f"{human_bytes(self.bytes_written or self.bytes_read)}")
         return ", ".join(parts)
@@ -105,12 +109,34 @@ class Moment:
         return f"{'━' * full}{'╌' * (BAR_WIDTH - full)} {self.part:4.0%} "
 
 
+class Estimate:
+    """How long the rest takes, if it goes on as it did until the done part last grew."""
+
+    def __init__(self) -> None:
+        self._part = 0.0
+        self._whole = 0.0  # seconds
+
+    def left(self, part: float | None, seconds: float) -> float | None:
+        """Seconds, after so many of them; none where nothing is known, nothing when the time is up.
+
+        >>> estimate = Estimate()
+        >>> estimate.left(None, 1.0), estimate.left(0.25, 2.0), estimate.left(0.25, 5.0)
+        (None, 6.0, 3.0)
+        """
+        if not part:
+            return None
+        if part != self._part:
+            self._part, self._whole = part, seconds / part
+        return max(0.0, self._whole - seconds)
+
+
 class Teller:
     """A thread that looks at the costs of an operation and says what it sees."""
 
     def __init__(self, phase: str, cost: Cost, *, as_json: bool) -> None:
         self._phase, self._cost, self._as_json = phase, cost, as_json
         self._done = Event()
+        self._estimate = Estimate()
         self._started = time.monotonic()
         self._thread = Thread(target=self._run, name="omnigraph-progress", daemon=True)
 
@@ -144,13 +170,16 @@ class Teller:
             sys.stderr.flush()
 
     def _look(self) -> Moment:
-        cost = self._cost
+        cost, seconds = self._cost, time.monotonic() - self._started
         return Moment(
             phase=f"{self._phase}, {cost.phase}" if cost.phase else self._phase,
-            seconds=time.monotonic() - self._started,
+            seconds=seconds,
             rows=cost.rows,
             requests=cost.ops,
             bytes_read=cost.bytes_read,
             bytes_written=cost.bytes_written,
             part=cost.part,
+            seconds_left=self._estimate.left(cost.part, seconds),
+            input_read=min(cost.input_read, cost.input_bytes),
+            input_bytes=cost.input_bytes,
         )

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from omnigraph.errors import OmnigraphError, OptionInvalid
+from omnigraph.branch import BlockOptions
+from omnigraph.errors import OmnigraphError, OptionInvalid, TableNotFound
 from omnigraph.merge.diff import RowDiff
-from omnigraph.merge.feed import Change
+from omnigraph.model.limits import DEFAULT
+from omnigraph.model.names import branch_name
 from omnigraph.outcomes import Commit, EntityHistory, LoadResult, MergeResult, MutateResult
-from omnigraph.read.export import MANIFEST, Exported, Part
+from omnigraph.read.export import MANIFEST, PART_ROWS, Exported, Part
 from omnigraph.remote import shapes
+from omnigraph.remote.blobs import RemoteBlob, open_blob
+from omnigraph.remote.branch import RemoteBranch
+from omnigraph.remote.feed import RemoteBaseline, RemoteFeed
+from omnigraph.remote.jobs import Job, bytes_in, export_by_job, job, jobs, saved, settled
 from omnigraph.remote.sources import upload_of
-from omnigraph.remote.transport import Answer, Asked, NotServed, Transport, decoded, segment
+from omnigraph.remote.transport import (
+    Answer,
+    Asked,
+    NotServed,
+    Transport,
+    decoded,
+    encoded,
+    segment,
+)
+from omnigraph.storage import metrics
 
 ARROW = "application/vnd.apache.arrow.stream"
 IF_COMMIT = "Omnigraph-If-Graph-Commit"
@@ -31,8 +44,23 @@ FORMATS = {
     "parquet": "application/vnd.apache.parquet",
 }
 DIFF_ROWS_MAX = 10_000
-CHUNK_BYTES = 1 << 20
-UNSERVED = ("optimize", "cleanup", "doctor", "clone", "upkeep", "publish", "spark", "check_load")
+STREAMED_ROWS_MAX = PART_ROWS  # of an export; more of them are a job
+STREAMED_BYTES_MAX = DEFAULT.interactive_bytes_max  # of files to load
+UNSERVED = frozenset(
+    {
+        "analytics",
+        "check_load",
+        "cleanup",
+        "clone",
+        "doctor",
+        "mutation",
+        "optimize",
+        "publish",
+        "repository",
+        "spark",
+        "upkeep",
+    }
+)
 
 
 class RemoteGraph:
@@ -48,6 +76,13 @@ class RemoteGraph:
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r})"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import graph_html
+
+        now = self.snapshot()
+        counts = {name: rows for (_, name), rows in now.rows.items()}
+        return graph_html(self.uri, self.branches(), now.catalog, counts)
 
     def __getattr__(self, name: str) -> Any:
         if name in UNSERVED:
@@ -89,7 +124,7 @@ class RemoteGraph:
         return self._arrow(content)
 
     def _arrow(self, content: Mapping[str, Any]) -> shapes.RemoteResult:
-        raw = msgspec.json.encode(content, enc_hook=str)
+        raw = encoded(content)
         headers = {"Content-Type": "application/json", "Accept": ARROW}
         asked = Asked("POST", "/query", body=lambda: raw, headers=headers, safe=True)
         return self._http.send(asked, _table)
@@ -103,7 +138,20 @@ class RemoteGraph:
         """What a state consists of."""
         told = self._http.json("GET", "/snapshot", query=_at(branch, at), safe=True)
         rows = {(d["entity_kind"], d["type_name"]): d["entity_count"] for d in told["datasets"]}
-        return shapes.RemoteSnapshot(told["graph_commit_id"], told["graph_branch"], rows)
+        commit = told["graph_commit_id"]
+        schema = partial(self.schema, branch, commit)
+        return shapes.RemoteSnapshot(commit, told["graph_branch"], rows, schema)
+
+    def blob(
+        self, type: str, id: str, property: str, branch: str = "main", at: object = None
+    ) -> RemoteBlob:
+        """A blob of one entity: its size, and its bytes by range."""
+        state = self.snapshot(branch, at)
+        kinds = [kind for kind, name in state.rows if name == type]
+        if not kinds:
+            raise TableNotFound(f"there is no type {type}")
+        asked = {"entity": kinds[0], "type": type, "id": id, "property": property}
+        return open_blob(self._http, asked | {"snapshot": state.commit_id})
 
     def export(
         self,
@@ -114,13 +162,15 @@ class RemoteGraph:
         types: Sequence[str] | None = None,
         engine: str = "auto",  # noqa: ARG002  a server has one
     ) -> Exported:
-        """Write one state to files in the folder `dest`: ndjson, parquet or arrow."""
-        if format not in FORMATS:
-            raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+        """Write one state to files in the folder `dest`: ndjson, parquet, arrow or csv; much of it as a job."""
+        if format not in (*FORMATS, "csv"):
+            raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, csv, not {format!r}")
         snapshot = self.snapshot(branch, at)
+        chosen = {k: n for k, n in snapshot.rows.items() if types is None or k[1] in types}
+        if format not in FORMATS or sum(chosen.values()) > STREAMED_ROWS_MAX:
+            return export_by_job(self._http, dest, format, snapshot.commit_id, types)
         folder = Path(dest)
         folder.mkdir(parents=True, exist_ok=True)
-        chosen = {k: n for k, n in snapshot.rows.items() if types is None or k[1] in types}
         parts = tuple(
             self._part(folder, kind, name, rows, format, snapshot.commit_id)
             for (kind, name), rows in sorted(chosen.items(), key=lambda k: k[0][0] != "node")
@@ -137,7 +187,7 @@ class RemoteGraph:
         headers = {"Accept": FORMATS[format]}
         asked = Asked("GET", "/export", query, headers=headers, safe=True)
         partial = folder / f".{file}.partial"
-        size, digest = self._http.send(asked, lambda answer: _saved(answer, partial))
+        size, digest = self._http.send(asked, lambda answer: saved(answer, partial))
         os.replace(partial, folder / file)
         return Part(file, name, rows, size, digest)
 
@@ -174,6 +224,21 @@ class RemoteGraph:
         safe = idempotency_key is not None
         return shapes.mutated(self._http.json("POST", path, content, headers=headers, safe=safe))
 
+    def branch(self, name: str) -> RemoteBranch:
+        """The same verbs, bound to a branch."""
+        return RemoteBranch(self, branch_name(name))
+
+    def write_steps(self, options: BlockOptions, steps: Sequence[Mapping[str, Any]]) -> Any:
+        """Several writes as one commit; what `branch(…).write(…)` sends."""
+        content = {"branch": options.branch, "message": options.message, "steps": steps}
+        headers = _key(options.idempotency_key)
+        path = "/write"
+        if options.if_commit is not None:
+            path, headers[IF_COMMIT] = "/write/if-graph-commit", options.if_commit
+        safe = options.idempotency_key is not None
+        timed = content | {"timeout": options.timeout}
+        return self._http.json("POST", path, timed, headers=headers, safe=safe)
+
     def load(
         self,
         source: Any,
@@ -184,8 +249,15 @@ class RemoteGraph:
         message: str | None = None,
         actor: str | None = None,  # noqa: ARG002  the token says who
         idempotency_key: str | None = None,
+        *,
+        timeout: float | None = None,
+        options: Any = None,
+        progress: Any = None,
+        violations: Any = True,
     ) -> LoadResult:
         """Load records, files or tables as one commit; they are streamed."""
+        folder = None if isinstance(violations, bool) else violations
+        _decided_there(timeout=timeout, options=options, progress=progress, violations=folder)
         if engine not in ("auto", "local"):
             raise OptionInvalid("a server loads itself; engine must be 'auto'")
         upload = upload_of(source)
@@ -194,11 +266,22 @@ class RemoteGraph:
             "/load",
             {"mode": mode, "branch": branch, "from": create_from, "message": message},
             upload.body,
-            {"Content-Type": upload.media, **_key(idempotency_key)},
+            {"Content-Type": upload.media, **_key(idempotency_key), **_patience(source)},
             safe=idempotency_key is not None,
             repeatable=upload.repeatable,
         )
-        return shapes.loaded(self._http.send(asked, decoded))
+        metrics.progress("sending")
+        return shapes.loaded(settled(self._http, self._http.send(asked, decoded)))
+
+    # --- long work ---------------------------------------------------------------------------------------------
+
+    def jobs(self) -> list[Job]:
+        """Your loads and exports that go on alone, newest first."""
+        return jobs(self._http)
+
+    def job(self, id: str) -> Job:
+        """One of them; `wait` on it, or `cancel` it."""
+        return job(self._http, id)
 
     def plan_schema(
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
@@ -215,8 +298,11 @@ class RemoteGraph:
         allow_data_loss: bool = False,
         message: str | None = None,
         actor: str | None = None,  # noqa: ARG002  the token says who
+        *,
+        timeout: float | None = None,
     ) -> shapes.RemotePlan:
         """Bring a schema into force, as one commit."""
+        _decided_there(timeout=timeout)
         content = _schema(text, branch, allow_data_loss=allow_data_loss) | {"message": message}
         told = self._http.json("POST", "/schema/apply", content)
         commit = shapes.commit_of(told["commit"])
@@ -300,23 +386,49 @@ class RemoteGraph:
         resolutions: Sequence[Mapping[str, Any]] | None = None,
         message: str | None = None,
         actor: str | None = None,  # noqa: ARG002  the token says who
+        timeout: float | None = None,
     ) -> MergeResult:
         """Bring what a branch did to another; conflicts are an outcome."""
+        _decided_there(timeout=timeout)
         content = {"source": source, "target": into, "dry_run": dry_run, "message": message}
         decided = {"strategy": strategy, "resolutions": resolutions}
         return self._merged("/branches/merge", content | decided)
 
     def revert(
-        self, commit: str, branch: str = "main", dry_run: bool = False, **more: Any
+        self,
+        commit: str,
+        branch: str = "main",
+        dry_run: bool = False,
+        *,
+        strategy: str | Mapping[str, str] | None = None,
+        resolutions: Sequence[Mapping[str, Any]] | None = None,
+        message: str | None = None,
+        actor: str | None = None,  # noqa: ARG002  the token says who
+        timeout: float | None = None,
     ) -> MergeResult:
         """Undo a commit by publishing its inverse."""
-        return self._undo("/revert", commit, branch, dry_run, more)
+        _decided_there(timeout=timeout)
+        content = {"commit": commit, "branch": branch, "dry_run": dry_run, "message": message}
+        decided = {"strategy": strategy, "resolutions": resolutions}
+        return self._merged("/revert", content | decided)
 
     def cherry_pick(
-        self, commit: str, branch: str = "main", dry_run: bool = False, **more: Any
+        self,
+        commit: str,
+        branch: str = "main",
+        dry_run: bool = False,
+        *,
+        strategy: str | Mapping[str, str] | None = None,
+        resolutions: Sequence[Mapping[str, Any]] | None = None,
+        message: str | None = None,
+        actor: str | None = None,  # noqa: ARG002  the token says who
+        timeout: float | None = None,
     ) -> MergeResult:
         """Do what one commit did on a branch."""
-        return self._undo("/cherry-pick", commit, branch, dry_run, more)
+        _decided_there(timeout=timeout)
+        content = {"commit": commit, "branch": branch, "dry_run": dry_run, "message": message}
+        decided = {"strategy": strategy, "resolutions": resolutions}
+        return self._merged("/cherry-pick", content | decided)
 
     def reset(
         self,
@@ -325,17 +437,12 @@ class RemoteGraph:
         *,
         message: str | None = None,
         actor: str | None = None,  # noqa: ARG002  the token says who
+        timeout: float | None = None,
     ) -> MergeResult:
         """Make a branch what it was at another point."""
+        _decided_there(timeout=timeout)
         content = {"commit": _point(to), "branch": branch, "message": message}
         return self._merged("/reset", content)
-
-    def _undo(
-        self, path: str, commit: str, branch: str, dry_run: bool, more: Mapping[str, Any]
-    ) -> MergeResult:
-        content = {"commit": commit, "branch": branch, "dry_run": dry_run}
-        names = ("strategy", "resolutions", "message")
-        return self._merged(path, content | {name: more.get(name) for name in names})
 
     def _merged(self, path: str, content: Mapping[str, Any]) -> MergeResult:
         try:
@@ -374,63 +481,22 @@ class RemoteGraph:
         """The changes after a commit, in order."""
         start = "beginning" if after is None else f"after:{after}"
         query = {"branch": branch, "type": types, "op": operations}
-        return RemoteFeed(self._pages, query, start, after, limit)
+        begin = partial(self._baseline, branch, types)
+        return RemoteFeed(self._pages, query, start, after, limit, begin)
+
+    def _baseline(self, branch: str, types: Sequence[str] | None) -> RemoteBaseline:
+        state = self.snapshot(branch)
+        chosen = [key for key in state.rows if types is None or key[1] in types]
+        kinds = sorted(chosen, key=lambda key: (key[0] != "node", key[1]))
+        return RemoteBaseline(state.commit_id, tuple(kinds), self._rows_of)
+
+    def _rows_of(self, type: str, commit: str) -> pa.Table:
+        query, headers = {"at": commit, "types": [type]}, {"Accept": ARROW}
+        asked = Asked("GET", "/export", query, headers=headers, safe=True)
+        return self._http.send(asked, lambda answer: pa.ipc.open_stream(answer).read_all())
 
     def _pages(self, query: Mapping[str, Any]) -> Any:
         return self._http.json("GET", "/changes", query=query, safe=True)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteFeed:
-    """The changes of a branch after a commit; iterating reads them page by page."""
-
-    pages: Callable[[Mapping[str, Any]], Any]
-    query: Mapping[str, Any]
-    start: str
-    after: str | None
-    limit: int | None  # commits
-
-    def commits(self) -> Iterator[tuple[str, list[Change]]]:
-        """The id of each commit and its changes."""
-        return islice(self._commits(), self.limit)
-
-    def _commits(self) -> Iterator[tuple[str, list[Change]]]:
-        held: tuple[str, list[Change]] | None = None
-        for block in self._blocks():
-            id = block["cause"]["graph_commit_id"]
-            found = [shapes.change_of(id, change) for change in block["changes"]]
-            if held is not None and held[0] == id:  # a commit may go on on the next page
-                held[1].extend(found)
-                continue
-            if held is not None:
-                yield held
-            held = (id, found)
-        if held is not None:
-            yield held
-
-    def _blocks(self) -> Iterator[Mapping[str, Any]]:
-        position: dict[str, Any] = {"start": self.start}
-        while True:
-            page = self.pages({**self.query, **position})
-            yield from page["blocks"]
-            if "next_page_token" in page:
-                position = {"page_token": page["next_page_token"]}
-            elif page["caught_up"]:
-                return
-            else:
-                position = {"cursor": page["cursor"]}
-
-    def __iter__(self) -> Iterator[Change]:
-        for _, changes in self.commits():
-            yield from changes
-
-    @property
-    def cursor(self) -> str:
-        """Where this feed ends: `after` for the next one."""
-        last = self.after or ""
-        for id, _ in self.commits():
-            last = id
-        return last
 
 
 def _table(answer: Answer) -> shapes.RemoteResult:
@@ -438,15 +504,16 @@ def _table(answer: Answer) -> shapes.RemoteResult:
     return shapes.RemoteResult(table, answer.headers[COMMIT_HEADER])
 
 
-def _saved(answer: Answer, path: Path) -> tuple[int, str]:
-    """The size and digest of an answer, written to a file as it comes."""
-    digest, size = hashlib.sha256(), 0
-    with open(path, "wb") as out:
-        for block in answer.stream(CHUNK_BYTES):
-            out.write(block)
-            digest.update(block)
-            size += len(block)
-    return size, digest.hexdigest()
+def _patience(source: Any) -> dict[str, str]:
+    """Much is loaded as a job, so that no connection has to last as long as the load."""
+    return {"Prefer": "respond-async"} if bytes_in(source) > STREAMED_BYTES_MAX else {}
+
+
+def _decided_there(**given: Any) -> None:
+    """Refuse what only the server decides, rather than ignore it."""
+    for name, value in given.items():
+        if value is not None:
+            raise NotServed(f"{name} is not an option of a served graph: its server decides")
 
 
 def _point(at: object) -> str | None:

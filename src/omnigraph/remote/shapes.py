@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.diff import RowDiff
+from omnigraph.merge.diff import Diff, RowDiff
 from omnigraph.merge.feed import Change
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.columns import SCALARS
 from omnigraph.outcomes import (
     Commit,
     EntityChange,
@@ -40,12 +42,32 @@ class RemoteResult(Result):
     def columns(self) -> list[str]:
         return list(self._table.column_names)
 
+    @property
+    def types(self) -> list[Any]:
+        """The type of each column, as far as Arrow tells."""
+        return [_word(field.type) for field in self._table.schema]
+
     @cached_property
     def _arrays(self) -> list[pa.Array]:
         return [_whole(column) for column in self._table.columns]
 
     def explain(self) -> Explanation:
         return super().explain() if self._plan is None else RemoteExplanation(self._plan)
+
+
+WORDS = {kind: str(scalar) for scalar, kind in SCALARS.items()}
+
+
+def _word(kind: pa.DataType) -> str:
+    """What the schema language calls an Arrow type."""
+    if pa.types.is_fixed_size_list(kind):
+        return f"Vector({kind.list_size})"
+    if pa.types.is_list(kind):
+        return f"[{_word(kind.value_type)}]"
+    if pa.types.is_struct(kind):
+        names = set(kind.names)
+        return "Path" if {"nodes", "edges"} <= names else "Edge" if "from" in names else "Node"
+    return WORDS.get(kind, str(kind))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -75,9 +97,17 @@ class RemoteSnapshot:
     commit_id: str
     branch: str
     rows: Mapping[tuple[str, str], int]  # by kind and type name
+    schema: Callable[[], str]  # asks for its text
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types in force."""
+        from omnigraph.lang.schema import catalog_of, compile_schema
+
+        return catalog_of(compile_schema(self.schema()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RemoteDiff:
     """What turns one state into another; of very many rows, the first."""
 
@@ -94,6 +124,16 @@ class RemoteDiff:
 
     def __iter__(self) -> Iterator[RowDiff]:
         return iter(self.rows)
+
+    def __str__(self) -> str:
+        return Diff.__str__(cast(Any, self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import diff_html
+
+        return diff_html(self)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -137,6 +177,11 @@ class RemotePlan:
         steps = [step.to_json() for step in self.steps]
         done = {"applied": self.applied, "commit": commit}
         return {"supported": self.supported, "steps": steps, **done}
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import plan_html
+
+        return plan_html((step.to_json() for step in self.steps), self.supported)
 
 
 def commit_of(told: Mapping[str, Any] | None) -> Commit | None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.write.input.files import expand, open_file
+from omnigraph.storage import metrics
+from omnigraph.write.input.files import COMPRESSIONS, expand, known_size, open_file
 from omnigraph.write.input.sources import is_table
 from omnigraph.write.input.tables import as_arrow, suffix_of
 
@@ -33,13 +37,9 @@ class Upload:
 
 def upload_of(source: Any) -> Upload:
     """How to send what a load was given."""
-    if isinstance(source, str | os.PathLike):
+    if _is_path(source):
         return Upload(NDJSON, lambda: _files([source]), repeatable=True)
-    if (
-        isinstance(source, list)
-        and source
-        and all(isinstance(s, str | os.PathLike) for s in source)
-    ):
+    if isinstance(source, list) and source and all(map(_is_path, source)):
         return Upload(NDJSON, lambda: _files(source), repeatable=True)
     if isinstance(source, Mapping):
         return _tables(source)
@@ -52,16 +52,50 @@ def upload_of(source: Any) -> Upload:
     raise OptionInvalid(f"cannot load {type(source).__name__}")
 
 
+def records_of(source: Any) -> list[Any] | dict[str, list[Any]]:
+    """What a load was given, as records or as rows by type, to be part of a request."""
+    if isinstance(source, Mapping):
+        return {str(name): _rows(name, value) for name, value in source.items()}
+    if isinstance(source, list | tuple) and not all(map(_is_path, source)):
+        return [_sendable_record(record) for record in source]
+    lines = b"".join(upload_of(source).body()).splitlines()
+    return [_decoded(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _decoded(number: int, line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise OptionInvalid(f"line {number} is no record: {error}") from error
+
+
+def _rows(name: str, value: Any) -> list[Any]:
+    """The rows of one type. Those of a list keep what they leave out; a table has every column in each row."""
+    if _is_path(value) or as_arrow(value) is not None:
+        return [_sendable(row) for row in _table(name, value).to_pylist()]
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        return [_sendable(dict(row)) for row in value]
+    raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {name}")
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, str | os.PathLike)
+
+
 def _files(paths: Iterable[Any]) -> Iterator[bytes]:
     """The lines of files, unpacked; each file ends its last line."""
-    for file in (file for path in paths for file in expand(path)):
+    files = [file for path in paths for file in expand(path)]
+    metrics.expected(sum(map(known_size, files)))
+    for file in files:
         if suffix_of(file) not in LINES:
             raise OptionInvalid(f"{file} does not say which type its rows are of")
-        last = b"\n"
+        last, packed = b"\n", Path(file).suffix in COMPRESSIONS
         with open_file(file) as stream:
             while block := bytes(stream.read(CHUNK_BYTES)):
                 last = block
                 yield block
+                metrics.consumed(0 if packed else len(block))
+        metrics.consumed(known_size(file) if packed else 0)
         if not last.endswith(b"\n"):
             yield b"\n"
 
@@ -70,14 +104,38 @@ def _records(records: Iterable[Any]) -> Iterator[bytes]:
     encoder = msgspec.json.Encoder(enc_hook=_plain)
     held: list[Any] = []
     for record in records:
-        held.append(record)
+        held.append(_sendable_record(record))
         if len(held) >= ROWS_CHUNK:
             yield encoder.encode_lines(held)
             held = []
     yield encoder.encode_lines(held)
 
 
+def _sendable_record(record: Any) -> Any:
+    data = record.get("data") if isinstance(record, Mapping) else None
+    return {**record, "data": _sendable(data)} if isinstance(data, Mapping) else record
+
+
+def _sendable(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row whose values JSON can hold without losing any; most are as they are."""
+    if not any(isinstance(value, float | bytes | bytearray) for value in row.values()):
+        return row
+    return {name: _exact(value) for name, value in row.items()}
+
+
+def _exact(value: Any) -> Any:
+    match value:
+        case bytes() | bytearray():
+            return "base64:" + base64.b64encode(value).decode()
+        case float() if math.isnan(value):
+            return "NaN"
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
 def _plain(value: Any) -> Any:
+    """What other libraries use for numbers, arrays and times."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "isoformat"):
@@ -97,7 +155,7 @@ def _tables(given: Mapping[str, Any]) -> Upload:
 
 def _table(name: str, value: Any) -> pa.Table:
     """The rows of one type as a table."""
-    if isinstance(value, str | os.PathLike):
+    if _is_path(value):
         return _table_file(os.fspath(value))
     found = as_arrow(value)
     if found is not None:

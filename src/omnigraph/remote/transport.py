@@ -70,14 +70,14 @@ class Transport:
 
     def __init__(self, address: str, token: str | None = None) -> None:
         parts = urlsplit(address)
+        if "@" in parts.netloc:
+            raise AddressInvalid("a token belongs in OMNIGRAPH_TOKEN, not in the address")
         if (
             parts.scheme not in ("http", "https")
             or not parts.hostname
             or "/graphs/" not in parts.path
         ):
             raise AddressInvalid(f"{address!r} is not http(s)://host/graphs/id")
-        if parts.username is not None:
-            raise AddressInvalid("a token belongs in OMNIGRAPH_TOKEN, not in the address")
         self.address = address.rstrip("/")
         self._token = token if token is not None else os.environ.get(TOKEN)
         self._pool = urllib3.PoolManager(
@@ -89,7 +89,7 @@ class Transport:
     def json(self, method: str, path: str, content: Any = None, **more: Any) -> Any:
         """Send and receive JSON."""
         headers = {"Content-Type": "application/json", **(more.pop("headers", None) or {})}
-        raw = None if content is None else msgspec.json.encode(content, enc_hook=str)
+        raw = None if content is None else encoded(content)
         body = None if raw is None else (lambda: raw)
         return self.send(Asked(method, path, body=body, headers=headers, **more), decoded)
 
@@ -125,6 +125,15 @@ class Transport:
     def _headers(self, asked: Asked) -> dict[str, str]:
         own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         return {**own, **(asked.headers or {})}
+
+
+def encoded(content: Any) -> bytes:
+    """A value as JSON; arrays and numbers of other libraries are what they stand for, all else is its text."""
+    return msgspec.json.encode(content, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def decoded(answer: Answer) -> Any:
@@ -182,22 +191,28 @@ def _lost(error: Exception, asked: Asked) -> OmnigraphError:
 def _failure(answer: Answer) -> OmnigraphError:
     """The error a server told, as the class that stands for it here."""
     try:
-        told = msgspec.json.decode(answer.data, type=_Told)
+        told = msgspec.json.decode(answer.data, type=Told)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        told = _Told()  # a proxy answered, not a server of ours
-    known = _classes().get(told.error_code or "")
-    error = OmnigraphError.__new__(known or RemoteFailure)
-    message = told.error or f"the server answered with status {answer.status}"
-    details = dict(told.details or {})
+        told = Told()  # a proxy answered, not a server of ours
+    error = failure_of(told, answer.status)
     if "Retry-After" in answer.headers:
-        details["retry_after"] = answer.headers["Retry-After"]
-    OmnigraphError.__init__(error, message, help=told.help, span=told.span, details=details)
-    if known is None:
-        _name(error, told, answer.status)
+        error.details["retry_after"] = answer.headers["Retry-After"]
     return error
 
 
-class _Told(msgspec.Struct):
+def failure_of(told: Told, status: int) -> OmnigraphError:
+    """A failure as it was told, as the class that stands for it here."""
+    known = _classes().get(told.error_code or "")
+    error = OmnigraphError.__new__(known or RemoteFailure)
+    message = told.error or f"the server answered with status {status}"
+    details = dict(told.details or {})
+    OmnigraphError.__init__(error, message, help=told.help, span=told.span, details=details)
+    if known is None:
+        _name(error, told, status)
+    return error
+
+
+class Told(msgspec.Struct):
     """The body of a failure."""
 
     error: str | None = None
@@ -208,7 +223,7 @@ class _Told(msgspec.Struct):
     span: Span | None = None
 
 
-def _name(error: OmnigraphError, told: _Told, status: int) -> None:
+def _name(error: OmnigraphError, told: Told, status: int) -> None:
     """The code and kind of a failure that has no class here."""
     kinds = {str(kind): kind for kind in Kind}
     fallback = Kind.UNAVAILABLE if status in (502, 503, 504) else Kind.INTERNAL

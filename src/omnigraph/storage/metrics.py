@@ -23,6 +23,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 THREADS_MAX = 16
+INPUT_PART = 0.5  # of a load's work, about: reading; the rest is checking and writing
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class Cost:
     phase: str = ""  # what is being done now, and to how many rows
     rows: int = 0
     part: float | None = None  # of the work, where it is known how much there is
+    input_bytes: int = 0  # of files to load, as they are stored, and how many of them were read
+    input_read: int = 0
     around: Cost | None = None
     branch: bool = (
         False  # a parallel branch: its steps are merged by `parallel`, not added as they happen
@@ -97,6 +100,27 @@ def progress(phase: str, rows: int | None = None, part: float | None = None) -> 
             cost.phase = phase
             cost.rows = cost.rows if rows is None else rows
             cost.part = cost.part if part is None else part
+            cost = cost.around
+
+
+def expected(bytes: int) -> None:
+    """Say that so much more input is to be read."""
+    with _lock:
+        cost = _current.get()
+        while cost is not None:
+            cost.input_bytes += bytes
+            cost = cost.around
+
+
+def consumed(bytes: int = 0, rows: int = 0) -> None:
+    """Count input that was read, and the rows that were in it."""
+    with _lock:
+        cost = _current.get()
+        while cost is not None:
+            cost.input_read += bytes
+            cost.rows += rows
+            if cost.input_bytes:
+                cost.part = INPUT_PART * min(1.0, cost.input_read / cost.input_bytes)
             cost = cost.around
 
 

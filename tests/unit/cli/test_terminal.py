@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
+from omnigraph.cli.interrupt import Interrupted, explaining_interrupts
+from omnigraph.cli.progress import Estimate
 from tests.unit.cli import world
 from tests.unit.cli.terminal import Terminal
 
@@ -61,12 +64,56 @@ def test_progress_and_an_interrupt_before_anything_is_published(folder: Path) ->
     assert len(count.json) == 2
 
 
+def test_progress_tells_phase_rows_rate_and_what_is_left(folder: Path) -> None:
+    file, pipe = many_people(folder, 20_000), a_pipe_of_people(folder)
+    words = ["load", "-s", "people", "--engine", "local", "--data", file, "--data", str(pipe)]
+    with Terminal(folder, words) as loading:  # the file is read, then the pipe is waited for
+        loading.wait_for("load, reading: ")
+        assert "s left" in loading.wait_for("20,000 rows (")
+        loading.wait_for("/s)")
+        loading.interrupt()
+        assert loading.finish() == 130
+        assert "nothing was published; main is as it was" in loading.shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "part", "left"), [(2.0, 0.25, 6.0), (5.0, 0.25, 3.0), (9.0, 0.25, 0.0)]
+)
+def test_an_estimate_runs_down_until_more_is_known(
+    seconds: float, part: float, left: float
+) -> None:
+    estimate = Estimate()
+    assert estimate.left(None, 0.5) is None
+    assert estimate.left(0.25, 2.0) == 6.0
+    assert estimate.left(part, seconds) == left
+    assert estimate.left(0.5, 10.0) == 10.0
+
+
+def test_an_interrupt_names_what_was_published(memory_root: str) -> None:
+    graph = omnigraph.init(memory_root, schema=world.SCHEMA)
+    with pytest.raises(Interrupted) as left:
+        interrupted_load(graph)
+    head = graph.log(limit=1)[0]
+    assert head.kind == "load"
+    assert str(left.value).startswith(f"main moved meanwhile: {head.id} published")
+
+
+def interrupted_load(graph: omnigraph.Graph) -> None:
+    with explaining_interrupts(graph, "main"):
+        graph.load(world.PEOPLE)
+        raise KeyboardInterrupt
+
+
 def test_progress_as_json(folder: Path) -> None:
     words = ("load", "-s", "people", "--data", many_people(folder, 1_000), "--progress", "json")
     done = world.run(folder, *words, "--json")
     told = [json.loads(line) for line in done.err.splitlines()]
     assert told[-1]["done"] is True
     assert {"phase", "seconds", "rows", "requests", "bytes_written"} <= set(told[-1])
+    size = (folder / "many.jsonl").stat().st_size
+    assert (told[-1]["input_read"], told[-1]["input_bytes"]) == (size, size)
+    assert 0 < told[-1]["part"] < 1
+    assert told[-1]["seconds_left"] > 0
     assert (told[-1]["phase"], told[-1]["rows"]) == ("load, writing", 1_000)
     assert done.json["nodes"] == {"Person": 1_000}
 

@@ -11,6 +11,7 @@ from omnigraph.cli import consent
 from omnigraph.cli.app import Verb
 from omnigraph.cli.commits import human_bytes
 from omnigraph.cli.context import address, open_graph
+from omnigraph.cli.interrupt import leaving
 from omnigraph.cli.options import Show, Uri, Where, Writer, Yes
 from omnigraph.cli.output import answer
 from omnigraph.cli.progress import telling
@@ -36,7 +37,8 @@ def cleanup(
     if consent.is_remote(named) and not dry_run:
         consent.ask(f"Remove all but the newest {keep} commits of each branch of {named}?", yes=yes)
     graph = open_graph(where, uri)
-    with telling("cleanup", writer.progress, quiet=show.quiet):
+    left = "what was removed is gone; everything that is to be kept is still there"
+    with leaving(left), telling("cleanup", writer.progress, quiet=show.quiet):
         done = graph.cleanup(keep, older_than, dry_run=dry_run)
     would = "would remove" if dry_run else "removed"
     said = f"{would} {done.commits_pruned:,} commits, {done.objects_deleted:,} objects"

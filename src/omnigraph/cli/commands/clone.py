@@ -10,6 +10,7 @@ from typer import Argument, Option
 from omnigraph.cli.app import Verb
 from omnigraph.cli.commits import human_bytes
 from omnigraph.cli.context import open_graph
+from omnigraph.cli.interrupt import leaving
 from omnigraph.cli.options import Show, Where, Writer
 from omnigraph.cli.output import answer
 from omnigraph.cli.progress import telling
@@ -26,7 +27,8 @@ def clone(
 ) -> None:
     """Copy a graph, or one branch of it, to another place."""
     graph = open_graph(where)
-    with telling("clone", writer.progress, quiet=show.quiet):
+    left = f"the copy in {dest} is not complete; remove it before trying again"
+    with leaving(left), telling("clone", writer.progress, quiet=show.quiet):
         done = graph.clone(dest, branch)
     said = f"cloned {graph.uri} to {dest}: {done.rows:,} rows, {human_bytes(done.bytes)}"
     answer(show, said, asdict(done))

@@ -13,6 +13,7 @@ from typer import Option
 from omnigraph.cli.app import Verb
 from omnigraph.cli.context import branch_of, open_graph, point_of
 from omnigraph.cli.exits import UsageMistake
+from omnigraph.cli.interrupt import leaving
 from omnigraph.cli.options import At, Branch, Where, Writer
 from omnigraph.cli.progress import telling
 
@@ -37,7 +38,10 @@ def export(
         raise UsageMistake(f"{format} needs files: give --out DIR")
     graph, branch = open_graph(where), branch_of(branch)
     point = point_of(graph, at, branch)
-    with telling("export", writer.progress, quiet=quiet):
+    left = "the graph was only read" + (
+        "" if out == "-" else f"; the files in {out} are not all there"
+    )
+    with leaving(left), telling("export", writer.progress, quiet=quiet):
         if out == "-":
             _to_stdout(graph, branch, point, type_, engine)
             return

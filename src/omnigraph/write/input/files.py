@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import Kind, ObjectNotFound, OmnigraphError, OptionInvalid
+from omnigraph.storage import metrics
 from omnigraph.storage.objects import open_remote
 from omnigraph.write.input.lines import PAD, Block
 from omnigraph.write.input.options import Options
@@ -20,6 +22,7 @@ from omnigraph.write.input.problems import InputInvalid
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 PADDING = bytes(PAD)
+LINES_MAX = 1 << 19  # of a block
 
 
 class SourceNotFound(OmnigraphError):
@@ -64,7 +67,10 @@ def _expand_remote(address: str) -> list[str]:
 
 def open_file(name: str) -> IO[bytes]:
     """A stream of a file's bytes, unpacked when its name says that it is compressed."""
-    raw = open_raw(name)
+    return _unpacked(open_raw(name), name)
+
+
+def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
     compression = COMPRESSIONS.get(Path(name).suffix)
     if compression is None:
         return raw
@@ -110,8 +116,23 @@ def read_bytes(address: str) -> bytes:
 
 def blocks(name: str, options: Options) -> Iterator[Block]:
     """A file as blocks of whole lines, each about `block_bytes` long."""
-    with open_file(name) as stream:
-        yield from blocks_of(stream, name, options)
+    with open_raw(name) as raw, _unpacked(raw, name) as stream:
+        yield from _told(blocks_of(stream, name, options), raw)
+
+
+def known_size(name: str) -> int:
+    """How many bytes a file has; nothing where that is not known without asking a store."""
+    return os.path.getsize(name) if "://" not in name and os.path.isfile(name) else 0
+
+
+def _told(found: Iterable[Block], raw: IO[bytes]) -> Iterator[Block]:
+    """The blocks of a file, telling how far it was read by the time each was made."""
+    before = 0
+    for block in found:
+        after = raw.tell() if isinstance(raw, io.FileIO) and raw.seekable() else before
+        metrics.consumed(after - before)
+        before = after
+        yield block
 
 
 def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator[Block]:
@@ -128,11 +149,23 @@ def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator
             continue
         raw = b"".join((kept, memoryview(chunk)[:cut], PADDING))
         block = Block(raw, len(raw) - PAD, first, name)
-        yield block
-        first += int(np.count_nonzero(np.frombuffer(raw, np.uint8) == 10))
+        lines = int(np.count_nonzero(np.frombuffer(raw, np.uint8) == 10))
+        yield from (block,) if lines <= LINES_MAX else _thinner(block)
+        first += lines
         kept = chunk[cut:]
     if kept:
         yield Block(kept + PADDING, len(kept), first, name)
+
+
+def _thinner(block: Block) -> Iterator[Block]:
+    """A block of very many lines as blocks of fewer: what is made of a line is larger than a short one."""
+    start = 0
+    ends = np.flatnonzero(np.frombuffer(block.raw, np.uint8) == 10)[LINES_MAX - 1 :: LINES_MAX] + 1
+    for number, end in enumerate([*ends.tolist(), block.size]):
+        if start < end:
+            raw = block.raw[start:end] + PADDING
+            yield Block(raw, end - start, block.first_line + number * LINES_MAX, block.file)
+        start = end
 
 
 def _read(stream: IO[bytes], name: str | None, size: int) -> Any:

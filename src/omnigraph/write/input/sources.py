@@ -19,7 +19,7 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage import metrics
 from omnigraph.write.input.exact import did_you_mean
-from omnigraph.write.input.files import PADDING, blocks, blocks_of, expand
+from omnigraph.write.input.files import LINES_MAX, PADDING, blocks, blocks_of, expand, known_size
 from omnigraph.write.input.lines import PAD, Block
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import Part
@@ -103,27 +103,36 @@ def _repeatable(value: Any) -> bool:
 def _files(
     given: Iterable[Any], catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[Part]:
-    for file in chain.from_iterable(map(expand, given)):
+    files = list(chain.from_iterable(map(expand, given)))
+    metrics.expected(sum(map(known_size, files)))
+    for file in files:
         if suffix_of(file) in FILE_READERS:
             raise OptionInvalid(
                 f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
             )
-        yield from read_blocks(blocks(file, options), Format(catalog, options), problems)
+        found = read_blocks(blocks(file, options), Format(catalog, options), problems)
+        yield from _counted(found)
 
 
 def _stream(stream: Any, catalog: Catalog, options: Options, problems: Problems) -> Iterator[Part]:
     name = getattr(stream, "name", None)
-    form = Format(catalog, options)
-    yield from read_blocks(
-        blocks_of(stream, name if isinstance(name, str) else None, options), form, problems
-    )
+    named = name if isinstance(name, str) else None
+    found = read_blocks(blocks_of(stream, named, options), Format(catalog, options), problems)
+    yield from _counted(found)
 
 
 def _records(
     given: Iterable[Any], catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[Part]:
-    form = Format(catalog, options)
-    yield from read_blocks(_encoded(given, options, "data", problems), form, problems)
+    lines = _encoded(given, options, "data", problems)
+    yield from _counted(read_blocks(lines, Format(catalog, options), problems))
+
+
+def _counted(parts: Iterable[Part]) -> Iterator[Part]:
+    """The same parts, told to whoever looks at how far the work is."""
+    for part in parts:
+        metrics.consumed(rows=part.rows)
+        yield part
 
 
 # --- rows by type ------------------------------------------------------------------------------------------------
@@ -137,7 +146,7 @@ def _mapping(
 
     def read(kind: Kind, value: Any) -> tuple[list[Part], Problems]:
         own = Problems()
-        return list(_rows(value, kind, catalog, options, own)), own
+        return list(_counted(_rows(value, kind, catalog, options, own))), own
 
     tasks = [partial(read, kind, value) for kind, value in kinds]
     done = metrics.parallel(tasks, TYPES_AT_ONCE)
@@ -171,7 +180,9 @@ def _rows(
 ) -> Iterator[Part]:
     form = Format(catalog, options, kind)
     if isinstance(value, str | os.PathLike):
-        for file in expand(value):
+        files = expand(value)
+        metrics.expected(sum(map(known_size, files)))
+        for file in files:
             yield from _file_rows(file, form, kind, problems)
         return
     table = as_arrow(value)
@@ -189,6 +200,7 @@ def _file_rows(file: str, form: Format, kind: Kind, problems: Problems) -> Itera
     reader = FILE_READERS.get(suffix)
     if reader is not None:
         yield from reader(file, kind, form.options, problems)
+        metrics.consumed(known_size(file))
     elif suffix in LINES:
         yield from read_blocks(blocks(file, form.options), form, problems)
     else:
@@ -215,7 +227,7 @@ def _encoded(
             line = b""  # the numbers of the records after it stay right
         lines.append(line)
         size += len(line)
-        if size > options.block_bytes:
+        if size > options.block_bytes or len(lines) >= LINES_MAX:
             yield _block(lines, first)
             lines, size, first = [], 0, number + 1
     if lines:
