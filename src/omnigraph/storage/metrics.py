@@ -23,7 +23,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 THREADS_MAX = 16
-INPUT_PART = 0.5  # of a load's work, about: reading; the rest is checking and writing
+INPUT_PART = 0.4  # of the work of a load, about: reading; the rest is checking and writing
 
 
 @dataclass(slots=True)
