@@ -364,7 +364,7 @@ def test_a_writer_that_loses_often_wins_in_the_end() -> None:
 
     submit(disturbed(repo, before_each_commit(rival)), add_person("mine"))
     assert people(another_process(repo)) == ["mine", "p0", "p1", "p2", "p3"]
-    assert waited == sorted(waited)
+    assert waited == sorted(waited, reverse=True), "whoever lost more often tries sooner"
     assert len(waited) == 3, "the first loss is tried again at once"
 
 
