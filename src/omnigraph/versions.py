@@ -13,22 +13,23 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.deferred import Deferred
 from omnigraph.errors import Corrupt, ObjectNotFound, TableNotFound
 from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, EntityChange, EntityHistory, MergeResult
 from omnigraph.storage import metrics
 
 if TYPE_CHECKING:
-    from omnigraph import verbs
+    from omnigraph import outcomes, verbs
     from omnigraph.core.doctor import Diagnosis
     from omnigraph.core.group import Writers
     from omnigraph.core.plan import Request, Verb
     from omnigraph.core.publisher import Published
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Feed
+    from omnigraph.outcomes import EntityHistory, MergeResult
     from omnigraph.policy.guard import Need
     from omnigraph.upkeep import Upkeep
     from omnigraph.write.clone import Cloned
     from omnigraph.write.maintain import TableReport
 else:
+    outcomes = Deferred("omnigraph.outcomes")
     verbs = Deferred("omnigraph.verbs")
 
 HISTORY_COMMITS_MAX = 1_000  # that one call looks into
@@ -115,7 +116,9 @@ class Versions:
         with metrics.operation(operation):
             done = self._submit(request, need or verbs.Need(verbs.Action.CHANGE, branch))
         found = done.value
-        return MergeResult(found.outcome, Commit.published(done), found.conflicts, found.counts)
+        return outcomes.MergeResult(
+            found.outcome, outcomes.Commit.published(done), found.conflicts, found.counts
+        )
 
     def revert(
         self,
@@ -229,9 +232,10 @@ class Versions:
                 self._repo, state, kind, id, events_max=limit, commits_max=HISTORY_COMMITS_MAX
             )
         changes = (
-            EntityChange(Commit.of(e.entry), e.operation, e.before, e.after) for e in found.events
+            outcomes.EntityChange(outcomes.Commit.of(e.entry), e.operation, e.before, e.after)
+            for e in found.events
         )
-        return EntityHistory(tuple(changes), found.rest)
+        return outcomes.EntityHistory(tuple(changes), found.rest)
 
     # --- keeping it in order -----------------------------------------------------------------------------------------
 

@@ -6,31 +6,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from lance import LanceDataset
 
+from omnigraph.deferred import Deferred
 from omnigraph.storage import metrics
-from omnigraph.storage.lance.altering import alter_columns
 from omnigraph.storage.lance.commits import commit
-from omnigraph.storage.lance.compaction import compact
 from omnigraph.storage.lance.durable import sync_files, sync_parents
 from omnigraph.storage.lance.handles import Handles
-from omnigraph.storage.lance.indexing import IndexChange, build, rebase
-from omnigraph.storage.lance.parts import SegmentPart, compacted, segments_of
 from omnigraph.storage.lance.reading import LanceTable, manifest_file
-from omnigraph.storage.lance.staging import (
-    RowChange,
-    change_rows,
-    commit_rows,
-    data_bytes,
-    from_description,
-    to_description,
-    write_new,
-)
 from omnigraph.storage.objects import fsync_wanted, locate
 from omnigraph.storage.tables import NewFragments, Staged, TableEdit, TableRef
+
+if TYPE_CHECKING:
+    from omnigraph.storage.lance import altering, compaction, indexing, parts, staging
+    from omnigraph.storage.lance.indexing import IndexChange
+    from omnigraph.storage.lance.parts import SegmentPart
+    from omnigraph.storage.lance.staging import RowChange
+else:  # a process that only reads needs none of them
+    altering = Deferred("omnigraph.storage.lance.altering")
+    compaction = Deferred("omnigraph.storage.lance.compaction")
+    indexing = Deferred("omnigraph.storage.lance.indexing")
+    parts = Deferred("omnigraph.storage.lance.parts")
+    staging = Deferred("omnigraph.storage.lance.staging")
 
 # Keys of `Staged.extra`.
 INDEX_CHANGE = "index_change"  # lets an index move to another base
@@ -70,18 +70,17 @@ class LanceTables:
 
     def stage(self, base: TableRef, edit: TableEdit) -> Staged:
         table = self.open(base)
-        before, change, indices = table, RowChange(), IndexChange()
+        before, change, indices = table, staging.RowChange(), indexing.IndexChange()
         if edit.columns is not None:
-            table = self._at(base, alter_columns(table.handle, edit.columns, base.path))
+            table = self._at(base, altering.alter_columns(table.handle, edit.columns, base.path))
         if edit.delete is not None or edit.append is not None or edit.replace_all:
-            change = change_rows(table, edit)
+            change = staging.change_rows(table, edit)
             table = self._advance(table, change)
         if edit.compact:
-            compacted = compact(table)
-            table = self._advance(table, compacted)
+            table = self._advance(table, compaction.compact(table))
         if edit.indices or edit.drop_indices:
             alone = table.ref == base
-            indices = build(table, edit.indices, edit.drop_indices, must_succeed=alone)
+            indices = indexing.build(table, edit.indices, edit.drop_indices, must_succeed=alone)
             if not indices.is_empty:
                 table = self._at(base, self._commit_indices(table, indices))
         return self._staged(before, table, edit, change, indices)
@@ -99,9 +98,9 @@ class LanceTables:
     def write_fragments(
         self, base: TableRef, rows: pa.Table | Iterable[pa.RecordBatch]
     ) -> NewFragments:
-        new = write_new(self.open(base), rows)
+        new = staging.write_new(self.open(base), rows)
         return NewFragments(
-            tuple(map(to_description, new)), sum(fragment.num_rows for fragment in new)
+            tuple(map(staging.to_description, new)), sum(fragment.num_rows for fragment in new)
         )
 
     # --- maintenance done elsewhere ----------------------------------------------------------------------------------
@@ -109,15 +108,15 @@ class LanceTables:
     def stage_compacted(self, base: TableRef, answers: Iterable[str]) -> Staged:
         """The version that parts of a compaction of `base` give together."""
         before = self.open(base)
-        after = self._advance(before, compacted(answers))
+        after = self._advance(before, parts.compacted(answers))
         return Staged(after.ref, base, after.count(), _gone(before, after))
 
     def stage_segments(
-        self, staged: Staged, parts: Sequence[SegmentPart], answers: Sequence[bytes]
+        self, staged: Staged, built: Sequence[SegmentPart], answers: Sequence[bytes]
     ) -> Staged:
         """A staged version with the segments that were built over it."""
         table = self.open(staged.ref)
-        indices = segments_of(table, parts, answers)
+        indices = parts.segments_of(table, built, answers)
         if indices.is_empty:
             return staged
         after = self._at(table.ref, self._commit_indices(table, indices))
@@ -142,7 +141,7 @@ class LanceTables:
     def _advance(self, table: LanceTable, change: RowChange) -> LanceTable:
         if change.is_empty:
             return table
-        after = self._at(table.ref, commit_rows(table, change))
+        after = self._at(table.ref, staging.commit_rows(table, change))
         after.adopt(table)
         return after
 
@@ -166,9 +165,9 @@ class LanceTables:
             base=before.ref,
             rows=after.count(),
             replaced=replaced,
-            appended=tuple(map(to_description, change.new)),
+            appended=tuple(map(staging.to_description, change.new)),
             only_appends=appends and not edit.drop_indices,
-            bytes_written=sum(map(data_bytes, change.new)),
+            bytes_written=sum(map(staging.data_bytes, change.new)),
             extra=_extra(indices, may_move=only_indices),
         )
 
@@ -176,9 +175,9 @@ class LanceTables:
         there = {f.identity: f.fragment_id for f in table.fragments()} if staged.replaced else {}
         if not staged.replaced <= there.keys():
             return None
-        change = RowChange(
+        change = staging.RowChange(
             removed=[there[identity] for identity in staged.replaced],
-            new=list(map(from_description, staged.appended)),
+            new=list(map(staging.from_description, staged.appended)),
         )
         after = self._advance(table, change)
         return replace(staged, ref=after.ref, base=table.ref, rows=after.count())
@@ -186,7 +185,7 @@ class LanceTables:
     def _recommit_indices(
         self, staged: Staged, table: LanceTable, indices: IndexChange
     ) -> Staged | None:
-        change = rebase(indices, table)
+        change = indexing.rebase(indices, table)
         if change is None:
             return None
         if change.is_empty:
