@@ -298,7 +298,7 @@ def give_up_lease(lease: str) -> Process:
 
 
 def create_branch(rules: Rules, me: str, name: str, source: str, back: int = 0) -> Process:
-    """Write the name, look at what it starts from and at the newest record, then create commit 0."""
+    """Write the name, then finish what it stands for."""
     found = yield from head_of(source)
     if found is None:
         yield ("told", "branch", name, "failed", me)
@@ -309,7 +309,15 @@ def create_branch(rules: Rules, me: str, name: str, source: str, back: int = 0) 
     if at is None:
         yield ("told", "branch", name, "failed", me)
         return
-    start = yield from starting_point(source, found[0], number)
+    yield from finish_branch(rules, me, name, at, state, source)
+
+
+def finish_branch(
+    rules: Rules, me: str, name: str, at: int, state: Name, source: str
+) -> Generator[Request, Any, None]:
+    """Look at what a named branch starts from and at the newest record, then create its commit 0."""
+    chain = state.chain
+    start = yield from starting_point(source, state.source, state.number)
     record = NO_RECORD
     if "look at the record" in rules:
         record = yield from newest_record()

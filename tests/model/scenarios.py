@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.model.explorer import Budget, Explored, Explorer, Process, Store
 from tests.model.protocol import (
+    NO_RECORD,
     Commit,
     Name,
     Rules,
@@ -17,6 +18,7 @@ from tests.model.protocol import (
     create_tag,
     delete_branch,
     delete_tag,
+    finish_branch,
     give_up_lease,
     invariant,
     publish,
@@ -106,6 +108,21 @@ def with_tag() -> World:
     head = Commit("data", "third", 0, (("E", ()), ("N", ("Nlast",))), (), ("m", 1))
     store.update({("c", "m", 2): head, ("f", "Nlast"): (("a",), ("b",), ("c",))})
     return {**store, ("ref", "t", 0): Name("tag", "m", 0)}
+
+
+def with_unfinished() -> World:
+    """A name whose branch was not there yet when a collection came by."""
+    store = base()
+    head = store["c", "m", 1]
+    record = NO_RECORD._replace(epoch=1, floors=(("m", 0),), unfinished=frozenset({"x.B"}))
+    store.update(
+        {
+            ("c", "m", 2): head._replace(kind="epoch", operation="", epoch=1, parent=("m", 1)),
+            ("gc", 1): record,
+            ("ref", "x", 0): Name("branch", "x.B", None, "m"),
+        }
+    )
+    return store
 
 
 NOTHING = Budget()
@@ -204,6 +221,16 @@ SCENARIOS: dict[str, Scenario] = {
             "B": partial(create_branch, r, "B", "x", "main", back=1),
             "G": partial(collect, r, "G"),
             "W": partial(publish, r, "W", "x", ("insert", "w")),
+        },
+        NOTHING,
+        BOTH,
+    ),
+    "a creator that slept through a collection": Scenario(
+        with_unfinished,
+        lambda r: {
+            "B": partial(finish_branch, r, "B", "x", 0, Name("branch", "x.B", None, "m"), "main"),
+            "G": partial(collect, r, "G"),
+            "Q": partial(create_branch, r, "Q", "x", "main"),
         },
         NOTHING,
         BOTH,

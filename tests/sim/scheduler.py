@@ -103,7 +103,8 @@ class Scheduler:
         self.steps += 1
         if self.steps > STEPS_MAX:
             raise AssertionError(f"seed {self.seed} does not come to an end")
-        self._deliver()
+        if self._late:
+            self._deliver()
         if not self._ready:
             return
         name = self._next()
@@ -121,9 +122,10 @@ class Scheduler:
 
     def _next(self) -> str:
         """Who goes on: anybody who is not asleep, or the one who wakes first."""
-        awake = [name for name in self._ready if self._asleep.get(name, 0) <= self.steps]
+        until = self._asleep
+        awake = [name for name in self._ready if name not in until or until[name] <= self.steps]
         if not awake:
-            return min(self._ready, key=self._asleep.__getitem__)
+            return min(self._ready, key=until.__getitem__)
         name = awake[int(self.random.random() * len(awake))]
         if self.random.random() < self.weather.stall:
             self.note("stall")
@@ -176,7 +178,7 @@ class Scheduler:
 
     def _deliver(self) -> None:
         """A request that timed out may still arrive; a create that arrives late finds the key taken, or creates it."""
-        if self._late and (not self._ready or self.random.random() < 0.05):
+        if not self._ready or self.random.random() < 0.05:
             key, data = self._late.pop(self.random.randrange(len(self._late)))
             self.note("late request refused" if key in self.shelf else "late request applied")
             self.shelf.setdefault(key, data)

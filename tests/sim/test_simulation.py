@@ -7,6 +7,9 @@ everything anybody was told are judged, two collections run, and nothing may be 
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -15,6 +18,7 @@ from tests.sim.planted import BUGS
 from tests.sim.probes import SITUATIONS, watching
 from tests.sim.scheduler import CALM
 from tests.sim.world import CASTS, run, run_all
+from tests.support.processes import ROOT
 from tests.support.record import record
 from tests.support.rings import count
 
@@ -66,6 +70,26 @@ def test_calm_worlds_end_well(cast: int) -> None:
 @pytest.mark.parametrize("seed", range(0, 4 * len(CASTS), 5))
 def test_a_seed_is_a_whole_run(seed: int) -> None:
     assert run(seed).trace == run(seed).trace
+
+
+def test_a_seed_is_the_same_run_in_every_process() -> None:
+    """Each orders its sets differently: nothing that is asked of a store may depend on that."""
+    seeds = [str(seed) for seed in range(count(len(CASTS), 20 * len(CASTS)))]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.sim.world", *seeds],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": order},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for order in ("1", "2")
+    ]
+    one, other = (run.communicate(timeout=1200)[0].splitlines() for run in runs)
+    assert len(one) > len(seeds), "the worlds did nothing"
+    differing = next((pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]), None)
+    assert differing is None
+    assert len(one) == len(other)
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -1,17 +1,22 @@
-"""One simulated run: a few actors over one store, from a seed to a verdict."""
+"""One simulated run: a few actors over one store, from a seed to a verdict.
+
+`python -m tests.sim.world 17` runs the world of a seed again, and shows every request in its order.
+"""
 
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from random import Random
 
 from omnigraph.core.create import fill, fresh_stamp
 from omnigraph.core.records import GraphStamp
 from omnigraph.core.repository import Repository
+from omnigraph.model.limits import Limits
 from omnigraph.storage.objects import Location
 from tests.sim.actors import WORKLOADS, Actor, Log, open_accounts
 from tests.sim.judge import judge
@@ -25,6 +30,7 @@ from tests.support.worlds import stored_schema, submit
 SCHEMA = stored_schema(worlds.SCHEMA + DECLARED)
 WORLDS_BETWEEN_COLLECTIONS = 100
 PLACE = Location("memory://simulated", "memory", {})
+REMEMBERS_ALL = replace(LIMITS, commits_cached_max=10_000)  # nobody disturbs the judge
 CASTS = (
     ("banker", "banker", "auditor"),
     ("banker", "appender", "collector"),
@@ -48,11 +54,13 @@ CASTS = (
 )
 
 
-def process(scheduler: Scheduler, stamp: GraphStamp, actor: str) -> Repository:
+def process(
+    scheduler: Scheduler, stamp: GraphStamp, actor: str, limits: Limits = LIMITS
+) -> Repository:
     """The graph as one actor's process knows it."""
     store = scheduler.store(actor)
     return Repository(
-        PLACE, store, DictTables(Disk(store)), stamp, limits=LIMITS, world=scheduler.world()
+        PLACE, store, DictTables(Disk(store)), stamp, limits=limits, world=scheduler.world()
     )
 
 
@@ -81,7 +89,7 @@ def run(
         bodies[name] = partial(_live, actor, workload)
     scheduler.run(bodies)
     scheduler.weather = CALM
-    judge(process(scheduler, stamp, "judge"), log)
+    judge(process(scheduler, stamp, "judge", REMEMBERS_ALL), log)
     return scheduler
 
 
@@ -117,3 +125,13 @@ def run_all(seeds: Iterable[int]) -> Runs:
     finally:
         gc.enable()
     return Runs(count, steps, time.process_time() - started)
+
+
+def main(seeds: list[str]) -> None:
+    for seed in map(int, seeds):
+        for number, step in enumerate(run(seed).trace):
+            print(seed, number, *step)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

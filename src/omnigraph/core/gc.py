@@ -150,7 +150,7 @@ def _record(
         floors=floors,
         dead=tuple(sorted(dead)),
         kept=tuple(sorted(held)),
-        released=tuple(sorted(place for place in once - held if not _is_buried(repo, *place))),
+        released=tuple(place for place in sorted(once - held) if not _is_buried(repo, *place)),
         plans=tuple(sorted(survey.plans)),
         unfinished=tuple(sorted(ref.state.chain for ref in survey.unfinished)),
     )
@@ -291,7 +291,7 @@ def _kept_commits(
             if not finished:  # it may start from any commit of its source
                 chains.add(ref.state.source_chain)
                 wanted |= _all_numbers(repo, ref.state.source_chain)
-    for chain in chains:
+    for chain in sorted(chains):
         last = repo.chains.newest(chain)
         if last is not None:
             floor = record.floors.get(chain, 0)
