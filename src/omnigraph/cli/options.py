@@ -42,6 +42,10 @@ Params = Annotated[
     str | None,
     Option("--params", help="Values of the parameters, as JSON or @FILE.", metavar="JSON"),
 ]
+Violations = Annotated[
+    str | None,
+    Option("--violations", help="List everything that is wrong in a file there.", metavar="FOLDER"),
+]
 Message = Annotated[str | None, Option("--message", "-m", help="Why, for the log.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 Uri = Annotated[str | None, Argument(help="The graph, instead of --store.", metavar="[URI]")]

@@ -5,6 +5,7 @@ through. In the order of control flow:
 
 - `engine`     which plane a load, a query or an export runs on
 - `session`    the Spark session: given, active, configured or a quiet local one
+- `archive`    what makes the next one start quicker
 - `pinned`     one state of a graph, as it travels to tasks
 - `spec`       pipeline files
 - `sources`    what a load is given, cut into pieces
@@ -13,6 +14,7 @@ through. In the order of control flow:
 - `stage`      what a task does with a piece: complete, check, write
 - `images`     columns of table versions as DataFrames
 - `verify`     rules about more than one row, as exact joins
+- `offenders`  everything that is wrong, when a report has no room for it
 - `load`       the whole of it
 - `frames`     nodes and edges as DataFrames
 - `source`     the format `omnigraph` of Spark programs

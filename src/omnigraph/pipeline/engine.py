@@ -15,10 +15,17 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.pipeline.pinned import NotShared, pin
-from omnigraph.pipeline.session import SparkMissing, is_configured, is_installed, spark_session
+from omnigraph.pipeline.session import (
+    SparkMissing,
+    is_configured,
+    is_installed,
+    log_file,
+    spark_session,
+)
 from omnigraph.pipeline.sources import input_bytes, wants_spark
 from omnigraph.read import Result
 from omnigraph.read.export import Exported, export
+from omnigraph.validate.listing import Destination, named
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import LoadOutcome, load
 from omnigraph.write.maintain import optimize
@@ -31,6 +38,7 @@ ENGINES = ("auto", "local", "spark")
 Progress = Callable[
     [str, int, int], None
 ]  # phase, done, of how many; it may raise to stop the work
+Violations = str | os.PathLike[str] | bool  # the folder of their lists, the usual one, or none
 FINAL = (Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.DENIED, Kind.LIMIT)
 
 
@@ -62,6 +70,7 @@ def loading(
     options: Options | None,
     load_id: str | None,
     progress: Progress | None = None,
+    violations: Violations = True,
 ) -> Iterator[tuple[Verb, str]]:
     """The write that loads a source, and the engine it runs on; `branch` is none where it has to be made first.
 
@@ -69,7 +78,8 @@ def loading(
     """
     chosen = engine_for(engine, source, repo)
     if chosen == "local":
-        yield load(source, mode, options=options), chosen
+        lists = None if isinstance(violations, bool) else named(violations)
+        yield load(source, mode, options=options, violations=lists), chosen
         return
     from omnigraph.pipeline.load import bulk_load, logged
 
@@ -82,6 +92,7 @@ def loading(
         options=options,
         load_id=load_id,
         progress=progress or logged,
+        violations=_destination(violations),
     )
     try:
         if branch is not None and (load_id is None or existing_claim(repo, load_id) is None):
@@ -92,6 +103,13 @@ def loading(
             work.finish()
         raise
     work.finish()
+
+
+def _destination(violations: Violations) -> Destination | None:
+    """Where a refused load lists what its report has no room for: usually beside Spark's own messages."""
+    if isinstance(violations, bool):
+        return Destination(log_file().parent) if violations else None
+    return named(violations)
 
 
 def query_on_spark(
@@ -158,11 +176,14 @@ def maintaining(
         work.finish()
 
 
-def check_on_spark(repo: Repository, source: Any, mode: str, branch: str) -> LoadOutcome:
+def check_on_spark(
+    repo: Repository, source: Any, mode: str, branch: str, violations: Violations = True
+) -> LoadOutcome:
     """Everything a bulk load does up to the point where it would publish."""
     from omnigraph.pipeline.load import bulk_load
 
-    work = bulk_load(repo, spark_session(), source, mode, branch)
+    lists = _destination(violations)
+    work = bulk_load(repo, spark_session(), source, mode, branch, violations=lists)
     try:
         return work.prepare(repo.snapshot(repo.head(branch).commit)).outcome
     finally:

@@ -24,30 +24,36 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation, WriteConflict
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType
 from omnigraph.pipeline.images import Image, numbers, parallelism
+from omnigraph.pipeline.offenders import offenders, unreadable
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.progress import STAGED_PART, VERIFIED_PART, Counters, Meter, watched
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.sources import SPLIT_BYTES, Inputs, Split, cut
 from omnigraph.pipeline.stage import (
     FLUSH_BYTES,
+    MANY,
     RESULT_DDL,
     SEED_BITS,
     Job,
     Place,
     StagedSplit,
+    Staging,
     answered,
+    first_keys,
     frame_task,
     from_ipc,
+    in_order,
     locate_task,
+    placed,
     stage_task,
 )
-from omnigraph.pipeline.verify import MANY, Touched, Verification, judge_for, verify
+from omnigraph.pipeline.verify import Touched, Verification, judge_for, verify
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
 from omnigraph.validate.evaluate import report_of
-from omnigraph.validate.findings import VIOLATIONS_MAX
+from omnigraph.validate.listing import Destination, listing
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import Problems
 from omnigraph.write.load import LoadOutcome, mode_of
@@ -90,6 +96,7 @@ class BulkLoad:
     load_id: str | None = None
     tuning: Tuning = field(default_factory=Tuning)
     progress: Progress = logged
+    violations: Destination | None = None
     _work: Work | None = None
     _plan: StoredPlan | None = None
 
@@ -98,8 +105,8 @@ class BulkLoad:
         staged = self._staging(snapshot)
         self.progress("verify", 0, 1)
         metrics.progress("verifying", part=STAGED_PART)
-        limit = self.tuning.judged_rows_max
-        self._work = _verified(staged, snapshot, self.session, limit)
+        limit, lists = self.tuning.judged_rows_max, self.violations
+        self._work = _verified(staged, snapshot, self.session, limit, lists)
         self.progress("verify", 1, 1)
         metrics.progress("publishing", part=VERIFIED_PART)
         return self._work
@@ -155,9 +162,10 @@ class BulkLoad:
                 for one in _run_wave(self.session, job, wave, counters):
                     done[one.split] = one
                 self._note(done.values())
-            done |= _run_frames(job, inputs, counters)
+            more, firsts = _run_frames(job, inputs, counters)
         self.progress("stage", len(inputs.splits), len(inputs.splits))
-        return Staging(job, inputs, tuple(done[k] for k in sorted(done)))
+        done |= more
+        return Staging(job, inputs, tuple(done[k] for k in sorted(done)), firsts)
 
     def _meter(self, inputs: Inputs, done: Collection[StagedSplit]) -> Meter:
         rows = sum(one.rows for one in done)
@@ -239,6 +247,7 @@ def bulk_load(
     load_id: str | None = None,
     tuning: Tuning | None = None,
     progress: Progress = logged,
+    violations: Destination | None = None,
 ) -> BulkLoad:
     """A load to prepare and to publish."""
     return BulkLoad(
@@ -251,6 +260,7 @@ def bulk_load(
         load_id,
         tuning or Tuning(),
         progress,
+        violations,
     )
 
 
@@ -269,7 +279,7 @@ def publishing(
                 f"branch {job.branch!r} changed while rows were being written to it",
                 help="Nothing was changed. Write again.",
             )
-        work = _verified(staging, txn.snapshot, None, 0)
+        work = _verified(staging, txn.snapshot, None)
         return PublishPlan(
             kind="load",
             actions=work.actions,
@@ -291,26 +301,6 @@ def _versions(snapshot: Snapshot) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
-    """All splits, in the order of the input."""
-
-    job: Job
-    inputs: Inputs
-    splits: tuple[StagedSplit, ...]
-
-    def first_lines(self) -> dict[int, int]:
-        """How many lines of its file lie before each split."""
-        files = {split.index: split.file for split in self.inputs.splits}
-        before: dict[str, int] = {}
-        found = {}
-        for one in self.splits:
-            file = files.get(one.split, "")
-            found[one.split] = before.get(file, 0)
-            before[file] = before.get(file, 0) + one.lines
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Work:
     """A load that is staged and found valid on a state."""
 
@@ -328,43 +318,58 @@ def _run_wave(
     return list(answered(rows.collect(), StagedSplit))
 
 
-def _run_frames(job: Job, inputs: Inputs, counters: Counters) -> dict[int, StagedSplit]:
+def _run_frames(
+    job: Job, inputs: Inputs, counters: Counters
+) -> tuple[dict[int, StagedSplit], tuple[int, ...]]:
     done: dict[int, StagedSplit] = {}
-    first = len(inputs.splits)
+    firsts: list[int] = []
     for table, frame in inputs.frames:
+        first = max([len(inputs.splits), *(split + 1 for split in done)])
+        firsts.append(first)
         rows = frame.mapInArrow(frame_task(job, table, first, counters), RESULT_DDL).collect()
-        found = answered(rows, StagedSplit)
-        done |= {one.split: one for one in found}
-        first = max([first, *(split + 1 for split in done)])
-    return done
+        done |= {one.split: one for one in answered(rows, StagedSplit)}
+    return done, tuple(firsts)
 
 
 # --- judging -----------------------------------------------------------------------------------------------------
 
 
 def _verified(
-    staging: Staging, snapshot: Snapshot, session: SparkSession | None, judged_rows_max: int
+    staging: Staging,
+    snapshot: Snapshot,
+    session: SparkSession | None,
+    judged_rows_max: int = 0,
+    violations: Destination | None = None,
 ) -> Work:
     """Staged splits as a valid write on a state. Without a session the driver judges alone."""
-    _refuse_problems(staging)
-    tables = _tables(staging)
-    mode = staging.job.mode
-    actions = tuple(_action(table, staging, mode) for table in sorted(tables))
+    with listing(violations, lambda: unreadable(session, staging)):
+        _refuse_problems(staging)
+    actions = tuple(_action(table, staging) for table in sorted(_tables(staging)))
+    case = _case(staging, snapshot, actions, session, judged_rows_max)
+    with listing(violations, lambda: offenders(session, staging, case)):
+        ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
+        report_of([_keys(staging) + ids, *others]).raise_violations()
+    return Work(snapshot, actions, _consulted(case), _outcome(staging, snapshot))
+
+
+def _case(
+    staging: Staging,
+    snapshot: Snapshot,
+    actions: Sequence[TableAction],
+    session: SparkSession | None,
+    judged_rows_max: int,
+) -> Verification:
     touched = {
-        table: _touched(snapshot, table, staging, action)
-        for table, action in zip(sorted(tables), actions, strict=True)
+        action.table_id: _touched(snapshot, action.table_id, staging, action) for action in actions
     }
-    case = Verification(
+    return Verification(
         judge_for(session, touched.values(), judged_rows_max),
         snapshot,
-        mode,
+        staging.job.mode,
         _in_order(touched),
         _inner(staging),
         _values(staging),
     )
-    ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
-    report_of([_keys(staging) + ids, *others]).raise_violations()
-    return Work(snapshot, actions, _consulted(case), _outcome(staging, snapshot))
 
 
 def _refuse_problems(staging: Staging) -> None:
@@ -378,20 +383,11 @@ def _refuse_problems(staging: Staging) -> None:
     for one in staging.splits:
         for problem in one.problems:
             if forms.get(one.split) == "lines":
-                problems.add(_placed(problem, lines[one.split]))
+                problems.add(placed(problem, lines[one.split]))
             elif (problem.file, problem.property) not in told:  # a table tells one per column
                 told.add((problem.file, problem.property))
                 problems.add(problem)
     problems.settle()
-
-
-def _placed(violation: Violation, lines_before: int) -> Violation:
-    line = violation.line
-    return (
-        violation
-        if line is None or not lines_before
-        else replace(violation, line=line + lines_before)
-    )
 
 
 def _tables(staging: Staging) -> set[str]:
@@ -401,10 +397,10 @@ def _tables(staging: Staging) -> set[str]:
     return found
 
 
-def _action(table: str, staging: Staging, mode: Mode) -> TableAction:
+def _action(table: str, staging: Staging) -> TableAction:
     parts = [part for one in staging.splits for part in one.fragments.get(table, ())]
     rows = NewFragments(tuple(text for text, _ in parts), sum(count for _, count in parts))
-    if mode is Mode.OVERWRITE:
+    if staging.job.mode is Mode.OVERWRITE:
         return Overwrite(table, rows)
     before = [from_ipc(one.before[table]) for one in staging.splits if table in one.before]
     return Upsert(table, rows, pa.concat_tables(before)) if before else Append(table, rows)
@@ -457,34 +453,17 @@ def _values(staging: Staging) -> dict[str, list[Violation]]:
     found: dict[str, list[Violation]] = {}
     for one in staging.splits:
         for table, violations in one.values.items():
-            found.setdefault(table, []).extend(_placed(v, lines[one.split]) for v in violations)
+            found.setdefault(table, []).extend(placed(v, lines[one.split]) for v in violations)
     catalog = staging.job.pinned.snapshot().catalog
-    for table, violations in found.items():
-        rules = _rules(kind_by_table(catalog, table))
-        violations.sort(key=lambda v: (rules.get((v.rule, v.property), len(rules)), v.id or ""))
-    return found
-
-
-def _rules(kind: NodeType | EdgeType) -> dict[tuple[str, str | None], int]:
-    names: list[tuple[str, str | None]] = [("required", "src"), ("required", "dst")]
-    names += [(rule, name) for name in kind.properties for rule in ("required", "enum", "type")]
-    names += [("range", bounds.property) for bounds in kind.ranges]
-    names += [("check", check.property) for check in kind.checks]
-    return {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return {
+        table: in_order(violations, kind_by_table(catalog, table))
+        for table, violations in found.items()
+    }
 
 
 def _keys(staging: Staging) -> list[Violation]:
-    """Rows without an id of their own, the first of each rule and type."""
     lines = staging.first_lines()
-    counts: dict[tuple[str, str], int] = {}
-    found = []
-    for one in staging.splits:
-        for violation in one.keys:
-            rule = violation.type_name, str(violation.id is None)
-            counts[rule] = counts.get(rule, 0) + 1
-            if counts[rule] <= VIOLATIONS_MAX:
-                found.append(_placed(violation, lines[one.split]))
-    return found
+    return first_keys([placed(v, lines[one.split]) for one in staging.splits for v in one.keys])
 
 
 def _locate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
@@ -30,7 +30,9 @@ class Pinned:
     uri: str
     commit: bytes
     schema: bytes
-    environment: tuple[tuple[str, str], ...] = ()  # how the driver reaches object stores
+    environment: tuple[tuple[str, str], ...] = field(
+        default=(), repr=False
+    )  # how the driver reaches object stores, credentials among it
 
     def snapshot(self) -> Snapshot:
         """The state, opened in this process."""

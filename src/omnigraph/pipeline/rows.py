@@ -15,7 +15,7 @@ from omnigraph.write.input.files import blocks, blocks_of, open_raw
 from omnigraph.write.input.lines import Block
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import Part
-from omnigraph.write.input.problems import Problems
+from omnigraph.write.input.problems import Gathered, Problems
 from omnigraph.write.input.records import Format, read_block
 from omnigraph.write.input.tables import read_arrow, read_row_groups, read_table, stream_csv
 
@@ -30,17 +30,6 @@ class Piece:
     parts: tuple[Part, ...]
     problems: tuple[Violation, ...] = ()
     lines: int = 0
-
-
-class Gathered(Problems):
-    """Problems of one task: all of them are kept, and the driver decides."""
-
-    def settle(self) -> None:
-        """Nobody is told here."""
-
-    def taken(self) -> tuple[Violation, ...]:
-        found, self.found = tuple(self.found), []
-        return found
 
 
 def kind_by_table(catalog: Catalog, table_id: str) -> Kind:

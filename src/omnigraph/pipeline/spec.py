@@ -4,6 +4,7 @@ graph: people
 branch: import
 create_from: main
 mode: merge
+violations: wrong
 sources:
   - records: data/*.jsonl
   - type: Person
@@ -68,6 +69,7 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     mode: str = "merge"
     load_id: str | None = None
     message: str | None = None
+    violations: str | None = None
     then: Then = Then()
 
 
@@ -84,7 +86,8 @@ def read_spec(path: str | Path) -> PipelineSpec:
     for number, source in enumerate(spec.sources, 1):
         _check(source, number, str(path))
     sources = [_placed(source, file.parent) for source in spec.sources]
-    return msgspec.structs.replace(spec, sources=sources)
+    lists = None if spec.violations is None else str(file.parent / spec.violations)
+    return msgspec.structs.replace(spec, sources=sources, violations=lists)
 
 
 def _check(source: SourceSpec, number: int, file: str) -> None:

@@ -15,29 +15,31 @@ from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core.plan import Overwrite
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError, Violation
-from omnigraph.model.catalog import Catalog
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Incoming, TypeChanges
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
 from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
-from omnigraph.pipeline.sources import Split
+from omnigraph.pipeline.sources import Inputs, Split
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import row_violations
 from omnigraph.validate.findings import VIOLATIONS_MAX
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.load import LoadOutcome, outcome_of
-from omnigraph.write.resolve import Mode, identify, kind_of, resolve
+from omnigraph.write.resolve import Given, Mode, identify, kind_of, resolve
 
 FLUSH_BYTES = 64 << 20
 SPLIT_BITS = 20  # of a made-up id; the row within the split has 32
 SEED_BITS = 28
 PROBLEMS_PER_SPLIT_MAX = 100
+MANY = VIOLATIONS_MAX + 1  # one more tells that there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,8 @@ class _Writer:
                 done.repeated.setdefault(table, set()).add(violation.id or "")
             else:
                 done.keys.append(violation)
+        done.keys = first_keys(done.keys)
+        done.repeated = {table: set(sorted(ids)[:MANY]) for table, ids in done.repeated.items()}
         for change in resolved.changes:
             self._take(change)
         if self._bytes >= self._job.flush_bytes:
@@ -214,9 +218,10 @@ class _Writer:
         ):
             if rows is None or not rows.num_rows:
                 continue
-            found = row_violations(rows, change.kind, origin, VIOLATIONS_MAX + 1)
+            found = row_violations(rows, change.kind, origin, MANY)
             if found:
-                self._done.values.setdefault(table, []).extend(found)
+                values = self._done.values
+                values[table] = in_order(values.get(table, []) + found, change.kind)[:MANY]
             self._rows.setdefault(table, []).append(rows)
             self._bytes += rows.nbytes
         if change.before is not None and change.before.num_rows:
@@ -233,6 +238,28 @@ class _Writer:
         self._rows, self._bytes = {}, 0
         for table, parts in self._before.items():
             self._done.before[table] = _to_ipc(pa.concat_tables(parts))
+
+
+def first_keys(found: list[Violation]) -> list[Violation]:
+    """Rows without an id of their own, the first of each rule and type."""
+    counts: dict[tuple[str, bool], int] = {}
+    kept = []
+    for violation in found:
+        rule = violation.type_name, violation.id is None
+        counts[rule] = counts.get(rule, 0) + 1
+        if counts[rule] <= VIOLATIONS_MAX:
+            kept.append(violation)
+    return kept
+
+
+def in_order(found: list[Violation], kind: NodeType | EdgeType) -> list[Violation]:
+    """Broken values: rules in the order of the schema, and for each the rows by id."""
+    names: list[tuple[str, str | None]] = [("required", "src"), ("required", "dst")]
+    names += [(rule, name) for name in kind.properties for rule in ("required", "enum", "type")]
+    names += [("range", bounds.property) for bounds in kind.ranges]
+    names += [("check", check.property) for check in kind.checks]
+    place = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return sorted(found, key=lambda v: (place.get((v.rule, v.property), len(place)), v.id or ""))
 
 
 def _rows_each(descriptions: tuple[str, ...], rows: int) -> list[tuple[str, int]]:
@@ -335,19 +362,61 @@ class Place:
 
 def located(job: Job, split: Split, wanted: Mapping[str, frozenset[str]]) -> list[Place]:
     """The places of the wanted rows in one split."""
-    txn, ids = job.txn(), Ids(job.seed, split.index)
     found: list[Place] = []
-    seen = 0
-    for piece in pieces(split, txn.catalog, job.options):
-        for part in to_incoming(piece.parts):
-            kind = kind_of(txn.catalog, part)
-            given, _ = identify(txn, kind, [part], ids)
-            for row, name in enumerate(given.ids.to_pylist()):
-                if name in wanted.get(kind.table_id, ()):
-                    file, line = given.origin.place(row)
-                    found.append(Place(kind.table_id, name, split.index, seen + row, file, line))
-            seen += len(given)
+    ids = {table: pa.array(sorted(names), pa.string()) for table, names in wanted.items()}
+    for given, seen in identified(job, split.index, pieces_of(job, split)):
+        names = ids.get(given.kind.table_id)
+        if names is None:
+            continue
+        for row in pc.indices_nonzero(pc.is_in(given.ids, value_set=names)).to_pylist():
+            file, line = given.origin.place(row)
+            name = given.ids[row].as_py()
+            found.append(Place(given.kind.table_id, name, split.index, seen + row, file, line))
     return found
+
+
+def pieces_of(job: Job, split: Split) -> Iterator[Piece]:
+    """The rows of a split, as the load reads them."""
+    return pieces(split, job.pinned.snapshot().catalog, job.options)
+
+
+def identified(job: Job, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Given, int]]:
+    """The rows of a split with their ids, type by type, and how many rows came before."""
+    txn, ids = job.txn(), Ids(job.seed, split)
+    seen = 0
+    for piece in rows:
+        for part in to_incoming(piece.parts):
+            given, _ = identify(txn, kind_of(txn.catalog, part), [part], ids)
+            yield given, seen
+            seen += len(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """All splits, in the order of the input."""
+
+    job: Job
+    inputs: Inputs
+    splits: tuple[StagedSplit, ...]
+    frame_splits: tuple[int, ...] = ()  # the number of the first split of each DataFrame
+
+    def first_lines(self) -> dict[int, int]:
+        """How many lines of its file lie before each split."""
+        files = {split.index: split.file for split in self.inputs.splits}
+        before: dict[str, int] = {}
+        found = {}
+        for one in self.splits:
+            file = files.get(one.split, "")
+            found[one.split] = before.get(file, 0)
+            before[file] = before.get(file, 0) + one.lines
+        return found
+
+
+def placed(violation: Violation, lines_before: int) -> Violation:
+    """A violation by its line in the file, not in the split."""
+    if violation.line is None or not lines_before:
+        return violation
+    return replace(violation, line=violation.line + lines_before)
 
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ many by tasks.
 from __future__ import annotations
 
 import secrets
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -20,13 +20,11 @@ import pyarrow as pa
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.catalog import EdgeType, NodeType
-from omnigraph.model.changes import Origin
-from omnigraph.pipeline.images import Column, Image, plain
-from omnigraph.pipeline.stage import Place
-from omnigraph.storage.tables import Table, TableRef
+from omnigraph.model.changes import NOWHERE, Origin
+from omnigraph.pipeline.images import Column, Image, open_table, plain
+from omnigraph.pipeline.stage import MANY, Place
 from omnigraph.validate.cardinality import outside_bounds
 from omnigraph.validate.endpoints import SIDES, dangling, node_type, orphaned
-from omnigraph.validate.findings import VIOLATIONS_MAX
 from omnigraph.validate.keys import existing_ids, repeated_ids
 from omnigraph.validate.unique import held_twice
 from omnigraph.write.resolve import Mode
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Entity = NodeType | EdgeType
-MANY = VIOLATIONS_MAX + 1  # one more tells that there are more
 Locate = Callable[[Mapping[str, frozenset[str]]], list[Place]]
+Tell = Callable[[pa.Table, Origin, int], Iterator[Violation]]
 
 
 class RepeatedRows(OmnigraphError):
@@ -69,9 +67,19 @@ class Judge(Protocol):
         """Some ids, under a name."""
         ...
 
-    def rows(self, query: str) -> list[Any]:
-        """What a query returns; columns are attributes."""
+    def rows(self, query: str) -> pa.Table:
+        """What a query returns."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule about several rows: a query for all that break it, and the words for some of them."""
+
+    query: str
+    by: str  # the column whose smallest values are told first
+    tell: Tell
+    table_id: str | None = None  # of the rows of the input that are to blame, by their column `id`
 
 
 @dataclass(slots=True)
@@ -96,10 +104,8 @@ class InProcess:
         self._duckdb.register(name, table)
         return name
 
-    def rows(self, query: str) -> list[Any]:
-        found = self._duckdb.execute(query)
-        row = namedtuple("row", [column[0] for column in found.description])  # type: ignore[misc]
-        return [row(*values) for values in found.fetchall()]
+    def rows(self, query: str) -> pa.Table:
+        return self._duckdb.sql(query).to_arrow_table()
 
 
 @dataclass(slots=True)
@@ -119,8 +125,8 @@ class OnSpark:
         frame.createOrReplaceTempView(name)
         return name
 
-    def rows(self, query: str) -> list[Any]:
-        return list(self.session.sql(query).collect())
+    def rows(self, query: str) -> pa.Table:
+        return self.session.sql(query).toArrow()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +148,6 @@ class Verification:
     def stored(self, kind: Entity) -> Image:
         return Image.of(self.snapshot.root, self.snapshot.table_of(kind))
 
-    def table(self, ref: TableRef) -> Table:
-        return self.snapshot.tables.open(ref)
-
 
 def judge_for(session: SparkSession | None, touched: Iterable[Touched], rows_max: int) -> Judge:
     """The driver alone while there are few rows, or where there is no session."""
@@ -154,21 +157,45 @@ def judge_for(session: SparkSession | None, touched: Iterable[Touched], rows_max
 
 def verify(case: Verification, locate: Locate) -> list[list[Violation]]:
     """What is wrong, by section: ids, then values, unique groups, ends, nodes that go, cardinality."""
-    trouble = {table: _trouble(case, t) for table, t in case.touched.items()}
-    troubled = {table: t for table, t in trouble.items() if t is not None}
-    ids, values = _ids(case, troubled, locate)
+    troubled = _troubled(case)
+    return [
+        *_ids(case, troubled, locate),
+        *(
+            [violation for rule in rules for violation in _first_of(case, rule, locate)]
+            for rules in _rules(case, troubled)
+        ),
+    ]
+
+
+def broken_rules(case: Verification) -> Iterator[Rule]:
+    """The rules about rows that share no ids."""
+    for rules in _rules(case, _troubled(case)):
+        yield from rules
+
+
+def _rules(case: Verification, troubled: Mapping[str, Trouble]) -> list[Iterator[Rule]]:
     rows = {
         table: _effective(case, touched, troubled.get(table))
         for table, touched in case.touched.items()
     }
     return [
-        ids,
-        values,
-        list(_unique(case, rows)),
-        list(_endpoints(case, rows, locate)),
-        list(_orphans(case)),
-        list(_cardinality(case, rows)),
+        _unique(case, rows),
+        _endpoints(case, rows),
+        _orphans(case),
+        _cardinality(case, rows),
     ]
+
+
+def _first_of(case: Verification, rule: Rule, locate: Locate) -> list[Violation]:
+    first = case.judge.rows(f"{rule.query} ORDER BY {rule.by} LIMIT {MANY}")
+    if not first.num_rows:
+        return []
+    where = NOWHERE
+    if rule.table_id is not None:
+        ids = first["id"].to_pylist()
+        places = _by_id(locate({rule.table_id: frozenset(ids)})).get(rule.table_id, {})
+        where = origin_of([places.get(i, [nowhere(rule.table_id, i)])[0] for i in ids])
+    return list(rule.tell(first, where, MANY))
 
 
 # --- ids ---------------------------------------------------------------------------------------------------------
@@ -182,6 +209,11 @@ class Trouble:
     shared: str  # a query: id, rows_n, new_n
     repeated: frozenset[str]
     existing: frozenset[str]
+
+
+def _troubled(case: Verification) -> dict[str, Trouble]:
+    found = {table: _trouble(case, touched) for table, touched in case.touched.items()}
+    return {table: trouble for table, trouble in found.items() if trouble is not None}
 
 
 def _trouble(case: Verification, touched: Touched) -> Trouble | None:
@@ -207,7 +239,11 @@ def _trouble(case: Verification, touched: Touched) -> Trouble | None:
 
 
 def _first(case: Verification, query: str) -> frozenset[str]:
-    return frozenset(row.id for row in case.judge.rows(f"{query} ORDER BY id LIMIT {MANY}"))
+    return _named(case, f"{query} ORDER BY id LIMIT {MANY}")
+
+
+def _named(case: Verification, query: str) -> frozenset[str]:
+    return frozenset(case.judge.rows(query)["id"].to_pylist())
 
 
 def _ids(
@@ -238,7 +274,7 @@ def _suspects(case: Verification, table: str, trouble: Trouble) -> frozenset[str
         return frozenset()
     wanted = case.judge.listed(sorted(ids))
     query = f"SELECT s.id AS id FROM ({trouble.shared}) s JOIN {wanted} w ON s.id = w.id"
-    return frozenset(row.id for row in case.judge.rows(query))
+    return _named(case, query)
 
 
 def _by_id(places: list[Place]) -> dict[str, dict[str, list[Place]]]:
@@ -250,7 +286,7 @@ def _by_id(places: list[Place]) -> dict[str, dict[str, list[Place]]]:
 
 def _told(kind: Entity, places: dict[str, list[Place]], trouble: Trouble) -> Iterator[Violation]:
     def at(name: str) -> list[Place]:
-        return places.get(name) or [nowhere(kind, name)] * 2
+        return places.get(name) or [nowhere(kind.table_id, name)] * 2
 
     again = [place for name in sorted(trouble.repeated) for place in at(name)[1:]]
     there = [place for name in sorted(trouble.existing) for place in at(name)[:1]]
@@ -260,9 +296,9 @@ def _told(kind: Entity, places: dict[str, list[Place]], trouble: Trouble) -> Ite
             yield from tell(ids, pa.array([True] * len(rows)), kind, origin_of(rows))
 
 
-def nowhere(kind: Entity, name: str) -> Place:
+def nowhere(table_id: str, name: str) -> Place:
     """The place of a row that has none: rows of a DataFrame are known by their ids alone."""
-    return Place(kind.table_id, name, 0, 0, None, None)
+    return Place(table_id, name, 0, 0, None, None)
 
 
 def origin_of(places: Sequence[Place]) -> Origin:
@@ -307,45 +343,46 @@ def _effective(case: Verification, touched: Touched, trouble: Trouble | None) ->
 # --- unique groups -------------------------------------------------------------------------------------------------
 
 
-def _unique(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Violation]:
+def _unique(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Rule]:
     for table, touched in case.touched.items():
         for group in touched.kind.uniques:
             read = rows[table]([*plain("id"), Column("value", group)])
             read = f"(SELECT * FROM {read} u WHERE value IS NOT NULL)"
             shared = f"SELECT value FROM {read} v GROUP BY value HAVING count(*) > 1 LIMIT 1"
-            if case.judge.rows(shared):
-                yield from _holders(case, touched, group, read)
+            if case.judge.rows(shared).num_rows:
+                tell = partial(_tell_held, touched, group)
+                yield from (Rule(query, "id", tell) for query in _holders(read))
 
 
-def _holders(
-    case: Verification, touched: Touched, group: tuple[str, ...], read: str
-) -> Iterator[Violation]:
+def _holders(read: str) -> Iterator[str]:
+    """Of each value that several new rows hold, the second; and new rows that hold the value of a stored one."""
     by_id = "OVER (PARTITION BY value ORDER BY id)"
     ranked = (
         f"SELECT id, addr, row_number() {by_id} AS place, lag(id) {by_id} AS holder "
         f"FROM {read} n WHERE fresh"
     )
-    among = f"SELECT id, addr, holder FROM ({ranked}) p WHERE place = 2"
-    taken = (
+    yield f"SELECT id, addr, holder FROM ({ranked}) p WHERE place = 2"
+    yield (
         f"SELECT n.id AS id, n.addr AS addr, s.id AS holder FROM {read} n JOIN {read} s "
         f"ON n.value = s.value WHERE n.fresh AND NOT s.fresh"
     )
-    for pairs in (among, taken):
-        first = case.judge.rows(f"{pairs} ORDER BY id LIMIT {MANY}")
-        if first:
-            values = _at(case.table(touched.after.ref), [row.addr for row in first], group)
-            values = values.append_column("holder", pa.array([row.holder for row in first]))
-            yield from held_twice(values, touched.kind, group, MANY)
 
 
-def _at(table: Table, addresses: list[int], columns: Sequence[str]) -> pa.Table:
-    return table.take(pa.array(addresses, pa.uint64()), list(dict.fromkeys(["id", *columns])))
+def _tell_held(
+    touched: Touched, group: tuple[str, ...], rows: pa.Table, _: Origin, limit: int
+) -> Iterator[Violation]:
+    image, columns = touched.after, list(dict.fromkeys(["id", *group]))
+    addresses = rows["addr"].cast(pa.uint64()).combine_chunks()
+    values = open_table(image.uri, image.ref).take(addresses, columns)
+    yield from held_twice(
+        values.append_column("holder", rows["holder"]), touched.kind, group, limit
+    )
 
 
 # --- edges and their nodes -------------------------------------------------------------------------------------------
 
 
-def _endpoints(case: Verification, rows: Mapping[str, Rows], locate: Locate) -> Iterator[Violation]:
+def _endpoints(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Rule]:
     known: dict[str, str] = {}
     for table, touched in case.touched.items():
         if not isinstance(touched.kind, EdgeType):
@@ -355,25 +392,26 @@ def _endpoints(case: Verification, rows: Mapping[str, Rows], locate: Locate) -> 
             nodes = case.snapshot.catalog.nodes[node_type(touched.kind, side)]
             if nodes.name not in known:
                 known[nodes.name] = case.judge.view(case.image(nodes), plain("id"))
-            lost = (
-                f"SELECT e.id AS id, e.{side} AS node FROM {ends} e WHERE e.fresh AND NOT EXISTS "
-                f"(SELECT 1 FROM {known[nodes.name]} k WHERE k.id = e.{side})"
-            )
-            first = case.judge.rows(f"{lost} ORDER BY id LIMIT {MANY}")
-            if first:
-                yield from _lost(touched.kind, side, first, locate)
+            lost = f"{_lost(ends, side, known[nodes.name])} AND e.fresh"
+            yield Rule(lost, "id", partial(_tell_lost, touched.kind, side), table)
 
 
-def _lost(kind: EdgeType, side: str, first: list[Any], locate: Locate) -> Iterator[Violation]:
-    ids = [row.id for row in first]
-    places = _by_id(locate({kind.table_id: frozenset(ids)})).get(kind.table_id, {})
-    where = [places.get(name, [nowhere(kind, name)])[0] for name in ids]
-    table = pa.table({"id": ids, side: [row.node for row in first]})
-    mask = pa.array([True] * len(first))
-    yield from dangling(table, mask, kind, side, origin_of(where), MANY)
+def _lost(edges: str, side: str, nodes: str) -> str:
+    """Edges whose end at a side is not among the nodes."""
+    return (
+        f"SELECT e.id AS id, e.{side} AS {side} FROM {edges} e WHERE NOT EXISTS "
+        f"(SELECT 1 FROM {nodes} k WHERE k.id = e.{side})"
+    )
 
 
-def _orphans(case: Verification) -> Iterator[Violation]:
+def _tell_lost(
+    kind: EdgeType, side: str, rows: pa.Table, origin: Origin, limit: int
+) -> Iterator[Violation]:
+    mask = pa.array([True] * rows.num_rows)
+    yield from dangling(rows, mask, kind, side, origin, limit)
+
+
+def _orphans(case: Verification) -> Iterator[Rule]:
     """Edges that stay although their node goes: only where a node type is replaced as a whole."""
     if case.mode is not Mode.OVERWRITE:
         return
@@ -386,31 +424,29 @@ def _orphans(case: Verification) -> Iterator[Violation]:
                 yield from _left_behind(case, touched.kind, edge, known)
 
 
-def _left_behind(
-    case: Verification, node: NodeType, edge: EdgeType, known: str
-) -> Iterator[Violation]:
+def _left_behind(case: Verification, node: NodeType, edge: EdgeType, known: str) -> Iterator[Rule]:
     stored = case.judge.view(case.stored(edge), plain("id", "src", "dst"))
     for side in SIDES:
-        if node_type(edge, side) != node.name:
-            continue
-        lost = (
-            f"SELECT e.id AS id, e.{side} AS node FROM {stored} e WHERE NOT EXISTS "
-            f"(SELECT 1 FROM {known} k WHERE k.id = e.{side})"
-        )
-        first = case.judge.rows(f"{lost} ORDER BY id LIMIT {MANY}")
-        if first:
-            table = pa.table({"id": [r.id for r in first], side: [r.node for r in first]})
-            yield from orphaned(table, edge, side, node, MANY)
+        if node_type(edge, side) == node.name:
+            yield Rule(_lost(stored, side, known), "id", partial(_tell_orphaned, edge, side, node))
 
 
-def _cardinality(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Violation]:
+def _tell_orphaned(
+    edge: EdgeType, side: str, node: NodeType, rows: pa.Table, _: Origin, limit: int
+) -> Iterator[Violation]:
+    yield from orphaned(rows, edge, side, node, limit)
+
+
+def _cardinality(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Rule]:
     for table, touched in case.touched.items():
         kind = touched.kind
         if isinstance(kind, EdgeType) and not kind.cardinality.is_free:
-            first = case.judge.rows(_miscounted(case, touched, kind, rows[table]))
-            if first:
-                counted = {"src": [r.src for r in first], "count": [r.edges for r in first]}
-                yield from outside_bounds(kind, pa.table(counted), MANY)
+            query = _miscounted(case, touched, kind, rows[table])
+            yield Rule(query, "src", partial(_tell_miscounted, kind))
+
+
+def _tell_miscounted(kind: EdgeType, rows: pa.Table, _: Origin, limit: int) -> Iterator[Violation]:
+    yield from outside_bounds(kind, rows.rename_columns(["src", "count"]), limit)
 
 
 def _miscounted(case: Verification, touched: Touched, kind: EdgeType, read: Rows) -> str:
@@ -428,4 +464,4 @@ def _miscounted(case: Verification, touched: Touched, kind: EdgeType, read: Rows
     if case.mode is Mode.OVERWRITE and node.table_id in case.touched:
         known = case.judge.view(case.image(node), plain("id"))
         query += f" AND EXISTS (SELECT 1 FROM {known} k WHERE k.id = t.src)"
-    return f"{query} ORDER BY src LIMIT {MANY}"
+    return query

@@ -12,6 +12,7 @@ a table is replaced as a whole.
 - `unique`       unique groups over the final image
 - `endpoints`    edges without nodes, and nodes that leave edges behind
 - `cardinality`  edges per source
+- `listing`      files of everything that is wrong
 """
 
 from __future__ import annotations

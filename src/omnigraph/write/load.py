@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,15 +10,18 @@ from omnigraph.core.plan import PublishPlan, Verb
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid, WriteConflict
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
-from omnigraph.model.changes import Incoming
+from omnigraph.model.changes import Changes, Incoming
 from omnigraph.storage import metrics
-from omnigraph.validate import require_valid
+from omnigraph.validate import evaluate, require_valid
+from omnigraph.validate.listing import EVERY, Destination, Packed, listing, packed
 from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
-from omnigraph.write.input.problems import Problems
+from omnigraph.write.input.problems import Gathered, Problems
 from omnigraph.write.input.sources import Source, source_of
 from omnigraph.write.resolve import Mode, actions_of, kind_of, resolve
+
+CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +49,32 @@ def load(
     *,
     options: Options | None = None,
     embed: EmbedTexts | None = None,
+    violations: Destination | None = None,
 ) -> Verb:
     """A write that loads `source`: append, merge or overwrite.
 
     The source is read once; another attempt on a newer head uses what was read, unless the types changed meanwhile.
+    With a destination for `violations`, everything that breaks a rule is listed there.
     """
     wanted = mode_of(mode)
     reading = _Reading(source_of(source, options or Options()))
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        metrics.progress("reading")
-        incoming = reading.under(txn.catalog)
-        metrics.progress("checking", sum(part.rows.num_rows for part in incoming))
+        metrics.progress("reading", 0)
+        again = violations if reading.source.repeatable else None
+        with listing(again, lambda: reading.problems(txn.catalog)):
+            incoming = reading.under(txn.catalog)
+        rows = sum(part.rows.num_rows for part in incoming)
+        metrics.progress("checking", rows, metrics.INPUT_PART)
         resolved = resolve(txn, incoming, wanted)
         changes = resolved.changes
         if embedder is not None:
             changes = embedded(changes, txn, embedder)
-        reads = require_valid(changes, txn, found=resolved.violations)
+        with listing(violations, lambda: _broken(changes, txn, incoming, wanted)):
+            reads = require_valid(changes, txn, found=resolved.violations)
         outcome = outcome_of(incoming, txn.catalog)
+        metrics.progress("checking", rows, CHECKED_PART)
         return PublishPlan(
             kind="load",
             actions=actions_of(changes),
@@ -75,6 +85,14 @@ def load(
         )
 
     return verb
+
+
+def _broken(
+    changes: Changes, txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode
+) -> Iterator[Packed]:
+    """Every broken rule, beyond the bound of a report."""
+    found = resolve(txn, incoming, mode, limit=EVERY).violations
+    return packed(evaluate(changes, txn, found=found, limit=EVERY).violations)
 
 
 def mode_of(text: str) -> Mode:
@@ -108,6 +126,13 @@ class _Reading:
         problems.settle()
         self.kinds = tuple(kind_of(catalog, part) for part in self.read)
         return self.read
+
+    def problems(self, catalog: Catalog) -> Iterator[Packed]:
+        """Everything that cannot be read, found by reading the source again."""
+        everything = Gathered()
+        for _ in self.source.read(catalog, everything):
+            pass
+        return packed(everything.found)
 
     def _unchanged(self, catalog: Catalog) -> bool:
         known = {kind.table_id: kind for kind in catalog.entities()}

@@ -26,6 +26,7 @@ from omnigraph.model.columns import arrow_schema, arrow_type
 from omnigraph.model.keys import fresh_ids, key_ids
 from omnigraph.model.types import Scalar
 from omnigraph.storage.tables import ADDRESS
+from omnigraph.validate.findings import VIOLATIONS_MAX
 from omnigraph.validate.keys import existing_ids, mismatched_ids, missing_keys, repeated_ids
 
 Kind = NodeType | EdgeType
@@ -49,14 +50,18 @@ class Resolved:
 
 
 def resolve(
-    txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode = Mode.MERGE, fresh: Fresh = fresh_ids
+    txn: WriteTxn,
+    incoming: Sequence[Incoming],
+    mode: Mode = Mode.MERGE,
+    fresh: Fresh = fresh_ids,
+    limit: int = VIOLATIONS_MAX,
 ) -> Resolved:
-    """Complete the rows of one input. Rows that cannot be used are left out and reported."""
+    """Complete the rows of one input. Rows that cannot be used are left out and reported, so many of each rule."""
     grouped: dict[str, tuple[Kind, list[Incoming]]] = {}
     for part in incoming:
         kind = kind_of(txn.catalog, part)
         grouped.setdefault(kind.table_id, (kind, []))[1].append(part)
-    done = [_resolve_type(txn, kind, parts, mode, fresh) for kind, parts in grouped.values()]
+    done = [_resolve_type(txn, kind, parts, mode, fresh, limit) for kind, parts in grouped.values()]
     return Resolved(
         Changes({change.kind.table_id: change for change, _ in done}),
         tuple(violation for _, found in done for violation in found),
@@ -73,10 +78,10 @@ def kind_of(catalog: Catalog, part: Incoming) -> Kind:
 
 
 def _resolve_type(
-    txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode, fresh: Fresh
+    txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode, fresh: Fresh, limit: int
 ) -> tuple[TypeChanges, list[Violation]]:
-    given, violations = identify(txn, kind, parts, fresh)
-    given, repeated = _once_each(given, mode)
+    given, violations = identify(txn, kind, parts, fresh, limit)
+    given, repeated = _once_each(given, mode, limit)
     violations += repeated
     if mode is Mode.OVERWRITE:
         return TypeChanges(
@@ -90,7 +95,7 @@ def _resolve_type(
     new = given.filter(pc.invert(exists))
     inserts = _whole_new(new) if len(new) else None
     if mode is Mode.APPEND:
-        violations += existing_ids(given.ids, exists, kind, given.origin)
+        violations += existing_ids(given.ids, exists, kind, given.origin, limit)
         return TypeChanges(kind, inserts=inserts, insert_origin=new.origin), violations
     old = given.filter(exists)
     stored = stored.take(at.drop_null())
@@ -105,10 +110,14 @@ def _resolve_type(
 
 
 def identify(
-    txn: WriteTxn, kind: Kind, parts: list[Incoming], fresh: Fresh = fresh_ids
+    txn: WriteTxn,
+    kind: Kind,
+    parts: list[Incoming],
+    fresh: Fresh = fresh_ids,
+    limit: int = VIOLATIONS_MAX,
 ) -> tuple[Given, list[Violation]]:
     """The rows of one type with their ids; those that cannot have one are left out and reported."""
-    return _identified(_together(kind, parts), txn, fresh)
+    return _identified(_together(kind, parts), txn, fresh, limit)
 
 
 # --- what was given ----------------------------------------------------------------------------------------------
@@ -206,7 +215,9 @@ def _origin(parts: list[Incoming]) -> Origin:
 # --- ids ---------------------------------------------------------------------------------------------------------
 
 
-def _identified(given: Given, txn: WriteTxn, fresh: Fresh) -> tuple[Given, list[Violation]]:
+def _identified(
+    given: Given, txn: WriteTxn, fresh: Fresh, limit: int
+) -> tuple[Given, list[Violation]]:
     """Every row with its id: from its key, as it was given, or fresh."""
     kind = given.kind
     if kind.key is None:
@@ -216,9 +227,9 @@ def _identified(given: Given, txn: WriteTxn, fresh: Fresh) -> tuple[Given, list[
     rows = given.table()
     violations: list[Violation] = []
     if ids.null_count:
-        violations += missing_keys(rows, ids, kind, given.origin)
+        violations += missing_keys(rows, ids, kind, given.origin, limit)
     if given.ids.null_count < len(given):
-        violations += mismatched_ids(rows, ids, kind, given.origin)
+        violations += mismatched_ids(rows, ids, kind, given.origin, limit)
     return replace(given, ids=ids).filter(ids.is_valid()), violations
 
 
@@ -232,7 +243,7 @@ def _named_or_fresh(given: Given, txn: WriteTxn, fresh: Fresh) -> Given:
     return replace(given, ids=pc.replace_with_mask(given.ids, given.ids.is_null(), made))
 
 
-def _once_each(given: Given, mode: Mode) -> tuple[Given, list[Violation]]:
+def _once_each(given: Given, mode: Mode, limit: int) -> tuple[Given, list[Violation]]:
     """Each id once. A key, or an append, may not repeat; otherwise later rows win, field by field."""
     if not given.may_exist or pc.count_distinct(given.ids).as_py() == len(given):
         return given, []
@@ -242,7 +253,7 @@ def _once_each(given: Given, mode: Mode) -> tuple[Given, list[Violation]]:
         repeats = np.ones(len(codes), np.bool_)
         repeats[firsts] = False
         again = pa.array(repeats)
-        found = repeated_ids(given.ids, again, given.kind, given.origin)
+        found = repeated_ids(given.ids, again, given.kind, given.origin, limit)
         return given.filter(pc.invert(again)), list(found)
     return _later_wins(given, codes), []
 

@@ -11,7 +11,7 @@ from omnigraph.cli.app import Verb
 from omnigraph.cli.commits import published
 from omnigraph.cli.context import actor_of, address, branch_of, open_graph
 from omnigraph.cli.exits import UsageMistake
-from omnigraph.cli.options import Branch, Message, Show, Where, Writer, Yes
+from omnigraph.cli.options import Branch, Message, Show, Violations, Where, Writer, Yes
 from omnigraph.cli.output import answer, note, warn
 from omnigraph.cli.progress import working
 
@@ -38,6 +38,7 @@ def load(
         str | None,
         Option("--load-id", help="A repetition with it resumes or does nothing.", metavar="KEY"),
     ] = None,
+    violations: Violations = None,
     message: Message = None,
     check: Annotated[bool, Option("--check", help="Only check; load nothing.")] = False,
     yes: Yes = False,
@@ -66,6 +67,7 @@ def load(
             message=message,
             actor=actor_of(writer.actor),
             idempotency_key=load_id,
+            violations=violations or True,
         )
     again = " (loaded before)" if result.replayed else ""
     said = f"loaded {_counted(result)}: {published(result.commit, branch)}{again}"

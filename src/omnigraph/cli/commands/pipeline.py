@@ -9,7 +9,7 @@ from typer import Argument, Option
 from omnigraph.cli.app import Group, Verb
 from omnigraph.cli.commits import published
 from omnigraph.cli.context import actor_of, open_graph
-from omnigraph.cli.options import Show, Where, Writer
+from omnigraph.cli.options import Show, Violations, Where, Writer
 from omnigraph.cli.output import answer, note
 from omnigraph.cli.progress import working
 
@@ -28,6 +28,7 @@ def run(
         str | None,
         Option("--load-id", help="A repetition with it resumes or does nothing.", metavar="KEY"),
     ] = None,
+    violations: Violations = None,
 ) -> None:
     """Run a pipeline file on Spark: load its sources as one commit, then optimise and merge if it says so.
 
@@ -35,9 +36,13 @@ def run(
     """
     from dataclasses import replace
 
+    import msgspec
+
     from omnigraph.pipeline.spec import read_spec
 
     spec = read_spec(file)
+    if violations is not None:
+        spec = msgspec.structs.replace(spec, violations=violations)
     place = where if where.store or where.server else replace(where, store=spec.graph)
     graph = open_graph(place)
     if check:
@@ -63,6 +68,7 @@ def _run(
         message=spec.message,
         actor=actor,
         idempotency_key=load_id,
+        violations=spec.violations or True,
     )
     said = f"loaded {_counted(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
@@ -81,7 +87,8 @@ def _checked(graph: Graph, spec: PipelineSpec) -> Any:
     from omnigraph.pipeline.spec import sources_of
 
     branch = spec.branch if spec.branch in graph.branches() else spec.create_from or "main"
-    return check_on_spark(graph._repo, sources_of(spec), spec.mode, branch)
+    lists = spec.violations or True
+    return check_on_spark(graph._repo, sources_of(spec), spec.mode, branch, lists)
 
 
 def _counted(result: Any) -> str:

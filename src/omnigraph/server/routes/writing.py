@@ -143,6 +143,7 @@ def _load(call: Call, source: Any, uri: Any) -> Answer:
             idempotency_key=call.idempotency_key(),
             timeout=call.bounds.load_seconds_max,
             progress=None if call.job is None else call.job.progress,
+            violations=False,  # the caller could not read a file of this machine
         )
     commit = done.commit.id if done.commit else None
     return Answer(load_output(done, asked, call.actor, uri), commit=commit)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from omnigraph.errors import Kind, OmnigraphError, Violation
 
 PROBLEMS_MAX = 100
+SHOWN_CHARACTERS_MAX = 400  # of a text in a report
 
 
 class InputInvalid(OmnigraphError):
@@ -43,11 +46,12 @@ class Unsure(Exception):
 class Problems:
     """Collects what is wrong; refuses to go on once there is too much."""
 
+    most: ClassVar[int] = PROBLEMS_MAX
     found: list[Violation] = field(default_factory=list)
 
     def add(self, problem: Violation) -> None:
         self.found.append(problem)
-        if len(self.found) >= PROBLEMS_MAX:
+        if len(self.found) >= self.most:
             self.settle()
 
     def extend(self, problems: Sequence[Violation]) -> None:
@@ -60,6 +64,20 @@ class Problems:
             raise InputInvalid(_summary(self.found), details=_details(self.found))
 
 
+class Gathered(Problems):
+    """All of it is kept, and somebody else decides."""
+
+    most = sys.maxsize
+
+    def settle(self) -> None:
+        """Nobody is told here."""
+
+    def taken(self) -> tuple[Violation, ...]:
+        """What was gathered since the last time."""
+        found, self.found = tuple(self.found), []
+        return found
+
+
 def violation(
     misfit: Misfit, type_name: str, file: str | None = None, line: int | None = None
 ) -> Violation:
@@ -68,12 +86,38 @@ def violation(
         rule=misfit.rule,
         type_name=type_name,
         id=None,
-        message=misfit.message,
-        property=misfit.name,
-        value=misfit.value,
+        message=_text(misfit.message),
+        property=None if misfit.name is None else _text(misfit.name),
+        value=_value(misfit.value),
         file=file,
         line=line,
     )
+
+
+def _text(text: str) -> str:
+    """A text as it can be reported: of bounded length, and Unicode; JSON can spell half a character."""
+    if len(text) > SHOWN_CHARACTERS_MAX:
+        text = text[:SHOWN_CHARACTERS_MAX] + "…"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case str():
+            return _text(value)
+        case list() | dict():
+            text = _spelt(value)
+            fits = len(text) <= SHOWN_CHARACTERS_MAX and "\\ud" not in text
+            return value if fits else _text(text)
+        case _:
+            return value
+
+
+def _spelt(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return "…"
 
 
 def _summary(found: Sequence[Violation]) -> str:
