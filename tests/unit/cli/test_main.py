@@ -215,6 +215,13 @@ def test_a_query_does_not_import_what_it_does_not_need(folder: Path) -> None:
     assert "omnigraph.lang.schema.parser" not in loaded
 
 
+def test_a_process_ends_without_a_word(folder: Path) -> None:
+    """DuckDB, which cuts texts, reports what nobody took back from it."""
+    text = "match { $p: Person } return { substring($p.name, 0, 1) as s } order { s }"
+    done = world.run(folder, "query", "-q", "-s", "people", "-e", text, "--format", "csv")
+    assert (done.out.split(), done.err) == (["s", "A", "L", "M"], "")
+
+
 def test_threads_of_linear_algebra_do_not_spin_while_a_query_starts(folder: Path) -> None:
     code = (
         "import os; from omnigraph.cli.main import main; main(); "
