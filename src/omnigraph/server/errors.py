@@ -56,6 +56,7 @@ WORDS = {
 }
 DISCREET = frozenset({Kind.INTERNAL, Kind.CORRUPT, Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME})
 SUMMARY_CONFLICTS_MAX = 3
+MESSAGE_CHARACTERS_MAX = 8192  # a message may quote what was sent
 
 
 class Headed(OmnigraphError):
@@ -130,7 +131,7 @@ def body_of(error: OmnigraphError) -> dict[str, Any]:
     discreet = error.kind in DISCREET or str(error.code) in ("store_denied", "object_not_found")
     known = CODES.get(str(error.code))
     message = (known.title if known else "internal error") if discreet else _message(error)
-    body: dict[str, Any] = {"error": message}
+    body: dict[str, Any] = {"error": message[:MESSAGE_CHARACTERS_MAX]}
     word = None if _is_wordless(error, status) else WORDS.get(status)
     if word is not None:
         body["code"] = word

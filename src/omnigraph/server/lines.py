@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 from omnigraph.server.errors import RequestInvalid
 
 BLOCK_BYTES = 256 << 10
+RECORD = re.compile(rb"\s*(\S[^\n]*)")
 
 
 class _Envelope(msgspec.Struct, rename={"source": "from", "target": "to"}):
@@ -31,42 +34,35 @@ class Lines:
     """A text of records as a stream of bytes. `digest` makes a repetition recognisable."""
 
     def __init__(self, text: str) -> None:
-        self._left = memoryview(text.encode("utf-8", "surrogatepass"))
-        self._line = 0
-        self.digest = hashlib.sha256(self._left).hexdigest()
+        self._text = text.encode("utf-8", "surrogatepass")
+        self._at = 0
+        self._line = 1  # the number of the line at `_at`
+        self.digest = hashlib.sha256(self._text).hexdigest()
 
     def read(self, _: int = -1) -> bytes:
         """The next records; none are left when it is empty."""
-        while self._left:
+        while self._at < len(self._text):
             block = self._next()
-            if not block.strip():
-                self._line += block.count(b"\n")
-                continue
-            found = b"".join(self._kept(line) for line in block.splitlines())
+            found = b"".join(self._kept(block))
+            self._line += block.count(b"\n")
             if found:
                 return found
         return b""
 
     def _next(self) -> bytes:
         """A block of whole lines."""
-        block = bytes(self._left[:BLOCK_BYTES])
-        if len(block) < len(self._left):
-            end = block.rfind(b"\n") + 1
-            block = block[:end] if end else self._to_line_end()
-        self._left = self._left[len(block) :]
-        return block
+        text, start = self._text, self._at
+        end = text.rfind(b"\n", start, start + BLOCK_BYTES) + 1
+        end = end or text.find(b"\n", start + BLOCK_BYTES) + 1 or len(text)
+        self._at = end
+        return text[start:end]
 
-    def _to_line_end(self) -> bytes:
-        whole = bytes(self._left)
-        end = whole.find(b"\n") + 1
-        return whole[: end or None]
-
-    def _kept(self, line: bytes) -> bytes:
-        self._line += 1
-        if not line.strip():
-            return b""
-        try:
-            envelope: Any = _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise RequestInvalid(f"line {self._line} is no record: {error}") from None
-        return _encoder.encode(envelope) + b"\n"
+    def _kept(self, block: bytes) -> Iterator[bytes]:
+        """The records of a block. Blank lines are never looked at one by one."""
+        for line in RECORD.finditer(block.rstrip()):
+            try:
+                envelope: Any = _decoder.decode(line[1])
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                number = self._line + block.count(b"\n", 0, line.start(1))
+                raise RequestInvalid(f"line {number} is no record: {error}") from None
+            yield _encoder.encode(envelope) + b"\n"

@@ -14,6 +14,7 @@ from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import RequestInvalid
 
 PARTS_MAX = 1000
+HEADER_BYTES_MAX = 16 << 10
 CHUNK_BYTES = 1 << 20
 
 
@@ -33,6 +34,13 @@ class _Part:
     headers: dict[bytes, bytes] = field(default_factory=dict)
     name: bytes = b""
     value: bytes = b""
+    header_bytes: int = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes of headers: they are read one by one, so there may not be many."""
+        self.header_bytes += size
+        if self.header_bytes > HEADER_BYTES_MAX:
+            raise RequestInvalid(f"a part has at most {HEADER_BYTES_MAX} bytes of headers")
 
 
 def tables_in(spool: Spool, content_type: str) -> Tables:
@@ -65,9 +73,11 @@ def _receive(spool: Spool, boundary: bytes, parts: list[_Part]) -> None:
         parts.append(_Part())
 
     def header_name(data: bytes, start: int, end: int) -> None:
+        parts[-1].take(end - start)
         parts[-1].name += data[start:end]
 
     def header_value(data: bytes, start: int, end: int) -> None:
+        parts[-1].take(end - start)
         parts[-1].value += data[start:end]
 
     def header_end() -> None:

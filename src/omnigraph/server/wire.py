@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,6 +19,8 @@ from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
 COMPATIBLE_VERSION = "0.10.0"  # clients compare it with the version they were made for
 INTERNAL_SCHEMA_VERSION = 6
 Mode = Literal["append", "merge", "overwrite"]
+Name = Annotated[str, msgspec.Meta(max_length=4096)]  # of a branch, or an address
+Message = Annotated[str, msgspec.Meta(max_length=65_536)]  # of a commit
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -53,7 +55,7 @@ class MutateRequest(Request, frozen=True):
     query_name: str | None = None
     params: dict[str, Any] | None = None
     branch: str | None = None
-    message: str | None = None
+    message: Message | None = None
     timeout: float | None = None
     dry_run: bool = False
 
@@ -69,11 +71,11 @@ class LoadRequest(Request, frozen=True, rename={"create_from": "from"}):
     """`data` holds NDJSON; `uri` names where it is instead. A stream has neither: its body is the data."""
 
     data: str | None = None
-    uri: str | None = None
-    branch: str | None = None
-    create_from: str | None = None
+    uri: Name | None = None
+    branch: Name | None = None
+    create_from: Name | None = None
     mode: Mode = "merge"
-    message: str | None = None
+    message: Message | None = None
 
 
 class ExportRequest(StrictRequest, frozen=True):
@@ -152,7 +154,7 @@ class MergeRequest(Request, frozen=True):
     dry_run: bool = False
     strategy: str | dict[str, str] | None = None
     resolutions: list[dict[str, Any]] | None = None
-    message: str | None = None
+    message: Message | None = None
 
 
 class UndoRequest(Request, frozen=True):
@@ -161,7 +163,7 @@ class UndoRequest(Request, frozen=True):
     dry_run: bool = False
     strategy: str | dict[str, str] | None = None
     resolutions: list[dict[str, Any]] | None = None
-    message: str | None = None
+    message: Message | None = None
 
 
 class TagRequest(Request, frozen=True):
@@ -174,7 +176,7 @@ class SchemaRequest(Request, frozen=True):
     schema_source: str
     branch: str | None = None
     allow_data_loss: bool = False
-    message: str | None = None
+    message: Message | None = None
 
 
 class HistoryQuery(Request, frozen=True):
@@ -219,7 +221,7 @@ class ImportRequest(Request, frozen=True, rename={"create_from": "from"}):
     branch: str | None = None
     create_from: str | None = None
     mode: Mode = "merge"
-    message: str | None = None
+    message: Message | None = None
     check: bool = False
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.lang.cast import parse_date, parse_datetime
+from omnigraph.lang.diagnostics import did_you_mean as nearest
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import INTEGER_RANGES, PropType, Scalar
@@ -100,8 +101,8 @@ def parse_object(line: bytes) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise Misfit(f"the JSON member '{twice}' occurs twice", rule="json", name=twice)
     return found
 
@@ -175,10 +176,8 @@ def _unknown(kind: str, name: str, known: Mapping[str, Any]) -> str:
 
 def did_you_mean(name: str, known: Mapping[str, Any]) -> str:
     """A hint at the nearest known name, or nothing."""
-    import difflib
-
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near else ""
 
 
 # --- fields ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 PAD = 4096  # zeros behind a block, so that a comparison at its end stays inside
-STRUCTURE = b"{}[],:"
+PIECE_BYTES = 1 << 20
+STRUCTURE = np.isin(np.arange(256), list(b"{}[],:"))
 WHITE = np.isin(np.arange(256), (9, 13, 32))
 
 
@@ -75,14 +76,19 @@ class Lines:
         return pc.binary_join_element_wise(picked, b"\n", b"").buffers()[2]
 
     def match(self, positions: Positions, literal: bytes) -> Mask:
-        """Whether these bytes stand at the positions: eight at a time."""
+        """Whether these bytes stand at the positions: eight at a time, as long as they do."""
         data = self.block.raw
         words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
-        same: Mask = np.ones(len(positions), np.bool_)
+        count = len(positions)
+        rows = np.arange(count)
         for offset in range(0, len(literal), 8):
             piece = literal[offset : offset + 8]
             mask = np.uint64((1 << (8 * len(piece))) - 1)
-            same &= (words[positions + offset] & mask) == np.uint64(int.from_bytes(piece, "little"))
+            good = (words[positions + offset] & mask) == np.uint64(int.from_bytes(piece, "little"))
+            if not good.all():
+                rows, positions = rows[good], positions[good]
+        same: Mask = np.zeros(count, np.bool_)
+        same[rows] = True
         return same
 
 
@@ -98,24 +104,43 @@ def slices(raw: bytes, starts: Positions, ends: Positions) -> pa.BinaryArray:
 
 def lines_of(block: Block) -> Lines:
     """The lines of a block that are not blank."""
-    data = np.frombuffer(block.raw, np.uint8)[: block.size]
-    breaks = np.flatnonzero(data == 10).astype(np.int64)
-    starts = np.concatenate([[0], breaks + 1]).astype(np.int64)
-    ends = np.concatenate([breaks, [block.size]]).astype(np.int64)
-    numbers = np.arange(block.first_line, block.first_line + len(starts), dtype=np.int64)
+    breaks = np.frombuffer(block.raw, np.uint8)[: block.size] == 10
+    starts, ends = _between(breaks)
+    numbers = _numbers(block, breaks, starts)
     lines = Lines(block, *_stripped(block.raw, starts, ends), numbers)
     return lines.where(lines.starts < lines.ends)
+
+
+def _between(breaks: Mask) -> tuple[Positions, Positions]:
+    """Where the texts between line breaks begin and end; where two breaks meet there is none."""
+    padded = np.concatenate([[True], breaks, [True]])
+    starts = np.flatnonzero(padded[:-1] & ~padded[1:]).astype(np.int64)
+    ends = np.flatnonzero(~padded[:-1] & padded[1:]).astype(np.int64)
+    return starts, ends
+
+
+def _numbers(block: Block, breaks: Mask, starts: Positions) -> Positions:
+    """The line each of these positions is in."""
+    lines = np.count_nonzero(breaks) + (not breaks[-1])
+    if lines == len(starts):  # none of them is empty
+        return np.arange(block.first_line, block.first_line + len(starts), dtype=np.int64)
+    before = np.cumsum(breaks, dtype=np.int32)
+    return block.first_line + before[starts].astype(np.int64)
 
 
 def _stripped(raw: bytes, starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
     """Positions without white space at either end. Carriage returns are common, other white space is not."""
     data = np.frombuffer(raw, np.uint8)
-    ends = ends - ((starts < ends) & (data[ends - 1] == 13))
+    ends = ends - (data[ends - 1] == 13)
     white = (starts < ends) & (WHITE[data[starts]] | WHITE[data[ends - 1]])
-    for row in np.flatnonzero(white):
-        line = raw[starts[row] : ends[row]]
-        starts[row] += len(line) - len(line.lstrip(b" \t\r"))
-        ends[row] = starts[row] + len(line.strip(b" \t\r"))
+    rows = np.flatnonzero(white)
+    if len(rows):
+        ink = ~WHITE[data]
+        places = np.flatnonzero(ink).astype(np.int32)
+        before = np.cumsum(ink, dtype=np.int32) - ink  # how many of them lie before a position
+        begin, end = starts[rows], ends[rows]
+        starts[rows] = begin = np.minimum(places[before[begin]], end)
+        ends[rows] = np.where(begin < end, places[before[end] - 1] + 1, end)
     return starts, ends
 
 
@@ -145,7 +170,11 @@ def _oversized(line: bytes, options: Options) -> str | None:
 
 def structural_characters(line: bytes) -> int:
     """How many of `{}[],:` stand outside texts, and one more."""
-    import re
-
-    outside = re.sub(rb'"(?:[^"\\]|\\.)*"', b'""', line)
-    return 1 + sum(outside.count(bytes([code])) for code in STRUCTURE)
+    plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is escaped ends no text
+    count, inside = 1, np.uint8(0)
+    for start in range(0, len(plain), PIECE_BYTES):
+        data = np.frombuffer(plain, np.uint8, min(PIECE_BYTES, len(plain) - start), start)
+        quotes = np.bitwise_xor.accumulate((data == 34).view(np.uint8)) ^ inside
+        count += int(np.count_nonzero(STRUCTURE[data] & (quotes == 0)))
+        inside = quotes[-1]
+    return count

@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from omnigraph.write.input.files import open_file
+from omnigraph.write.input.files import blocks, open_file
+from omnigraph.write.input.lines import lines_of, refuse_oversized
+from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
 from omnigraph.write.input.tables import csv_options, readable, suffix_of
 
 TEXT = "text"
+OPTIONS = Options(blob_allow=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,11 @@ def _kind(value: Any) -> str:
 def records(file: str) -> Iterator[dict[str, Any]]:
     """The objects in a file of JSON lines."""
     decoder = msgspec.json.Decoder(dict[str, Any])
-    with open_file(file) as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
+    for block in blocks(file, OPTIONS):
+        lines, refused = refuse_oversized(lines_of(block), OPTIONS)
+        for number, why in refused:
+            raise InputInvalid(f"line {number}: {why.message}")
+        for number, line in lines.each():
             try:
                 yield decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:

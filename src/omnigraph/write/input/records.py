@@ -36,8 +36,12 @@ from omnigraph.write.input.template import (
 Kind = NodeType | EdgeType
 FORMS_MAX = 8  # templates tried per block
 FORM_SHARE_MIN = 0.02  # a template that fits fewer lines ends the search
-HEAD = re.compile(rb'\{[ ]*"(type|edge)"[ ]*:[ ]*"([^"\\]*)"(?=[ ]*[,}])')
+HEAD = re.compile(rb'\{[ ]{0,8}"(type|edge)"[ ]{0,8}:[ ]{0,8}"([^"\\]{0,200})"(?=[ ]*[,}])')
+HEADS_MAX = 32  # beginnings tried per block
+RECORDS_MAX = 1 << 14  # held as Python objects
+LONG_LINE_BYTES = 16 << 10  # that cost so much that few of them make a report
 THREADS_MAX = 8
+UNREAD, DOOMED = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,15 @@ class Reading:
 
     parts: tuple[Part, ...]
     problems: tuple[Violation, ...] = ()
+    is_full: bool = False  # with problems: what follows them was not read
 
 
 def read_blocks(blocks: Iterable[Block], form: Format, problems: Problems) -> Iterator[Part]:
     """The rows of all blocks, in order. What is wrong goes to `problems`; its bound ends the reading."""
-    for reading in _in_threads(blocks, lambda block: read_block(block, form)):
+    for reading in _in_threads(blocks, lambda block: read_block(block, form, problems.most)):
         problems.extend(reading.problems)
+        if reading.is_full:
+            problems.settle()
         if not problems.found:
             yield from reading.parts
 
@@ -111,17 +118,17 @@ def _in_threads(blocks: Iterable[Block], read: Callable[[Block], Reading]) -> It
                 one.cancel()
 
 
-def read_block(block: Block, form: Format) -> Reading:
-    """The rows of one block."""
+def read_block(block: Block, form: Format, most: int = PROBLEMS_MAX) -> Reading:
+    """The rows of one block, or so many problems at most: the lines behind them are not read."""
     lines, refused = refuse_oversized(lines_of(block), form.options)
     problems = [violation(why, "", block.file, number) for number, why in refused]
     parts: list[Part] = []
     lines = _by_template(lines, form, parts)
-    lines = _by_type(lines, form, parts)
-    _one_by_one(lines, form, parts, problems)
+    lines = _by_type(lines, form, parts, most)
+    is_full = not _one_by_one(lines, form, parts, problems, most)
     problems.sort(key=lambda problem: problem.line or 0)
     placed = (replace(part, file=block.file) for part in in_line_order(parts))
-    return Reading(tuple(placed), tuple(problems))
+    return Reading(tuple(placed), tuple(problems), is_full)
 
 
 def _by_template(lines: Lines, form: Format, parts: list[Part]) -> Lines:
@@ -157,12 +164,13 @@ def _certain(line: bytes, form: Format) -> Record | None:
         return None
 
 
-def _by_type(lines: Lines, form: Format, parts: list[Part]) -> Lines:
+def _by_type(lines: Lines, form: Format, parts: list[Part], most: int) -> Lines:
     """Take out the lines of each type that read without doubt; the rest is returned."""
     if len(lines) < 4:
         return lines
+    lines, kinds = _types(lines, form, most)
     left = np.ones(len(lines), np.bool_)
-    for kind, mask in _types(lines, form):
+    for kind, mask in kinds:
         try:
             group = lines.where(mask)
             parts.append(read_group(group, kind, form.options, envelope=form.rows_of is None))
@@ -172,34 +180,18 @@ def _by_type(lines: Lines, form: Format, parts: list[Part]) -> Lines:
     return lines.where(left)
 
 
-def _types(lines: Lines, form: Format) -> Iterator[tuple[Kind, Mask]]:
-    """Lines by the type they name: by how they begin where they all begin alike, else by reading each."""
+def _types(lines: Lines, form: Format, most: int) -> tuple[Lines, list[tuple[Kind, Mask]]]:
+    """Lines by the type they name, as far as they have to be read: a report that is full needs no more."""
     if form.rows_of is not None:
-        yield form.rows_of, np.ones(len(lines), np.bool_)
-        return
-    left = np.ones(len(lines), np.bool_)
-    kinds: dict[str, tuple[Kind, Mask]] = {}
-    while left.any():
-        head = HEAD.match(lines.line(int(np.argmax(left))))
-        if head is None:
-            break
-        same = left & lines.match(lines.starts, head[0])
-        left &= ~same
-        kind = _named(head[1] == b"edge", head[2].decode(errors="replace"), form.catalog)
-        _gather(kinds, kind, same)
-    if left.any():
-        _read_types(lines, left, form, kinds)
-    yield from kinds.values()
-
-
-def _gather(kinds: dict[str, tuple[Kind, Mask]], kind: Kind | None, mask: Mask) -> None:
-    if kind is not None:
-        known = kinds.get(kind.table_id)
-        kinds[kind.table_id] = (kind, mask if known is None else known[1] | mask)
-
-
-def _named(edge: bool, name: str, catalog: Catalog) -> Kind | None:
-    return catalog.edge(name) if edge else catalog.nodes.get(name)
+        return lines, [(form.rows_of, np.ones(len(lines), np.bool_))]
+    census = _Census(lines, form)
+    census.by_beginning()
+    census.by_reading(most)
+    doomed = np.flatnonzero(census.labels == DOOMED)
+    count = len(lines) if len(doomed) < most else int(doomed[most - 1]) + 1
+    labels = census.labels[:count]
+    read = lines.where(np.arange(len(lines)) < count)
+    return read, [(kind, labels == label) for label, kind in enumerate(census.kinds)]
 
 
 class _Envelope(msgspec.Struct):
@@ -210,39 +202,86 @@ class _Envelope(msgspec.Struct):
 _envelopes = msgspec.json.Decoder(_Envelope)
 
 
-def _read_types(
-    lines: Lines, left: Mask, form: Format, kinds: dict[str, tuple[Kind, Mask]]
-) -> None:
-    found: dict[tuple[str | None, str | None], list[int]] = {}
-    for row in np.flatnonzero(left).tolist():
+class _Census:
+    """Which type each line names. A line that certainly is no record of any type is doomed."""
+
+    def __init__(self, lines: Lines, form: Format) -> None:
+        self._lines = lines
+        self._form = form
+        self._known: dict[str, int] = {}
+        self.kinds: list[Kind] = []  # by their labels
+        self.labels = np.full(len(lines), UNREAD, np.int32)
+
+    def by_beginning(self) -> None:
+        """Programs write a type the same way each time: one look at a beginning tells many lines."""
+        for _ in range(HEADS_MAX):
+            left = self.labels == UNREAD
+            row = int(np.argmax(left))
+            head = HEAD.match(self._lines.line(row)) if left[row] else None
+            if head is None:
+                return
+            same = left & self._lines.match(self._lines.starts, head[0])
+            self.labels[same] = self._label(head[1] == b"edge", head[2].decode(errors="replace"))
+
+    def by_reading(self, most: int) -> None:
+        """The other lines one by one, until as many are doomed as can be reported."""
+        doomed = 0
+        for row in map(int, np.flatnonzero(self.labels == UNREAD)):
+            label = self._read(self._lines.line(row))
+            self.labels[row] = label
+            doomed += label == DOOMED
+            if doomed >= most:
+                return
+
+    def _read(self, line: bytes) -> int:
         try:
-            envelope = _envelopes.decode(lines.line(row))
+            found = _envelopes.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-        found.setdefault((envelope.type, envelope.edge), []).append(row)
-    for (node, edge), rows in found.items():
-        if (node is None) == (edge is None):
-            continue
-        mask = np.zeros(len(lines), np.bool_)
-        mask[rows] = True
-        _gather(kinds, _named(edge is not None, node or edge or "", form.catalog), mask)
+            return UNREAD if _certain(line, self._form) is not None else DOOMED
+        if (found.type is None) == (found.edge is None):
+            return DOOMED
+        return self._label(found.edge is not None, found.type or found.edge or "")
+
+    def _label(self, edge: bool, name: str) -> int:
+        kind = _named(edge, name, self._form.catalog)
+        if kind is None:
+            return DOOMED
+        if kind.table_id not in self._known:
+            self._known[kind.table_id] = len(self.kinds)
+            self.kinds.append(kind)
+        return self._known[kind.table_id]
 
 
-def _one_by_one(lines: Lines, form: Format, parts: list[Part], problems: list[Violation]) -> None:
-    groups: dict[str, tuple[Kind, list[Record], list[int]]] = {}
+def _named(edge: bool, name: str, catalog: Catalog) -> Kind | None:
+    return catalog.edge(name) if edge else catalog.nodes.get(name)
+
+
+def _one_by_one(
+    lines: Lines, form: Format, parts: list[Part], problems: list[Violation], most: int
+) -> bool:
+    """Whether all lines were read: a report is full when it has so many problems, of which long lines count more."""
+    weight = len(problems)
+    groups: dict[str, list[tuple[int, Record]]] = {}
     for number, line in lines.each():
         try:
             record = form.exactly(line)
         except Misfit as misfit:
             problems.append(violation(misfit, _type_name(form), lines.block.file, number))
-            if len(problems) >= PROBLEMS_MAX:
-                return
+            weight += 1 + len(line) // LONG_LINE_BYTES
+            if weight >= most:
+                return False
             continue
-        group = groups.setdefault(record.kind.table_id, (record.kind, [], []))
-        group[1].append(record)
-        group[2].append(number)
-    for kind, records, numbers in groups.values():
-        parts.append(to_part(kind, [record.fields for record in records], numbers))
+        group = groups.setdefault(record.kind.table_id, [])
+        group.append((number, record))
+        if len(group) >= RECORDS_MAX:
+            parts.append(_part(groups.pop(record.kind.table_id)))
+    parts.extend(map(_part, groups.values()))
+    return True
+
+
+def _part(group: list[tuple[int, Record]]) -> Part:
+    numbers = [number for number, _ in group]
+    return to_part(group[0][1].kind, [record.fields for _, record in group], numbers)
 
 
 def _type_name(form: Format) -> str:

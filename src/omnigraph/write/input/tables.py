@@ -23,6 +23,8 @@ from omnigraph.write.input.parts import Column, Part
 from omnigraph.write.input.problems import InputInvalid, Misfit, Problems, violation
 
 Kind = NodeType | EdgeType
+HEADER_BYTES_MAX = 1 << 20
+COLUMNS_MAX = 4096
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
@@ -236,12 +238,23 @@ def csv_options(file: str) -> dict[str, Any]:
 
 
 def _header(file: str, separator: str) -> list[str]:
+    """The names of the columns. They are few and short, whatever the file is."""
     import csv
     import io
 
     with open_file(file) as stream:
-        text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="")  # type: ignore[type-var]
-        return next(csv.reader(text, delimiter=separator), [])
+        raw = bytes(stream.read(HEADER_BYTES_MAX))
+    text = io.StringIO(raw.decode("utf-8-sig", "replace"), newline="")
+    try:
+        names = next(csv.reader(text, delimiter=separator), [])
+    except csv.Error as error:
+        raise InputInvalid(f"{file} cannot be read: {error}", details={"file": file}) from None
+    if len(names) > COLUMNS_MAX:
+        raise InputInvalid(
+            f"{file} has more than {COLUMNS_MAX} columns",
+            details={"file": file, "limit": "columns_max"},
+        )
+    return names
 
 
 def from_text(values: Column, prop: Property, options: Options) -> Column:

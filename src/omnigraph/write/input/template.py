@@ -26,6 +26,7 @@ from omnigraph.write.input.problems import Misfit, Unsure
 TOKEN = re.compile(rb'("[^"]*")|(-?[0-9][0-9.eE+-]*)|([{}:,])|[ ]+')
 NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 LITERAL_BYTES_MAX = PAD - 64
+LINE_BYTES_MAX = 256 << 10
 
 Place = Callable[[tuple[str, ...]], str | None]  # a path in the record to the column it fills
 
@@ -52,7 +53,9 @@ class Template:
 
 
 def template_of(line: bytes, place: Place) -> Template | None:
-    """The template of a line; none for lines with arrays, escapes, truth values or nulls."""
+    """The template of a line; none for lines with arrays, escapes, truth values or nulls, nor for very long ones."""
+    if len(line) > LINE_BYTES_MAX:
+        return None
     literals, slots = [], []
     path: list[str] = []
     position = start = 0  # of the literal being collected
