@@ -8,27 +8,30 @@ it is published.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from omnigraph.core.doctor import Diagnosis
 from omnigraph.core.gc import Collected
-from omnigraph.core.plan import PublishPlan, Request
+from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.lang import ir
+from omnigraph.lang.query import Want
 from omnigraph.lang.schema import MigrationPlan
 from omnigraph.merge.diff import Diff
 from omnigraph.merge.feed import Feed
 from omnigraph.outcomes import Commit, EntityHistory
 from omnigraph.policy.guard import Guard, Need
 from omnigraph.policy.questions import Action
-from omnigraph.policy.subjects import types_read, types_written
+from omnigraph.policy.subjects import types_read, types_told, types_written
 from omnigraph.read.blobs import Blob
 from omnigraph.read.export import Exported
 from omnigraph.upkeep import Upkeep
@@ -38,6 +41,8 @@ from omnigraph.write.load import LoadOutcome
 from omnigraph.write.maintain import TableReport
 
 EVERY_TYPE = frozenset({"*"})  # those that are not in the schema any more among them
+Asking = Callable[[frozenset[str]], None]
+_asking: ContextVar[Asking] = ContextVar("asking")  # about types, for the write that is worked out
 
 
 class GuardedGraph(Graph):
@@ -175,11 +180,31 @@ class GuardedGraph(Graph):
         verb = request.verb
 
         def judged(txn: WriteTxn) -> PublishPlan:
-            plan = verb(txn)
+            asking = _asking.set(lambda types: guard.require(need.of(types)))
+            try:
+                plan = verb(txn)
+            except OmnigraphError as error:  # it may tell which rows there are
+                guard.require(need.of(types_told(error)))
+                raise
+            finally:
+                _asking.reset(asking)
             guard.require(need.of(types_written(plan, txn.snapshot)))
             return plan
 
         return super()._submit(replace(request, verb=judged, actor=guard.actor), need)
+
+    def mutation(
+        self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
+    ) -> Verb:
+        """The types it names are asked about before a row is looked for: finding none tells something too."""
+        verb = super().mutation(text, params, name)
+
+        def asked(txn: WriteTxn) -> PublishPlan:
+            query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
+            _asking.get()(types_read(query))
+            return verb(txn)
+
+        return asked
 
     def check_load(
         self,

@@ -25,6 +25,9 @@ BLOB = {"entity": "node", "type": "Person", "id": "Alice", "property": "avatar"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 PERSON = b'{"type":"Person","data":{"name":"Zoe"}}\n'
 COMPANY = b'{"type":"Company","data":{"name":"Zed"}}\n'
+ALICE = b'{"type":"Person","data":{"name":"Alice"}}\n'
+FAULTY = b'{"edge":"Knows","from":"Alice","to":"nobody"}\n'
+CHECK = {"mode": "append", "check": "true", "format": "ndjson"}
 
 
 @pytest.fixture
@@ -55,6 +58,12 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/load", {"raw": COMPANY, "headers": NDJSON, "params": {"mode": "overwrite"}}),
     ("POST", "/load/ndjson", {"raw": COMPANY + PERSON, "headers": NDJSON}),
     ("POST", "/revert", {"content": {"commit": "main"}}),
+    # what would tell which rows there are, and which there are not
+    ("POST", "/load", {"raw": ALICE, "headers": NDJSON, "params": {"mode": "append"}}),
+    ("POST", "/load", {"raw": FAULTY, "headers": NDJSON, "params": {"mode": "append"}}),
+    ("POST", "/import", {"raw": ALICE, "params": CHECK}),
+    ("POST", "/mutate", {"content": {"query": 'query q() { delete Person where name = "x" }'}}),
+    ("POST", "/mutate", {"content": {"query": 'query q() { insert Person { name: "Alice" } }'}}),
 ]
 
 

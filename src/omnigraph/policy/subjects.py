@@ -8,6 +8,7 @@ from typing import Any
 
 from omnigraph.core.plan import Adopt, Alter, PublishPlan, Register
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OmnigraphError
 from omnigraph.lang import ir
 
 QUERIES_KNOWN_MAX = 1024
@@ -60,3 +61,9 @@ def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
     told = {conflict.type for conflict in getattr(plan.value, "conflicts", ())}
     counted = getattr(plan.value, "counts", {})
     return frozenset(found | told | set(counted))
+
+
+def types_told(error: OmnigraphError) -> frozenset[str]:
+    """The types whose rows a refused write tells of."""
+    broken = error.details.get("violations", ())
+    return frozenset(str(rule["type"]) for rule in broken if rule.get("type"))

@@ -61,6 +61,7 @@ PROTECTIVE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
 UNKNOWN_ROUTE = "unknown"
+DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
 
 
@@ -233,7 +234,11 @@ class Exchange:
         limits = self._limits(name)
         size = announced(call.headers, limits)
         self.held.enter_context(self.server.admission.bytes(call.actor or ANONYMOUS, size))
-        return decode(await read_all(self.receive, call.headers, limits), route.body, call.headers)
+        raw = await read_all(self.receive, call.headers, limits)
+        if len(raw) <= DECODED_AT_ONCE_BYTES_MAX:
+            return decode(raw, route.body, call.headers)
+        shape = route.body
+        return await self.server.in_thread(lambda: decode(raw, shape, call.headers))
 
     async def _load_stream(self, route: Route, call: Call) -> Answer:
         """A load of any size: allowed first, then received to disk, then read by a thread for loads."""
@@ -270,6 +275,13 @@ class Exchange:
     # --- the answer ----------------------------------------------------------------------------------------------
 
     async def _send_answer(self, route: Route, answer: Answer) -> None:
+        try:
+            await self._send_whole(route, answer)
+        finally:
+            if answer.release is not None:  # in a thread that is there even while the server ends
+                await asyncio.to_thread(answer.release)
+
+    async def _send_whole(self, route: Route, answer: Answer) -> None:
         if route.successor is not None:
             answer.headers |= {
                 "Deprecation": "true",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -109,3 +109,4 @@ class Answer:
     raw: bytes | None = None
     blocks: Iterator[bytes] | None = None
     commit: str | None = None  # for the access log
+    release: Callable[[], None] | None = None  # gives back what it held, once it was sent or left

@@ -52,7 +52,7 @@ HIRE = 'query q() { insert Person { name: "new" } }'
 FIRE = 'query q() { delete Person where name = "ada" }'
 
 # Verbs that need no question of their own: they are made of others, or touch no graph.
-FREE = {"uri", "branch", "mutation", "query", "mutate", "load", "apply_schema", "publish"}
+FREE = {"uri", "branch", "query", "mutate", "load", "apply_schema", "publish"}
 FREE |= {"merge", "revert", "cherry_pick", "reset", "analytics", "spark"}
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.core.jobs import hold, release
+from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OmnigraphError, StoreDenied
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import Kind, batches, chosen_types, stream
@@ -22,6 +27,7 @@ from omnigraph.server.wire import ExportQuery, ExportRequest
 BLOCK_BYTES = 64 << 10
 MIXED = "multipart/mixed"
 FORMATS = (NDJSON, ARROW, PARQUET, MIXED)
+log = logging.getLogger("omnigraph.server")
 
 
 def export_at(call: Call) -> Iterable[Need]:
@@ -76,7 +82,27 @@ def _answer(call: Call, snapshot: Snapshot, media: str, blocks: Iterator[bytes])
     encoding, smaller = packed(call.headers.get("accept-encoding", ""), blocks)
     if encoding is not None:
         headers |= {"Content-Encoding": encoding, "Vary": "Accept-Encoding"}
-    return Answer(media=media, headers=headers, blocks=smaller, commit=snapshot.commit_id)
+    return streamed(call, snapshot, Answer(media=media, headers=headers, blocks=smaller))
+
+
+def streamed(call: Call, snapshot: Snapshot, answer: Answer) -> Answer:
+    """An answer made from a state while the client takes it: until then no collection takes the state away."""
+    repo = call.unguarded.repository
+    lease = repo.world.fresh_id()
+    answer.commit = snapshot.commit_id
+    try:
+        hold(repo, snapshot, lease)
+    except StoreDenied:  # whoever may only read the store cannot hold anything in it
+        return answer
+    answer.release = partial(_released, repo, lease)
+    return answer
+
+
+def _released(repo: Repository, lease: str) -> None:
+    try:
+        release(repo, lease)
+    except OmnigraphError as error:
+        log.warning("the lease %s stays until it ends by itself: %s", lease, error.code)
 
 
 def _small(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -26,6 +26,7 @@ from omnigraph.server import tokens
 from omnigraph.server.access import Need
 from omnigraph.server.calls import NDJSON, Answer, Call
 from omnigraph.server.limits import exceeded
+from omnigraph.server.routes.exports import streamed
 from omnigraph.server.tokens import CursorRejected, Position
 from omnigraph.server.wire import BaselineRequest, FeedQuery, PageQuery, micros
 
@@ -286,4 +287,4 @@ def baseline(call: Call) -> Answer:
         yield from stream(snapshot, types)
         yield msgspec.json.encode({"baseline": last}) + b"\n"
 
-    return Answer(media=NDJSON, blocks=blocks(), commit=snapshot.commit_id)
+    return streamed(call, snapshot, Answer(media=NDJSON, blocks=blocks()))
