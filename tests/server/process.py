@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 
 ADDRESS = "OMNIGRAPH_LISTEN_ADDR="
 
@@ -33,9 +34,11 @@ class Running:
 
 
 @contextmanager
-def serving(*arguments: str, environment: dict[str, str] | None = None) -> Iterator[Running]:
+def serving(
+    *arguments: str, environment: dict[str, str] | None = None, stderr: IO[str] | None = None
+) -> Iterator[Running]:
     """`omnigraph serve` on a free port, gone afterwards whatever happened."""
-    process = _start(arguments, environment or {})
+    process = _start(arguments, environment or {}, stderr)
     try:
         yield Running(process, _address(process))
     finally:
@@ -46,12 +49,14 @@ def serving(*arguments: str, environment: dict[str, str] | None = None) -> Itera
         process.stdout.close()
 
 
-def _start(arguments: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+def _start(
+    arguments: Sequence[str], environment: dict[str, str], stderr: IO[str] | None
+) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "omnigraph.cli.main", "serve", "--bind", "127.0.0.1:0"]
     return subprocess.Popen(
         [*command, *arguments],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr or subprocess.DEVNULL,
         text=True,
         env={**os.environ, "OMNIGRAPH_FSYNC": "0", **environment},
     )

@@ -17,7 +17,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
@@ -433,7 +433,7 @@ class Location:
 
     uri: str  # canonical, without a trailing slash
     scheme: str  # file, s3 or memory
-    options: Mapping[str, str]  # storage options, for object stores
+    options: Mapping[str, str] = field(repr=False)  # storage options, with credentials among them
 
 
 _memory_stores: dict[str, Any] = {}
@@ -450,6 +450,11 @@ def locate(uri: object, environment: Mapping[str, str] | None = None) -> Locatio
     if parts.scheme in ("", "file") or (len(parts.scheme) == 1 and os.name == "nt"):
         path = unquote(parts.path) if parts.scheme == "file" else uri
         return Location(str(Path(path).expanduser().absolute()), "file", {})
+    if "@" in parts.netloc:
+        raise AddressInvalid(
+            f"an address of the form {parts.scheme}://…@… holds credentials, which do not belong there",
+            help="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or OMNIGRAPH_TOKEN for a server.",
+        )
     if parts.scheme == "memory":
         name = (parts.netloc + parts.path).strip("/")
         return Location(f"memory://{name or 'default'}", "memory", {})
@@ -459,7 +464,7 @@ def locate(uri: object, environment: Mapping[str, str] | None = None) -> Locatio
         return Location(
             address, "s3", s3_options(os.environ if environment is None else environment)
         )
-    raise AddressInvalid(f"addresses of the form {parts.scheme}://… are not supported here: {uri}")
+    raise AddressInvalid(f"addresses of the form {parts.scheme}://… are not supported here")
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:

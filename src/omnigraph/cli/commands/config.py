@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from typer import Option
@@ -11,6 +12,8 @@ from omnigraph.cli.context import config
 from omnigraph.cli.options import Show
 from omnigraph.cli.output import Sheet, print_sheet, warn
 
+CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+
 
 def show_(
     show: Show,
@@ -18,9 +21,9 @@ def show_(
 ) -> None:
     """Print the settings in force, servers and aliases."""
     found = config()
-    rows = [[v.setting.key, v.value, v.origin] for v in found.values.values()]
-    rows += [[f"servers.{name}", url, str(found.path)] for name, url in found.servers.items()]
-    rows += [[f"aliases.{name}", line, str(found.path)] for name, line in found.aliases.items()]
+    rows = [[v.setting.key, _shown(v.value), v.origin] for v in found.values.values()]
+    for kind, entries in (("servers", found.servers), ("aliases", found.aliases)):
+        rows += [[f"{kind}.{name}", _shown(v), str(found.path)] for name, v in entries.items()]
     for key in found.unknown:
         warn(f"{found.path}: there is no setting {key!r}")
     columns = ["setting", "value", "origin"]
@@ -28,6 +31,11 @@ def show_(
     document = {row[0]: dict(zip(columns[1:keep], row[1:keep], strict=True)) for row in rows}
     sheet = Sheet(columns[:keep], [row[:keep] for row in rows], document=document)
     print_sheet(show, sheet, rows_max=0)
+
+
+def _shown(value: str | None) -> str | None:
+    """A setting as others may see it: without what stands before the host of an address."""
+    return None if value is None else CREDENTIALS.sub("…@", value)
 
 
 COMMAND = Group(
