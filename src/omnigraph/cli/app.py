@@ -19,7 +19,7 @@ SECTIONS = {
         "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "cherry-pick", "reset", "clone",
     ),
     "Languages": ("schema", "lint", "fmt", "explain"),
-    "Operation": ("optimize", "cleanup", "doctor", "upgrade", "serve", "policy", "config", "version"),
+    "Operation": ("optimize", "cleanup", "doctor", "upgrade", "serve", "jobs", "policy", "config", "version"),
 }  # fmt: skip
 NEEDS = {
     "serve": "omnigraph.server.app",

@@ -17,7 +17,10 @@ OWN_TESTS = (
     "serve",
     "explore",
     "pipeline run",
-)  # interactive, or long: run by tests of their own
+    "jobs list",
+    "jobs show",
+    "jobs cancel",
+)  # interactive, long, or of a server: run by tests of their own
 
 
 def verbs() -> Iterator[tuple[str, app.Verb]]:
