@@ -126,7 +126,7 @@ def test_load(cli: Cli) -> None:
 def test_a_checked_load_changes_nothing(cli: Cli) -> None:
     before = cli("log", "-s", "people", "--json").json
     done = cli("load", "-s", "people", "--data", "people.jsonl", "--check")
-    assert done.out == "3 nodes of 1 types, 2 edges of 1 types can be loaded\n"
+    assert done.out == "3 nodes of 1 type, 2 edges of 1 type can be loaded\n"
     assert cli("log", "-s", "people", "--json").json == before
 
 

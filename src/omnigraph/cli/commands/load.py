@@ -8,7 +8,7 @@ from typer import Option
 
 from omnigraph.cli import consent
 from omnigraph.cli.app import Verb
-from omnigraph.cli.commits import published
+from omnigraph.cli.commits import counted, published
 from omnigraph.cli.context import actor_of, address, branch_of, open_graph
 from omnigraph.cli.exits import UsageMistake
 from omnigraph.cli.options import Branch, Message, Show, Violations, Where, Writer, Yes
@@ -87,8 +87,12 @@ def source_of(data: list[str]) -> Any:
 
 
 def _counted(result: LoadResult | LoadOutcome) -> str:
-    nodes, edges = sum(result.nodes.values()), sum(result.edges.values())
-    return f"{nodes:,} nodes of {len(result.nodes)} types, {edges:,} edges of {len(result.edges)} types"
+    parts = [
+        f"{counted(sum(counts.values()), what)} of {counted(len(counts), 'type')}"
+        for what, counts in (("node", result.nodes), ("edge", result.edges))
+        if counts
+    ]
+    return ", ".join(parts) or "0 nodes"
 
 
 COMMAND = Verb(
