@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.value import value
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
 FILE_NAME = "config.yaml"
@@ -31,7 +32,7 @@ class ConfigInvalid(OmnigraphError):
     default_help = "Mend the file; `omnigraph config show --origin` names it and every setting."
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Setting:
     """One setting: its key in the file, its variable in the environment, and what it does."""
 
@@ -41,7 +42,7 @@ class Setting:
     default: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Value:
     """What a setting is, and who said so."""
 
@@ -99,7 +100,7 @@ VARIABLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Config:
     """The values of all settings, with the servers and aliases of the file."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from typer import Argument, Option
+
+from omnigraph.model.value import value
 
 
 class Format(StrEnum):
@@ -59,7 +60,7 @@ Server = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Where:
     """Which graph."""
 
@@ -72,7 +73,7 @@ class Where:
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Show:
     """How to answer."""
 
@@ -83,7 +84,7 @@ class Show:
     quiet: Annotated[bool, Option("--quiet", "-q", help="Only data and errors.")] = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Writer:
     """Who writes, and what is said while it takes long."""
 
