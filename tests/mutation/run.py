@@ -112,6 +112,9 @@ def main() -> int:
         explore(reach, reach.stale(files)).save(MAP)
         return 0
     reach = known(files)
+    if failing := reach.stale(files):
+        print(f"tests fail without any change: {', '.join(failing)}")
+        return 1
     scores: dict[str, float] = {}
 
     def work(judge: Judge) -> None:

@@ -104,7 +104,7 @@ class Lens:
     def count(self, predicate: Predicate | None = None) -> int:
         if predicate is None:
             return self._table.count()
-        return int(self.scan([], predicate, with_address=True).num_rows)
+        return int(self.scan([], predicate).num_rows)
 
     def scan(
         self,
@@ -177,15 +177,13 @@ class Lens:
         return list(dict.fromkeys(self._source[n] for n in columns if n in self._source))
 
     def _seen(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """Rows of the stored table under the names and types wanted, their addresses last."""
+        """Rows of the stored table under the names and types wanted, which casts them, their addresses last."""
         arrays = []
         for name in columns:
-            kind = self._schema.field(name).type
             if name in self._fill:
                 arrays.append(pa.repeat(self._fill[name], rows.num_rows))
             else:
-                held = rows[self._source[name]]
-                arrays.append(held if held.type == kind else held.cast(kind))
+                arrays.append(rows[self._source[name]])
         fields = [self._schema.field(name) for name in columns] + [pa.field(ADDRESS, pa.uint64())]
         return pa.table([*arrays, rows[ADDRESS]], schema=pa.schema(fields))
 

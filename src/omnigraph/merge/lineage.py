@@ -6,7 +6,7 @@ one number per chain, kept in the commit itself but for the forks, so no history
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,8 +33,13 @@ def knowledge(repo: Repository, commit: Commit) -> dict[str, int]:
     """Per chain the newest commit whose changes this one holds."""
     known = dict(ancestry(repo, commit))
     for chain, merged in commit.merged.items():
-        known[chain] = max(known.get(chain, -1), layout.parse_commit_id(merged)[1])
+        number = layout.parse_commit_id(merged)[1]
+        known[chain] = max(number, known.get(chain, number))
     return known
+
+
+def _knows(known: Mapping[str, int], chain: str, number: int) -> bool:
+    return chain in known and known[chain] >= number
 
 
 def merge_base(repo: Repository, ours: Commit, theirs: Commit) -> Commit:
@@ -49,8 +54,8 @@ def merge_base(repo: Repository, ours: Commit, theirs: Commit) -> Commit:
             continue  # known to a commit that was found before
         commit = commit_at(repo, chain, left[chain])
         known = knowledge(repo, commit)
-        left = {c: n for c, n in left.items() if known.get(c, -1) < n}
-        found = [other for other in found if known.get(other.chain, -1) < other.number]
+        left = {c: n for c, n in left.items() if not _knows(known, c, n)}
+        found = [other for other in found if not _knows(known, other.chain, other.number)]
         found.append(commit)
     return max(found, key=lambda commit: (commit.time, commit.chain))
 
@@ -61,7 +66,7 @@ def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, s
     return {
         chain: layout.commit_id(chain, number)
         for chain, number in knowledge(repo, theirs).items()
-        if known.get(chain, -1) < number
+        if not _knows(known, chain, number)
     }
 
 

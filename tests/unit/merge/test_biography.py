@@ -191,3 +191,13 @@ def test_a_type_that_came_later_has_nothing_before(graph: Graph) -> None:
     change(graph, 'insert Pet { name: "rex" }')
     (event,) = graph.history("Pet", "rex").changes
     assert (event.operation, event.before) == ("insert", None)
+
+
+def test_what_is_kept_before_a_gap_is_not_told_as_if_there_were_none(graph: Graph) -> None:
+    age_of_a(graph, 1)
+    graph.tag("kept")
+    for age in range(2, 6):
+        age_of_a(graph, age)
+    graph.cleanup(keep=2)
+    assert graph.snapshot(at="kept").commit_id
+    assert [after for _, _, after in ages(graph.history("Person", "a").changes)] == [5]

@@ -242,3 +242,17 @@ def test_a_commit_is_its_own_base(graph: Graph) -> None:
     graph.create_branch("a")
     assert merge_base(graph._repo, last, last) == last
     assert base(graph, "main", "a") == last.content
+
+
+def test_of_several_bases_that_do_not_know_each_other_the_youngest_is_taken(graph: Graph) -> None:
+    for name in ("a", "c"):
+        graph.create_branch(name)
+    older = add(graph, "a1", "a")
+    graph.merge("a")
+    younger = add(graph, "c1", "c")
+    for target in ("a", "main"):
+        graph.merge("c", into=target)
+    add(graph, "a2", "a")
+    add(graph, "m2")
+    assert older.time < younger.time
+    assert base(graph, "main", "a") == younger.content == base(graph, "a", "main")
