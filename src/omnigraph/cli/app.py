@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from omnigraph.cli.interrupt import Interrupted
+from omnigraph.model.value import value
 
 SECTIONS = {
     "Start": ("init", "demo", "load", "query", "mutate", "shell", "explore", "export", "pipeline"),
@@ -35,9 +38,11 @@ COMMANDS = {name: section for section, names in SECTIONS.items() for name in nam
 INTRODUCTION = (
     "A lakehouse graph database: typed graphs as Lance tables, with branches and atomic commits."
 )
+FIRST_STEPS = ("omnigraph demo", "omnigraph query --help")
+EXAMPLE_WIDTH = 74  # the narrowest terminals have 80 columns
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Verb:
     """A command: the function that runs it, and the two lines its help opens with."""
 
@@ -55,12 +60,28 @@ class Verb:
 
     def help(self) -> str:
         """The examples, then what the function says about itself."""
-        lines = "\n".join(f"  $ {example}" for example in self.examples)
-        text = inspect.getdoc(self.run) or ""
-        return f"\b\nExamples:\n{lines}\n\n{text}"
+        return f"{_examples(self.examples)}\n\n{_flowing(inspect.getdoc(self.run) or '')}"
 
 
-@dataclass(frozen=True, slots=True)
+def _examples(lines: Sequence[str]) -> str:
+    """Command lines to copy; one that is long goes on after a backslash."""
+    return "\n".join(["\b\nExamples:", *(_broken(f"  $ {line}") for line in lines)])
+
+
+def _broken(line: str) -> str:
+    shown = ""
+    for part in re.split(r" (?=--?[a-z])", line):
+        room = EXAMPLE_WIDTH - len(shown.rpartition("\n")[2])
+        shown += part if not shown else f" {part}" if len(part) < room else f" \\\n      {part}"
+    return shown
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs that the terminal breaks, not the source."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+@value
 class Group:
     """A command made of commands."""
 
@@ -75,16 +96,26 @@ def command(name: str) -> Verb | Group:
     return found
 
 
+class _InOrder(TyperGroup):
+    """Commands as they are listed here; groups of commands among them."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        known = super().list_commands(ctx)
+        return [name for name in COMMANDS if name in known]
+
+
 def build(words: Sequence[str] = ()) -> typer.Typer:
     """The application; with the words of a command line, only the command they name is imported."""
+    opening = f"{_examples(FIRST_STEPS)}\n\n{INTRODUCTION}"
     app = typer.Typer(
-        help=INTRODUCTION,
+        cls=_InOrder,
+        help=opening,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         add_completion=not words or words[0] not in COMMANDS,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(help=INTRODUCTION)(_introduce)
+    app.callback(help=opening)(_introduce)
     only = words[0] if words and words[0] in COMMANDS else None
     for name, section in COMMANDS.items():
         if only in (None, name):
@@ -110,7 +141,7 @@ def _add(app: typer.Typer, name: str, found: Verb | Group, section: str) -> None
     group.callback(help=found.title, invoke_without_command=True)(_without_command)
     for verb in found.verbs:
         _add_verb(group, verb.word, verb, None)
-    app.add_typer(group, name=name, rich_help_panel=section)
+    app.add_typer(group, name=name, short_help=found.title.rstrip("."), rich_help_panel=section)
 
 
 def _add_verb(app: typer.Typer, name: str, verb: Verb, section: str | None) -> None:

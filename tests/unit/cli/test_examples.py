@@ -51,7 +51,8 @@ def test_an_example_runs(example: str, cli: Cli) -> None:
 @pytest.mark.parametrize(("path", "verb"), [pytest.param(p, v, id=p) for p, v in verbs()])
 def test_help_opens_with_the_examples(path: str, verb: app.Verb) -> None:
     assert len(verb.examples) == 2
-    assert verb.help().index(verb.examples[0]) < verb.help().index(verb.title)
+    shown = verb.help().replace(" \\\n      ", " ")  # long lines are broken
+    assert shown.index(verb.examples[0]) < shown.index(verb.examples[1]) < shown.index(verb.title)
     assert all(example.startswith(f"omnigraph {path}") for example in verb.examples)
 
 

@@ -74,7 +74,7 @@ def _print_plan(show: Show, result: Result) -> None:
 COMMAND = Verb(
     query,
     (
-        "omnigraph query --store people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name as friend }'",
+        "omnigraph query --store people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
         "omnigraph query --store people --file people.gq older --params '{\"age\": 30}' --format json",
     ),
 )
