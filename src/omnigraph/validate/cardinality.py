@@ -36,7 +36,7 @@ def _touched(case: Case, change: TypeChanges) -> pa.Array:
     """The sources that gain or lose an edge."""
     parts = [_ends(change.inserts), _ends(change.deletes)]
     if change.updates is not None and change.before is not None and change.updates.num_rows:
-        moved = change.updates.filter(moved_rows(change, "src"))
+        moved = change.updates.filter(moved_rows(change.updates, change.before, "src"))
         vacated = pc.is_in(change.before["id"], value_set=column(moved, "id"))
         parts += [_ends(moved), _ends(change.before.filter(vacated))]
     if change.replaces:

@@ -90,16 +90,13 @@ def _parts(change: TypeChanges, side: str) -> Iterator[tuple[pa.Table, Origin]]:
     if change.inserts is not None and change.inserts.num_rows:
         yield change.inserts, change.insert_origin
     if change.updates is not None and change.before is not None and change.updates.num_rows:
-        moved = moved_rows(change, side)
+        moved = moved_rows(change.updates, change.before, side)
         if pc.any(moved).as_py():
             yield change.updates.filter(moved), change.update_origin.filter(moved)
 
 
-def moved_rows(change: TypeChanges, side: str) -> pa.BooleanArray:
+def moved_rows(updates: pa.Table, before: pa.Table, side: str) -> pa.BooleanArray:
     """Which changed edges had another node at this side before. Both tables may be ordered differently."""
-    updates, before = change.updates, change.before
-    if updates is None or before is None:
-        return pa.array([], pa.bool_())
     at = pc.index_in(column(updates, "id"), value_set=column(before, "id"))
     return pc.not_equal(column(before, side).take(at), column(updates, side)).fill_null(True)
 

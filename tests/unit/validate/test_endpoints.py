@@ -121,6 +121,14 @@ def test_a_delete_that_forgets_its_edges_is_refused(graph: Bench) -> None:
     assert {v.rule for v in report.violations} == {"orphan_edge"}
 
 
+def test_a_node_is_missed_at_the_far_end_too(graph: Bench) -> None:
+    txn = graph.txn()
+    kind = graph.kind("City")
+    gone = txn.view(kind.table_id).scan(["id"])
+    report = evaluate(Changes({kind.table_id: TypeChanges(kind, deletes=gone)}), txn)
+    assert [(v.rule, v.id, v.property) for v in report.violations] == [("orphan_edge", "l1", "dst")]
+
+
 def test_the_verdict_rests_on_the_ends_looked_up(graph: Bench) -> None:
     txn = graph.txn()
     given = incoming(txn.catalog, "LivesIn", [{"src": "Ada", "dst": "Oslo"}])

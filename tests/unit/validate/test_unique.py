@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from omnigraph.core.txn import TableView
 from omnigraph.errors import OmnigraphError
-from omnigraph.validate import ValidationFailed, evaluate
+from omnigraph.validate import ValidationFailed, evaluate, unique
 from omnigraph.write.resolve import Mode, resolve
 from tests.support.writing import Bench, Rows, bench, incoming
 
@@ -167,3 +169,18 @@ def test_the_same_values_are_reported_once_whoever_is_asked(graph: Bench) -> Non
     found = [[v.message for v in evaluate(r.changes, txn).violations] for r in (one, other)]
     assert found[0] == found[1]
     assert "'K8' and 'K2'" in found[0][0]
+
+
+def test_a_row_that_keeps_its_value_is_not_looked_for(
+    graph: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probed: list[list[str]] = []
+    real = unique._probe
+
+    def told(view: TableView, rows: pa.Table, group: tuple[str, ...]) -> pa.Table:
+        probed.append(rows["id"].to_pylist())
+        return real(view, rows, group)
+
+    monkeypatch.setattr(unique, "_probe", told)
+    graph.put(Crew=[{"badge": "K1", "email": "a@x", "rank": 7}, {"badge": "K2", "email": "c@x"}])
+    assert probed == [["K2"]], "only a value that is new to its row may be somebody else's"

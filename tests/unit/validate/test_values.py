@@ -96,6 +96,24 @@ def test_bounds_no_value_can_reach_are_all_or_nothing() -> None:
     assert [v.value for v in row_violations(rows, catalog.nodes["N"])] == [1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "bounds", "values", "wrong"),
+    [
+        ("U64", "0..0", [0, 1], [1]),
+        ("U64", "18446744073709551615..", [2**64 - 1, 5], [5]),
+        ("I32", "2147483647..", [2**31 - 1, 5], [5]),
+        ("I32", "..-2147483648", [-(2**31), 5], [5]),
+    ],
+)
+def test_bounds_at_the_ends_of_a_type_allow_what_is_there(
+    kind: str, bounds: str, values: list[int], wrong: list[int]
+) -> None:
+    node = catalog_of(compile_schema(f"node N {{ k: {kind}? @range(k, {bounds}) }}")).nodes["N"]
+    rows = [{"id": str(number), "k": value} for number, value in enumerate(values)]
+    table = pa.Table.from_pylist(rows, schema=arrow_schema(node))
+    assert [v.value for v in row_violations(table, node)] == wrong
+
+
 def test_a_pattern_is_searched_for_anywhere_in_the_text() -> None:
     [found] = port(code="oslo")
     assert (found.rule, found.property, found.value) == ("check", "code", "oslo")

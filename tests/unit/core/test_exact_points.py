@@ -1,0 +1,89 @@
+"""The exact ends of things: the first instant of a graph, the next commit, another process."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from omnigraph.core.branches import live_refs
+from omnigraph.core.gc import Retention, collect
+from omnigraph.core.history import resolve
+from omnigraph.core.records import Tombstone
+from omnigraph.core.repository import Repository
+from omnigraph.core.world import World
+from omnigraph.errors import CommitNotFound, ForkedProcess
+from omnigraph.graph import Graph
+from tests.support.faults_by_count import Fault, strike
+from tests.support.worlds import add_person, another_process, disturbed, memory_repository, submit
+
+
+@pytest.fixture
+def repo() -> Repository:
+    """A chain with the numbers 0 to 4."""
+    made = memory_repository()
+    for name in ("ann", "bob", "cy", "dee"):
+        submit(made, add_person(name))
+    return made
+
+
+def moment(repo: Repository, number: int) -> datetime:
+    commit = repo.chains.expect(repo.stamp.main_chain, number)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=commit.time)
+
+
+def test_every_commit_is_there_from_its_own_instant_on(repo: Repository) -> None:
+    for number in range(5):
+        assert resolve(repo, moment(repo, number), "main").commit.number == number
+        if number:
+            before = moment(repo, number) - timedelta(microseconds=1)
+            assert resolve(repo, before, "main").commit.number == number - 1
+    with pytest.raises(CommitNotFound):
+        resolve(repo, moment(repo, 0) - timedelta(microseconds=1), "main")
+
+
+def test_the_next_commit_costs_a_look_and_the_question_whether_there_are_more(
+    repo: Repository,
+) -> None:
+    asked: list[str] = []
+    warm = disturbed(repo, lambda verb, key: asked.append(verb))
+    warm.head("main")
+    submit(repo, add_person("eve"))
+    asked.clear()
+    assert warm.head("main").commit.number == 5
+    assert len(asked) == 2, f"the branch was looked up anew: {asked}"
+
+
+def test_a_graph_is_not_used_after_a_fork(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: own + 1)
+    with pytest.raises(ForkedProcess):
+        repo.head("main")
+
+
+def test_an_unfinished_branch_of_one_commit_holds_that_commit_alone(repo: Repository) -> None:
+    old = repo.chains.expect(repo.stamp.main_chain, 1)
+    strike(
+        repo,
+        lambda there: Graph(there).create_branch("dev", from_=f"{old.chain}.1"),
+        Fault.DIE_AFTER,
+        0,
+    )
+    (ref,) = live_refs(repo)
+    assert ref.state.base_number == 1
+    collect(repo, Retention(keep=1))
+    fresh = another_process(repo)
+    buried = [isinstance(fresh.chains.read(old.chain, number), Tombstone) for number in range(4)]
+    assert buried == [True, False, True, True]
+
+
+def test_whoever_lost_more_races_waits_less() -> None:
+    waited: list[float] = []
+    made = memory_repository(world=World(pause=waited.append, chance=lambda: 1.0))
+    for lost in range(5):
+        made.stand_back(lost)
+    most = made.limits.stand_back_seconds_max
+    assert waited == [most, most / 2, most / 3]
