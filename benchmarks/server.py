@@ -34,9 +34,9 @@ PEOPLE = 5_000
 CLIENTS = (1, 16, 64)
 BRANCHES = 100
 SECONDS = float(os.environ.get("OMNIGRAPH_BENCH_SECONDS", "1.5"))
-REQUESTS = int(
-    os.environ.get("OMNIGRAPH_BENCH_REQUESTS", "10000")
-)  # of the memory test; 100000 shows it in full
+REQUESTS = int(os.environ.get("OMNIGRAPH_BENCH_REQUESTS", "100000"))  # of the memory test
+MARKS = (10_000, 20_000, 50_000)  # where it looks, besides the end
+GROWTH_MAX = 1.1
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person"
 POINT = "query q($n: String) { match { $p: Person $p.name = $n } return { $p.name as name } }"
 HOPS = """query q($n: String) {
@@ -243,13 +243,21 @@ def ladder(
 
 
 def memory(server: Running, requests: int) -> None:
-    """What a server holds after a tenth of many requests, and after all of them."""
-    few = max(requests // 10, 1)
-    measure(server, f"{BASE}/query", asking(POINT), 16, 3600, few)
-    first = server.resident_mib()
-    measure(server, f"{BASE}/query", asking(POINT), 16, 3600, requests - few)
-    last = server.resident_mib()
-    print(f"\nmemory: {first:.0f} MiB after {few:,} requests, {last:.0f} MiB after {requests:,}")
+    """What a server holds while it goes on answering: once it is warm, that should not change."""
+    marks = [mark for mark in MARKS if mark < requests] + [requests]
+    warm = max((mark for mark in marks if mark <= requests // 5), default=marks[0])
+    held: dict[int, float] = {}
+    answered = 0
+    print(f"\n{'requests answered':<22}{'MiB held':>18}")
+    for mark in marks:
+        measure(server, f"{BASE}/query", asking(POINT), 16, 3600, mark - answered)
+        answered, held[mark] = mark, server.resident_mib()
+        print(f"{mark:<22,}{held[mark]:>18.0f}", flush=True)
+    if not held[warm]:
+        return  # the system does not tell
+    ratio = held[requests] / held[warm]
+    missed = "" if ratio <= GROWTH_MAX else " MISSED"
+    print(f"{requests:,} to {warm:,}: {ratio:.2f} (at most {GROWTH_MAX}){missed}")
 
 
 def run(seconds: float = SECONDS, requests: int = REQUESTS) -> None:

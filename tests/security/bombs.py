@@ -22,10 +22,11 @@ from typing import Any
 from omnigraph.server.app import Server
 from tests.server import world as worlds
 from tests.server.world import TOKENS
+from tests.support import rings
 
-SIZE = 64 << 20  # what a JSON load may have
+SIZE = rings.count(16 << 20, 64 << 20)  # a JSON load may have the latter
 CHUNK_BYTES = 64 << 10  # as they come from a socket
-LINE = 31 << 20  # below the limit of a line
+LINE = SIZE // 2 - (1 << 20)  # below the limit of a line
 NDJSON, JSON = "application/x-ndjson", "application/json"
 MIXED = "multipart/mixed; boundary=b"
 PEAK, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")

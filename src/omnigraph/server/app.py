@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMappi
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
+from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -63,6 +64,9 @@ PROTECTIVE = {
 UNKNOWN_ROUTE = "unknown"
 DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
+_request_ids = count(
+    secrets.randbits(63)
+)  # unlike those of other processes, and without a system call
 
 
 class GraphNotServed(OmnigraphError):
@@ -142,7 +146,7 @@ class Exchange:
         self.held = ExitStack()  # what the request holds until it is answered
         self.begun = time.perf_counter()
         self.is_head = scope["method"] == "HEAD"
-        self.request_id = secrets.token_hex(8)
+        self.request_id = f"{next(_request_ids):016x}"
         self.started = False
         self.record: dict[str, Any] = {
             "method": scope["method"],
