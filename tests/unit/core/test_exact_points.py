@@ -7,16 +7,28 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from omnigraph.core import layout
 from omnigraph.core.branches import live_refs
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.history import resolve
+from omnigraph.core.plan import PublishPlan, Request
+from omnigraph.core.publisher import Ticket, publish
 from omnigraph.core.records import Tombstone
 from omnigraph.core.repository import Repository
+from omnigraph.core.txn import WriteTxn
 from omnigraph.core.world import World
 from omnigraph.errors import CommitNotFound, ForkedProcess
 from omnigraph.graph import Graph
+from omnigraph.model.names import MAIN
 from tests.support.faults_by_count import Fault, strike
-from tests.support.worlds import add_person, another_process, disturbed, memory_repository, submit
+from tests.support.worlds import (
+    add_knows,
+    add_person,
+    another_process,
+    disturbed,
+    memory_repository,
+    submit,
+)
 
 
 @pytest.fixture
@@ -87,3 +99,30 @@ def test_whoever_lost_more_races_waits_less() -> None:
         made.stand_back(lost)
     most = made.limits.stand_back_seconds_max
     assert waited == [most, most / 2, most / 3]
+
+
+def test_every_member_of_a_commit_that_was_missed_counts(repo: Repository) -> None:
+    """The first of them wrote elsewhere, the second the very row."""
+    runs: list[int] = []
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        wanted = add_person("ann", age=1)(txn)
+        if not runs:
+            other = another_process(repo)
+            members = (add_knows("e1", "ann", "bob"), add_person("ann", age=7))
+            publish(
+                other, [Ticket(Request(branch=MAIN, verb=v), layout.fresh_id()) for v in members]
+            )
+        runs.append(1)
+        return wanted
+
+    submit(repo, verb)
+    assert len(runs) == 2, "a row somebody else changed meanwhile was written over unseen"
+
+
+def test_a_deleted_branch_is_not_remembered(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.create_branch("dev")
+    assert repo.knows("dev")
+    graph.delete_branch("dev")
+    assert not repo.knows("dev")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.tokens import endpoint_tokens, id_tokens
+from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import evaluate
 from omnigraph.write.resolve import Mode, resolve
 from tests.support.writing import Bench, Rows, bench, incoming
@@ -145,15 +147,54 @@ def test_a_deletion_rests_on_nobody_adding_an_edge(graph: Bench) -> None:
     assert plan.reads[graph.kind("LivesIn").table_id].tokens.tolist() == end_tokens("src", "Bob")
 
 
-def id_tokens_of(*ids: str) -> list[int]:
-    import pyarrow as pa
+def deleted(graph: Bench, type_name: str) -> TypeChanges:
+    """All nodes of a type go, and nobody thought of their edges."""
+    kind = graph.kind(type_name)
+    return TypeChanges(kind, deletes=graph.txn().view(kind.table_id).scan(["id"]))
 
+
+def test_edges_the_verb_has_looked_up_are_not_looked_for_again(graph: Bench) -> None:
+    change = deleted(graph, "Person")
+    person = change.kind.table_id
+    report = evaluate(Changes({person: change}), graph.txn(), cascaded=frozenset({person}))
+    assert report.violations == ()
+    knows = set(report.reads[graph.kind("Knows").table_id].tokens.tolist())
+    everybody = ("Ada", "Bob")
+    assert knows == {*end_tokens("src", *everybody), *end_tokens("dst", *everybody)}
+
+
+def test_a_changed_edge_is_left_behind_like_others(graph: Bench) -> None:
+    change = deleted(graph, "City")
+    lives = graph.kind("LivesIn")
+    stored = graph.txn().view(lives.table_id).scan(["id", "src", "dst", "since"])
+    since = stored.schema.get_field_index("since")
+    newer = stored.set_column(since, "since", pa.array([7], pa.int32())).drop_columns([ADDRESS])
+    edges = TypeChanges(lives, updates=newer, before=stored)
+    changes = Changes({change.kind.table_id: change, lives.table_id: edges})
+    found = evaluate(changes, graph.txn()).violations
+    assert [(v.rule, v.id) for v in found] == [("orphan_edge", "l1")]
+
+
+def test_nodes_of_the_write_itself_are_not_looked_up(graph: Bench) -> None:
+    txn = graph.txn()
+    person = graph.kind("Person").table_id
+    both: list[tuple[str, Rows]] = [
+        ("Person", [{"name": "Eve"}, {"name": "Bob"}]),
+        ("Knows", [{"src": "Eve", "dst": "Bob"}]),
+    ]
+    given = [incoming(txn.catalog, name, rows) for name, rows in both]
+    assert person not in evaluate(resolve(txn, given).changes, txn).reads
+    both[1] = ("Knows", [{"src": "Eve", "dst": "Ada"}])
+    given = [incoming(txn.catalog, name, rows) for name, rows in both]
+    assert person in evaluate(resolve(txn, given).changes, txn).reads
+    assert person not in evaluate(resolve(txn, given, Mode.OVERWRITE).changes, txn).reads
+
+
+def id_tokens_of(*ids: str) -> list[int]:
     found: list[int] = id_tokens(pa.array(ids)).tolist()
     return found
 
 
 def end_tokens(side: str, *ids: str) -> list[int]:
-    import pyarrow as pa
-
     found: list[int] = endpoint_tokens(side, pa.array(ids)).tolist()
     return found

@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.plan import CreateIndex, PublishPlan
+from omnigraph.core.plan import CreateIndex, PublishPlan, Reads
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Kind
+from omnigraph.errors import Kind, Violation
 from omnigraph.model.tokens import endpoint_tokens, id_tokens, unique_tokens
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import IndexEdit, Table, TableRef, TableStore
 from omnigraph.validate import CHECKS, Report, ValidationFailed, evaluate, require_valid
-from omnigraph.validate.findings import plain
+from omnigraph.validate.evaluate import _until_it_looks, report_of
+from omnigraph.validate.findings import Looked, plain
 from omnigraph.write.resolve import resolve
 from tests.support.writing import Bench, Rows, bench, incoming
 
@@ -225,3 +226,25 @@ def test_a_change_of_one_row_reads_the_same_in_a_small_and_in_a_large_graph() ->
     for text in WRITES:
         few, many = bytes_read(small, text), bytes_read(large, text)
         assert many <= few + 8_192, f"{text}: {few} bytes of 2,000 rows, {many} of 100,000"
+
+
+def broken(property: str | None, message: str) -> Violation:
+    return Violation("range", "Person", "a", message, property=property)
+
+
+def test_violations_of_one_row_come_by_property_and_then_by_what_is_said() -> None:
+    found = [broken("b", "1"), broken(None, "9"), broken("a", "3"), broken("a", "2")]
+    ordered = report_of([found]).violations
+    assert [(v.property, v.message) for v in ordered] == [
+        (None, "9"),
+        ("a", "2"),
+        ("a", "3"),
+        ("b", "1"),
+    ]
+
+
+def test_a_check_is_run_up_to_where_it_looks_at_a_table() -> None:
+    looked = Looked("n1", Reads())
+    findings = iter([broken("a", "1"), looked, broken("a", "2")])
+    assert _until_it_looks(findings) == [broken("a", "1"), looked]
+    assert list(findings) == [broken("a", "2")], "the rest is found beside the others"
