@@ -20,7 +20,7 @@ from omnigraph.storage import metrics
 from omnigraph.storage.tables import IndexEdit, Table, TableRef, TableStore
 from omnigraph.validate import CHECKS, Report, ValidationFailed, evaluate, require_valid
 from omnigraph.validate.evaluate import _until_it_looks, report_of
-from omnigraph.validate.findings import Looked, plain
+from omnigraph.validate.findings import Finding, Looked, plain
 from omnigraph.write.resolve import resolve
 from tests.support.writing import Bench, Rows, bench, incoming
 
@@ -245,6 +245,6 @@ def test_violations_of_one_row_come_by_property_and_then_by_what_is_said() -> No
 
 def test_a_check_is_run_up_to_where_it_looks_at_a_table() -> None:
     looked = Looked("n1", Reads())
-    findings = iter([broken("a", "1"), looked, broken("a", "2")])
+    findings: Iterator[Finding] = iter([broken("a", "1"), looked, broken("a", "2")])
     assert _until_it_looks(findings) == [broken("a", "1"), looked]
     assert list(findings) == [broken("a", "2")], "the rest is found beside the others"

@@ -101,6 +101,7 @@ def test_a_key_is_named_as_it_was_declared() -> None:
 def graph() -> Bench:
     made = bench(
         """
+        node Free { note: String? }
         node One { code: String @key  note: String? }
         node Two { code: String  size: I64  note: String?  @key(code, size) }
         """
@@ -111,14 +112,17 @@ def graph() -> Bench:
 
 def refused(graph: Bench, name: str, *rows: dict[str, Any]) -> list[Violation]:
     """What is said about rows that would replace stored ones of the same id."""
-    txn = graph.txn()
+    changes = Changes({graph.kind(name).table_id: updated(graph, name, *rows)})
+    return list(evaluate(changes, graph.txn()).violations)
+
+
+def updated(graph: Bench, name: str, *rows: dict[str, Any]) -> TypeChanges:
     kind = graph.kind(name)
     ids = pa.array([row["id"] for row in rows])
-    before = txn.view(kind.table_id).lookup("id", ids, ["id"])
+    before = graph.txn().view(kind.table_id).lookup("id", ids, ["id"])
     updates = pa.Table.from_pylist(list(rows), schema=arrow_schema(kind))
     origin = Origin("rows.jsonl", pa.array(range(1, len(rows) + 1), pa.int64()))
-    change = TypeChanges(kind, updates=updates, before=before, update_origin=origin)
-    return list(evaluate(Changes({kind.table_id: change}), txn).violations)
+    return TypeChanges(kind, updates=updates, before=before, update_origin=origin)
 
 
 def test_a_key_of_one_member_cannot_change(graph: Bench) -> None:
@@ -142,3 +146,13 @@ def test_a_key_that_is_lost_has_changed(graph: Bench) -> None:
 
 def test_everything_else_of_a_row_can_change(graph: Bench) -> None:
     assert not refused(graph, "One", {"id": "a", "code": "a", "note": "n"})
+
+
+def test_every_type_with_a_key_is_looked_at(graph: Bench) -> None:
+    graph.put(Free=[{"id": "f", "note": "old"}])
+    parts = [
+        updated(graph, "Free", {"id": "f", "note": "new"}),
+        updated(graph, "One", {"id": "b", "code": "z"}),
+    ]
+    changes = Changes({part.kind.table_id: part for part in parts})
+    assert [v.rule for v in evaluate(changes, graph.txn()).violations] == ["key"]
