@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
-from omnigraph.core import layout
+from omnigraph.core import gc, layout
 from omnigraph.core.branches import live_refs
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.history import resolve
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.publisher import Ticket, publish
-from omnigraph.core.records import Tombstone
+from omnigraph.core.records import Recent, Tombstone
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.core.world import World
@@ -126,3 +128,25 @@ def test_a_deleted_branch_is_not_remembered(repo: Repository) -> None:
     assert repo.knows("dev")
     graph.delete_branch("dev")
     assert not repo.knows("dev")
+
+
+def test_a_branch_enters_an_epoch_once(repo: Repository) -> None:
+    collect(repo, Retention(keep=3))
+    head = repo.head("main").commit
+    assert head.gc_epoch == 1
+    gc._move_epoch(repo, head.chain, 1)
+    assert repo.head("main").commit == head
+    gc._move_epoch(repo, head.chain, 2)
+    moved = repo.head("main").commit
+    assert (moved.gc_epoch, moved.number) == (2, head.number + 1)
+    assert moved.time > head.time
+    assert (moved.content, moved.tables) == (head.content, head.tables)
+
+
+def test_as_many_commits_back_are_remembered_as_the_limit_says(repo: Repository) -> None:
+    repo.limits = replace(repo.limits, recent_commits=3)
+    head = msgspec.structs.replace(
+        repo.head("main").commit, number=10, recent=tuple(Recent(f"op{n}", n) for n in range(6, 11))
+    )
+    kept = [known.number for known in gc._recent(repo, head)]
+    assert kept == [9, 10], "commit 11 and the two before it"
