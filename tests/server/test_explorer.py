@@ -128,6 +128,8 @@ def test_a_checked_query_tells_all_mistakes_and_what_it_takes(world: World) -> N
     assert {d["suggestion"] for d in told["diagnostics"]} == {"age", "name"}
     assert told["queries"][0]["params"] == [{"name": "age", "kind": "int", "nullable": False}]
     assert world.ok("POST", "/query/check", {"query": PEOPLE})["diagnostics"] == []
+    bare = world.ok("POST", "/query/check", {"query": "match { $p: Person } return { $p.name }"})
+    assert (bare["diagnostics"], bare["queries"][0]["name"]) == ([], "q")
     broken = world.ok("POST", "/query/check", {"query": "query {"})
     assert broken["diagnostics"][0]["severity"] == "error"
 

@@ -228,6 +228,13 @@ def test_a_notebook_shows_a_served_graph_as_a_local_one(pair: tuple[RemoteGraph,
     assert remote.plan_schema(more)._repr_html_() == local.plan_schema(more)._repr_html_()
 
 
+def test_a_body_alone_is_a_query_there_too(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    remote.mutate('insert Person { name: "Yan" }')
+    found = remote.query("match { $p: Person } return { $p.name as name } order { name }")
+    assert [row["name"] for row in found] == names(local, "main") == ["Alice", "Bob", "Yan"]
+
+
 def test_a_feed_starts_from_all_rows(pair: tuple[RemoteGraph, Graph]) -> None:
     remote, local = pair
     mine, theirs = local.changes().baseline(), remote.changes().baseline()

@@ -25,7 +25,7 @@ def check_query(call: Call) -> Answer:
     asked: QueryCheckRequest = call.body
     catalog = call.unguarded.snapshot(asked.branch or "main", asked.at).catalog
     try:
-        tree = parse_queries(asked.query)
+        tree = parse_queries(asked.query, bare=True)
     except LanguageError as broken:
         return Answer(CheckOutput([d.to_json() for d in broken.diagnostics], []))
     diagnostics = Diagnostics(Source(asked.query))
