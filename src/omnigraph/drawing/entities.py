@@ -14,8 +14,9 @@ NODES_MAX = 300
 WIDTH_MAX, HEIGHT_MAX, MARGIN = 720, 480, 40
 COLOURS = ("#2563eb", "#059669", "#d97706", "#db2777", "#7c3aed", "#0891b2", "#65a30d", "#dc2626")
 STYLE = (
-    ".og text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
-    ".og .edge{fill:#6b7280;font-size:10px;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:3px}"
+    ".og{background:#fff}.og text{font:11px ui-sans-serif,system-ui,sans-serif;fill:#1f2937;"
+    "paint-order:stroke;stroke:#fff;stroke-width:3px}"
+    ".og .edge{fill:#6b7280;font-size:10px;text-anchor:middle}"
     ".og path{stroke:#94a3b8;fill:none}.og circle{stroke:#fff;stroke-width:1.5}"
 )
 ARROW = (

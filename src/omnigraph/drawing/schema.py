@@ -13,7 +13,7 @@ from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType
 CARD_PROPERTIES_MAX = 8
 LINE, CARD, GAP, MARGIN = 18, 210, 110, 24
 STYLE = (
-    ".og-schema text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
+    ".og-schema{background:#fff}.og-schema text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2937}"
     ".og-schema .name{font-weight:600;font-size:13px}.og-schema .type{fill:#6b7280}"
     ".og-schema .edge{fill:#374151;font-size:11px;paint-order:stroke;stroke:#fff;stroke-width:4px}"
     ".og-schema rect{fill:#fff;stroke:#94a3b8}.og-schema .head{fill:#e2e8f0}"
