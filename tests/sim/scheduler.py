@@ -85,7 +85,7 @@ class Scheduler:
 
     def store(self, actor: str) -> DictObjects:
         """The shared store as one actor reaches it."""
-        return DictObjects(self.shelf, self._before(actor), self._after(actor))
+        return DictObjects(self.shelf, self._before(actor), self._after)
 
     # --- turns ---------------------------------------------------------------------------------------------------
 
@@ -148,8 +148,6 @@ class Scheduler:
         return before
 
     def _strike(self, verb: str, key: str) -> None:
-        if greenlet.getcurrent() is self._hub:
-            return
         if self.random.random() < self.weather.crash:
             self.note("crash before a write")
             raise Died
@@ -157,24 +155,21 @@ class Scheduler:
             self.note("request lost")
             raise StoreOutcomeUnknown(f"no answer for {key}")
 
-    def _after(self, actor: str) -> Callable[[str, str], None]:
-        def after(verb: str, key: str) -> None:
-            if verb not in WRITES or greenlet.getcurrent() is self._hub:
-                return
-            if self.random.random() < self.weather.crash:
-                self.note("crash after a write")
-                raise Died
-            if verb != "put_new":
-                return
-            if self.random.random() < self.weather.late_request:
-                self.note("request late")
-                self._late.append((key, self.shelf.pop(key)))
-                raise StoreOutcomeUnknown(f"no answer for {key}")
-            if self.random.random() < self.weather.lost_answer:
-                self.note("answer lost")
-                raise StoreOutcomeUnknown(f"no answer for {key}")
-
-        return after
+    def _after(self, verb: str, key: str) -> None:
+        if verb not in WRITES:
+            return
+        if self.random.random() < self.weather.crash:
+            self.note("crash after a write")
+            raise Died
+        if verb != "put_new":
+            return
+        if self.random.random() < self.weather.late_request:
+            self.note("request late")
+            self._late.append((key, self.shelf.pop(key)))
+            raise StoreOutcomeUnknown(f"no answer for {key}")
+        if self.random.random() < self.weather.lost_answer:
+            self.note("answer lost")
+            raise StoreOutcomeUnknown(f"no answer for {key}")
 
     def _deliver(self) -> None:
         """A request that timed out may still arrive; a create that arrives late finds the key taken, or creates it."""

@@ -22,7 +22,7 @@ from tests.sim.actors import WORKLOADS, Actor, Log, open_accounts
 from tests.sim.judge import judge
 from tests.sim.scheduler import CALM, LIMITS, Died, Scheduler, Weather
 from tests.support import worlds
-from tests.support.dict_objects import Shelf
+from tests.support.dict_objects import DictObjects, Shelf
 from tests.support.dict_tables import DictTables, Disk
 from tests.support.lists import DECLARED
 from tests.support.worlds import stored_schema, submit
@@ -55,10 +55,9 @@ CASTS = (
 
 
 def process(
-    scheduler: Scheduler, stamp: GraphStamp, actor: str, limits: Limits = LIMITS
+    scheduler: Scheduler, stamp: GraphStamp, store: DictObjects, limits: Limits = LIMITS
 ) -> Repository:
-    """The graph as one actor's process knows it."""
-    store = scheduler.store(actor)
+    """The graph as one process knows it, over the store as this process reaches it."""
     return Repository(
         PLACE, store, DictTables(Disk(store)), stamp, limits=limits, world=scheduler.world()
     )
@@ -69,7 +68,7 @@ def beginning() -> tuple[Shelf, GraphStamp]:
     """The state every run starts from, made once: a graph with three accounts."""
     scheduler = Scheduler(2**32, CALM)  # ids of its own: no run has this seed
     stamp = fresh_stamp(scheduler.world())
-    repo = process(scheduler, stamp, "init")
+    repo = process(scheduler, stamp, DictObjects(scheduler.shelf))
     fill(repo, SCHEMA)
     submit(repo, open_accounts)
     return scheduler.shelf, stamp
@@ -85,11 +84,11 @@ def run(
     bodies: dict[str, Callable[[], None]] = {}
     for number, workload in enumerate(cast or CASTS[seed % len(CASTS)]):
         name = f"{workload}{number}"
-        actor = Actor(name, process(scheduler, stamp, name), Random(seed * 31 + number), log)
+        own = process(scheduler, stamp, scheduler.store(name))
+        actor = Actor(name, own, Random(seed * 31 + number), log)
         bodies[name] = partial(_live, actor, workload)
     scheduler.run(bodies)
-    scheduler.weather = CALM
-    judge(process(scheduler, stamp, "judge", REMEMBERS_ALL), log)
+    judge(process(scheduler, stamp, DictObjects(scheduler.shelf), REMEMBERS_ALL), log)
     return scheduler
 
 

@@ -111,9 +111,11 @@ class DictObjects:
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         self.before("list", prefix)
-        for key in self.objects.under(prefix.rstrip("/")):
-            data = self.objects[key]
-            yield ObjectInfo(key, len(data) if isinstance(data, bytes) else 1, EPOCH)
+        yield from [self._info(key) for key in self.objects.under(prefix.rstrip("/"))]
+
+    def _info(self, key: str) -> ObjectInfo:
+        data = self.objects[key]
+        return ObjectInfo(key, len(data) if isinstance(data, bytes) else 1, EPOCH)
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         self.before("list", prefix)

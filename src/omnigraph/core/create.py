@@ -29,13 +29,24 @@ def create_graph(
     uri: object, stored: StoredSchema, *, limits: Limits = DEFAULT, actor: str | None = None
 ) -> Repository:
     """Create a graph with a schema; refused where one exists or where the store cannot keep its promises."""
+    repo = _place_for(uri, limits)
+    fill(repo, stored, actor)
+    return repo
+
+
+def prepare_graph(uri: object, stored: StoredSchema, *, limits: Limits = DEFAULT) -> Repository:
+    """The same, but nobody finds it before `make_exist`: it can be written to, and given up without a word."""
+    repo = _place_for(uri, limits)
+    _prepare(repo, stored)
+    return repo
+
+
+def _place_for(uri: object, limits: Limits) -> Repository:
     place = locate(uri)
     objects = open_objects(place)
     _refuse_existing(objects)
     probe(objects)
-    repo = repository_at(place, objects, fresh_stamp(REAL), limits)
-    fill(repo, stored, actor)
-    return repo
+    return repository_at(place, objects, fresh_stamp(REAL), limits)
 
 
 def fresh_stamp(world: World) -> GraphStamp:
@@ -45,10 +56,14 @@ def fresh_stamp(world: World) -> GraphStamp:
 
 def fill(repo: Repository, stored: StoredSchema, actor: str | None = None) -> None:
     """Prepare tables and the first commit, then make the graph exist."""
+    _prepare(repo, stored, actor)
+    make_exist(repo)
+
+
+def _prepare(repo: Repository, stored: StoredSchema, actor: str | None = None) -> None:
     catalog = catalog_of(decode_ir(stored.ir.encode()))
     hashed = store_schema(repo, encode(stored))
     _first_commit(repo, catalog, hashed, actor)
-    _stamp(repo)
 
 
 def register_all(catalog: Catalog) -> tuple[Register, ...]:
@@ -94,7 +109,8 @@ def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | 
     return commit
 
 
-def _stamp(repo: Repository) -> None:
+def make_exist(repo: Repository) -> None:
+    """Write the object that makes a prepared graph one; whoever comes second is told so."""
     objects = repo.objects
     data = msgspec.json.format(msgspec.json.encode(repo.stamp), indent=2) + b"\n"
     if not repo.put_once(layout.GRAPH, data) and objects.get(layout.GRAPH) != data:

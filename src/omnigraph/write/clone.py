@@ -1,8 +1,9 @@
 """Copies of a graph in another place: all of it with its history, or the head of one branch as a graph of its own.
 
 A whole graph is copied object by object. Names and history are copied before the data they refer to, so that the copy
-is complete whoever writes meanwhile; the object that makes it a graph is written last. One branch is copied row by row,
-between any two kinds of stores. Either copy is compared with the original before it is handed over.
+is complete whoever writes meanwhile. One branch is copied row by row, between any two kinds of stores. Either way the
+object that makes the copy a graph is written last, so that one that was interrupted is no graph, and can be made again;
+and the copy is compared with the original.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from omnigraph.core import layout
 from omnigraph.core.branches import branch_names
-from omnigraph.core.create import create_graph
+from omnigraph.core.create import make_exist, prepare_graph
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import Append, PublishPlan, Request, TableAction
 from omnigraph.core.repository import Repository, open_repository
@@ -155,7 +156,7 @@ def clone_branch(source: Repository, branch: str, dest: object) -> Cloned:
     """Copy the head of a branch: a new graph without history, whose main branch it is."""
     original = source.snapshot(source.head(branch).commit)
     stored = source.schema(original.commit.schema).stored
-    copy = create_graph(dest, stored, limits=source.limits)
+    copy = prepare_graph(dest, stored, limits=source.limits)
     request = Request(
         branch=MAIN,
         verb=partial(_rows_of, original),
@@ -165,6 +166,7 @@ def clone_branch(source: Repository, branch: str, dest: object) -> Cloned:
     result = copy.snapshot(copy.head(MAIN).commit)
     for kind in original.catalog.entities():
         _check_rows(original.table_of(kind), result.table_of(kind))
+    make_exist(copy)
     rows = sum(entry.rows for entry in result.commit.tables.values())
     return Cloned(copy.place.uri, (MAIN,), 0, 0, rows)
 

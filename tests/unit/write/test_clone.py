@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import Corrupt, GraphExists, OptionInvalid
+from omnigraph.errors import Corrupt, GraphExists, GraphNotFound, OptionInvalid
 from omnigraph.graph import Graph, open_graph
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.write import clone
@@ -103,3 +103,19 @@ def test_a_copy_that_did_not_finish_is_finished(
             graph.clone(tmp_path / "copy")
     graph.clone(tmp_path / "copy")
     assert state(open_graph(tmp_path / "copy")) == state(graph)
+
+
+def test_a_branch_that_was_not_copied_to_its_end_is_no_graph(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    dest = tmp_path / "copy"
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(clone, "_check_rows", interrupted)
+        graph.clone(dest, branch="main")
+    with pytest.raises(GraphNotFound):
+        open_graph(dest)
+    graph.clone(dest, branch="main")
+    assert open_graph(dest).doctor(deep=True).healthy
