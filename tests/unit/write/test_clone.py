@@ -112,9 +112,10 @@ def test_a_branch_that_was_not_copied_to_its_end_is_no_graph(
         raise KeyboardInterrupt
 
     dest = tmp_path / "copy"
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(clone, "_check_rows", interrupted)
-        graph.clone(dest, branch="main")
+    with monkeypatch.context() as patch:
+        patch.setattr(clone, "_check_rows", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            graph.clone(dest, branch="main")
     with pytest.raises(GraphNotFound):
         open_graph(dest)
     graph.clone(dest, branch="main")
