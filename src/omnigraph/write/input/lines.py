@@ -121,7 +121,7 @@ def _between(breaks: Mask) -> tuple[Positions, Positions]:
 
 def _numbers(block: Block, breaks: Mask, starts: Positions) -> Positions:
     """The line each of these positions is in."""
-    lines = np.count_nonzero(breaks) + (not breaks[-1])
+    lines = np.count_nonzero(breaks) + (not breaks[-1:].all())
     if lines == len(starts):  # none of them is empty
         return np.arange(block.first_line, block.first_line + len(starts), dtype=np.int64)
     before = np.cumsum(breaks, dtype=np.int32)
