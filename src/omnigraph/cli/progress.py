@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from omnigraph.cli.commits import human_bytes
+from omnigraph.cli.commits import counted, human_bytes
 from omnigraph.cli.interrupt import explaining_interrupts
 from omnigraph.cli.options import ProgressMode, Show, Writer
 
@@ -24,6 +24,7 @@ PATIENCE_SECONDS = 0.5  # work that is done by then needs no words
 PERIOD_SECONDS = 0.2
 JSON_PERIOD_SECONDS = 1.0
 BAR_WIDTH = 20
+NEARLY = 0.99  # what is not over is not told to be
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -98,15 +99,18 @@ class Moment:
         if self.input_read < self.input_bytes:
             read, all_of_it = human_bytes(self.input_read), human_bytes(self.input_bytes)
             parts.append(f"{read} of {all_of_it} read")
-        parts.append(f"{self.requests:,} requests")
-        parts.append(f"{human_bytes(self.bytes_written or self.bytes_read)}")
+        parts.append(counted(self.requests, "request"))
+        if moved := self.bytes_written or self.bytes_read:
+            parts.append(human_bytes(moved))
         return ", ".join(parts)
 
     def _bar(self) -> str:
-        if self.part is None:
+        """How much of the time is over: it moves on between two looks at the part that is done."""
+        if self.part is None or self.seconds_left is None:
             return ""
-        full = round(BAR_WIDTH * min(1.0, self.part))
-        return f"{'━' * full}{'╌' * (BAR_WIDTH - full)} {self.part:4.0%} "
+        over = min(NEARLY, self.seconds / (self.seconds + self.seconds_left))
+        full = int(BAR_WIDTH * over)
+        return f"{'━' * full}{'╌' * (BAR_WIDTH - full)} {over:4.0%} "
 
 
 class Estimate:

@@ -56,7 +56,7 @@ def test_progress_and_an_interrupt_before_anything_is_published(folder: Path) ->
     pipe = a_pipe_of_people(folder)
     words = ["load", "-s", "people", "--data", str(pipe)]
     with Terminal(folder, words) as loading:
-        loading.wait_for(" requests")
+        loading.wait_for(" request")
         loading.interrupt()
         assert loading.finish() == 130
         assert "nothing was published; main is as it was" in loading.shown
