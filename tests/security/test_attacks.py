@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
 import pytest
 import zstandard
+from pyarrow import parquet
 
 from omnigraph.server.bodies import BodyLimits, Unpacker
 from omnigraph.server.routes import ROUTES
@@ -279,3 +281,41 @@ def test_failures_of_ours_tell_nothing_of_the_inside(
     told = world.refused(500, "POST", "/query", {"query": PEOPLE})
     assert "secret" not in json.dumps(told)
     assert (told["code"], told["error_code"]) == ("internal", "internal")
+
+
+# --- names that are no texts -----------------------------------------------------------------------------------------
+
+
+def _misnamed(format: str) -> bytes:
+    """A file whose column has a name that is not UTF-8, as no library writes it."""
+    table, sink = pa.table({"nameXY": ["a"]}), pa.BufferOutputStream()
+    match format:
+        case "csv":
+            return b"nam\xff\xfe\x89\na\n"
+        case "parquet":
+            parquet.write_table(table, sink, store_schema=False)
+        case "arrow":
+            with pa.ipc.new_file(sink, table.schema) as file:
+                file.write_table(table)
+        case _:
+            with pa.ipc.new_stream(sink, table.schema) as stream:
+                stream.write_table(table)
+    whole: bytes = sink.getvalue().to_pybytes()
+    return whole.replace(b"nameXY", b"nam\xff\xfe\x89")
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("path", ["/import", "/import/preview"])
+def test_files_with_names_that_are_no_texts_are_refused(
+    world: World, path: str, format: str
+) -> None:
+    params = {"format": format, "type": "Person"}
+    told = world.refused(400, "POST", path, raw=_misnamed(format), params=params)
+    assert told["error_code"] == "input_invalid"
+
+
+def test_parts_with_names_that_are_no_texts_are_refused(world: World) -> None:
+    head = b'--b\r\nContent-Disposition: attachment; name="Person"\r\n\r\n'
+    headers = {"Content-Type": "multipart/mixed; boundary=b"}
+    body = head + _misnamed("stream") + b"\r\n--b--\r\n"
+    world.refused(400, "POST", "/load", raw=body, headers=headers)

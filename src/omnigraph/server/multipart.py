@@ -12,6 +12,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import RequestInvalid
+from omnigraph.write.input.tables import named
 
 PARTS_MAX = 1000
 HEADER_BYTES_MAX = 16 << 10
@@ -129,7 +130,7 @@ def _table(file: IO[bytes], name: str) -> pa.Table:
     """A table from a stream nobody has checked: its buffers are verified before anything looks into them."""
     file.seek(0)
     try:
-        table = pa.ipc.open_stream(file).read_all()
+        table = named(pa.ipc.open_stream(file).read_all())
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RequestInvalid(f"the part {name!r} is no Arrow stream: {error}") from None

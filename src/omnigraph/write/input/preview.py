@@ -31,15 +31,11 @@ class Preview:
 
 def preview(file: str, rows: int) -> Preview:
     """The first rows of a CSV, Parquet, Arrow or NDJSON file."""
-    match suffix_of(file):
-        case ".csv" | ".tsv":
-            return _of_table(readable(file, lambda: _csv(file, rows)))
-        case ".parquet":
-            return _of_table(readable(file, lambda: _parquet(file, rows)))
-        case ".arrow":
-            return _of_table(readable(file, lambda: _arrow(file, rows)))
-        case _:
-            return _of_records(list(islice(records(file), rows)))
+    reader = READERS.get(suffix_of(file))
+    if reader is None:
+        return _of_records(list(islice(records(file), rows)))
+    found: Preview = readable(file, lambda: _of_table(reader(file, rows)))
+    return found
 
 
 def _of_table(table: pa.Table) -> Preview:
@@ -114,3 +110,6 @@ def _arrow(file: str, rows: int) -> pa.Table:
         return pa.ipc.open_file(data).read_all().slice(0, rows)
     except pa.ArrowInvalid:
         return pa.ipc.open_stream(data).read_all().slice(0, rows)
+
+
+READERS = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".arrow": _arrow}

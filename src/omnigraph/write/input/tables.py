@@ -145,7 +145,7 @@ def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) ->
     import pyarrow.parquet as pq
 
     with open_file(file) as stream:
-        table = readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)).read())
+        table = readable(file, lambda: named(pq.ParquetFile(pa.PythonFile(stream)).read()))
     yield from _if_any(read_table(table, kind, options, problems, file))
 
 
@@ -188,9 +188,9 @@ def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> I
 
     def read() -> pa.Table:
         try:
-            return pa.ipc.open_file(data).read_all()
+            return named(pa.ipc.open_file(data).read_all())
         except pa.ArrowInvalid:
-            return pa.ipc.open_stream(data).read_all()
+            return named(pa.ipc.open_stream(data).read_all())
 
     yield from _if_any(read_table(readable(file, read), kind, options, problems, file))
 
@@ -239,14 +239,18 @@ def csv_options(file: str) -> dict[str, Any]:
 
 def _header(file: str, separator: str) -> list[str]:
     """The names of the columns. They are few and short, whatever the file is."""
+    import codecs
     import csv
     import io
 
     with open_file(file) as stream:
         raw = bytes(stream.read(HEADER_BYTES_MAX))
-    text = io.StringIO(raw.decode("utf-8-sig", "replace"), newline="")
+    decoder = codecs.getincrementaldecoder(
+        "utf-8-sig"
+    )()  # the end may be in the middle of a character
+    text = decoder.decode(raw, final=len(raw) < HEADER_BYTES_MAX)
     try:
-        names = next(csv.reader(text, delimiter=separator), [])
+        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
     except csv.Error as error:
         raise InputInvalid(f"{file} cannot be read: {error}", details={"file": file}) from None
     if len(names) > COLUMNS_MAX:
@@ -285,6 +289,11 @@ def _json_lists(texts: pa.StringArray, prop: Property) -> pa.Array:
         return pa.array(found, pa.list_(loose))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as bad:
         raise Misfit(f"'{prop.name}' expects {prop.type}: {bad}", name=prop.name) from None
+
+
+def named(table: pa.Table) -> pa.Table:
+    """The table, if the names of its columns are texts; Arrow does not look."""
+    return table.rename_columns(table.column_names)
 
 
 def readable(file: str, read: Callable[[], Any]) -> Any:
