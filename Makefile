@@ -56,7 +56,7 @@ docs-screenshots: setup
 
 # How much of the languages and of the core their tests go through; fails below 95 % of branches.
 coverage: setup
-	$(BIN)/coverage run -m pytest tests/unit/lang tests/unit/core tests/unit/write tests/unit/merge tests/sim
+	$(BIN)/coverage run -m pytest tests/unit/lang tests/unit/core tests/unit/write tests/unit/merge
 	$(BIN)/python -m tests.support.covered lang core
 
 # Changes the sources in small ways and sees whether tests notice; fails below 85 %. SAMPLE=0 takes every change.
