@@ -58,10 +58,6 @@ class Entry:
     commit: Commit | Tombstone
     member: Member | None
 
-    @property
-    def is_pruned(self) -> bool:
-        return isinstance(self.commit, Tombstone)
-
 
 # --- points ------------------------------------------------------------------------------------------------------
 
