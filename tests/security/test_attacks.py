@@ -318,4 +318,5 @@ def test_parts_with_names_that_are_no_texts_are_refused(world: World) -> None:
     head = b'--b\r\nContent-Disposition: attachment; name="Person"\r\n\r\n'
     headers = {"Content-Type": "multipart/mixed; boundary=b"}
     body = head + _misnamed("stream") + b"\r\n--b--\r\n"
-    world.refused(400, "POST", "/load", raw=body, headers=headers)
+    told = world.refused(400, "POST", "/load", raw=body, headers=headers)
+    assert "Person" in told["error"]
