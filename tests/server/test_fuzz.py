@@ -18,7 +18,8 @@ from tests.server import world as worlds
 from tests.server.world import TOKENS
 from tests.support import rings
 
-EXAMPLES = 100 if rings.is_nightly() else 4
+EXAMPLES = rings.count(4, 100)
+NOT_HTTP = "Invalid HTTP request received."  # uvicorn refused what never became a request
 _document = openapi.document(ROUTES, authenticated=True)
 schema = schemathesis.openapi.from_dict(_document, config=SchemathesisConfig())
 
@@ -50,6 +51,8 @@ def test_no_request_is_too_strange(case: schemathesis.Case[Any], address: str) -
     headers = {"Authorization": f"Bearer {TOKENS['admin']}"}
     answer = case.call(base_url=address, headers=headers)
     assert answer.status_code < 500, f"{case.method} {case.formatted_path}: {answer.text}"
+    if answer.text == NOT_HTTP:
+        return
     if answer.status_code >= 400 and case.method != "HEAD" and answer.content:
         told = answer.json()
         assert told["error"]

@@ -58,6 +58,21 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/load", {"raw": COMPANY, "headers": NDJSON, "params": {"mode": "overwrite"}}),
     ("POST", "/load/ndjson", {"raw": COMPANY + PERSON, "headers": NDJSON}),
     ("POST", "/revert", {"content": {"commit": "main"}}),
+    (
+        "POST",
+        "/write",
+        {"content": {"steps": [{"query": 'query q() { insert Person { name: "x" } }'}]}},
+    ),
+    (
+        "POST",
+        "/write",
+        {"content": {"steps": [{"load": {"Person": [{"name": "x"}]}, "mode": "append"}]}},
+    ),
+    (
+        "POST",
+        "/write",
+        {"content": {"steps": [{"load": {"Company": [{"name": "x"}]}, "mode": "merge"}]}},
+    ),
     # what would tell which rows there are, and which there are not
     ("POST", "/load", {"raw": ALICE, "headers": NDJSON, "params": {"mode": "append"}}),
     ("POST", "/load", {"raw": FAULTY, "headers": NDJSON, "params": {"mode": "append"}}),
