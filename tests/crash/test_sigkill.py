@@ -1,8 +1,8 @@
 """Processes killed with SIGKILL in the middle of their work on a local disk: nothing acknowledged is lost (G2, G5).
 
-Writers, compactors, collectors, mergers and commands die at random moments, several at a time, over and over on one
-graph. Their logs lie outside of it and are synced line by line. (Servers and Spark drivers are killed in their own
-folders, tests/server and tests/pipeline.)
+Writers, compactors, collectors, mergers and commands die at random moments, several at a time, hundreds on one graph.
+Their logs lie outside of it and are synced line by line. (Servers and Spark drivers are killed in their own folders,
+tests/server and tests/pipeline.)
 """
 
 from __future__ import annotations
