@@ -19,8 +19,8 @@ from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
 COMPATIBLE_VERSION = "0.10.0"  # clients compare it with the version they were made for
 INTERNAL_SCHEMA_VERSION = 6
 Mode = Literal["append", "merge", "overwrite"]
-Name = Annotated[str, msgspec.Meta(max_length=4096)]  # of a branch, or an address
-Message = Annotated[str, msgspec.Meta(max_length=65_536)]  # of a commit
+Name = Annotated[str, msgspec.Meta(max_length=1024)]  # of a branch, or an address
+Message = Annotated[str, msgspec.Meta(max_length=4096)]  # of a commit
 
 
 class Request(msgspec.Struct, frozen=True):

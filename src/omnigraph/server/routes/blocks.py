@@ -13,7 +13,7 @@ from omnigraph.server.access import Need
 from omnigraph.server.calls import Answer, Call
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.routes.writing import explained
-from omnigraph.server.wire import CommitOutput, Request, maybe_commit
+from omnigraph.server.wire import CommitOutput, Message, Request, maybe_commit
 
 
 class WriteStep(Request, frozen=True):
@@ -29,7 +29,7 @@ class WriteStep(Request, frozen=True):
 class WriteRequest(Request, frozen=True):
     steps: list[WriteStep]
     branch: str | None = None
-    message: str | None = None
+    message: Message | None = None
     timeout: float | None = None
 
 
