@@ -194,6 +194,7 @@ def test_a_type_that_came_later_has_nothing_before(graph: Graph) -> None:
 
 
 def test_what_is_kept_before_a_gap_is_not_told_as_if_there_were_none(graph: Graph) -> None:
+    graph.tag("before")
     age_of_a(graph, 1)
     graph.tag("kept")
     for age in range(2, 6):
