@@ -72,10 +72,12 @@ def test_parts_are_cut_by_rows(world: World, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_export_is_pinned_and_held_until_it_is_written(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """History is collected while the export waits; it is written all the same."""
-    graph = world.graphs["alpha"]
+    """History is collected while the export waits, from a disk, where files do go; it is written all the same."""
+    graph = world.graphs["alpha"] = init(tmp_path / "graph", SCHEMA)
+    graph.load(RECORDS)
+    world.server.graphs["alpha"] = Served("alpha", graph)
     pinned = graph.snapshot().commit_id
     go_on = threading.Event()
     monkeypatch.setattr("omnigraph.server.routes.jobs.export_parts", _after(go_on))
