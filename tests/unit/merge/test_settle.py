@@ -10,7 +10,7 @@ from omnigraph.graph import Graph
 from omnigraph.merge import settle as settling
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.validate import evaluate
-from tests.support.people import change, people, reshape, rows
+from tests.support.people import SCHEMA, change, people, reshape, rows
 
 
 @pytest.fixture
@@ -83,6 +83,16 @@ def test_a_cardinality_used_up_by_both(graph: Graph) -> None:
     found = only(graph)
     assert (found.kind, found.type, found.id) == ("cardinality_violation", "Lives", "a")
     assert (found.base, found.ours, found.theirs) == (None, 1, 1)
+
+
+def test_each_side_s_edges_are_counted_for_themselves() -> None:
+    graph = people(schema=SCHEMA.replace("@card(0..1)", "@card(0..2)"))
+    graph.create_branch("trial")
+    change(graph, 'insert Lives { from: "a", to: "x" }', "trial")
+    for city in "xy":
+        change(graph, f'insert Lives {{ from: "a", to: "{city}" }}')
+    found = only(graph)
+    assert (found.kind, found.ours, found.theirs) == ("cardinality_violation", 2, 1)
 
 
 def test_a_row_of_ours_against_a_rule_theirs_brought(graph: Graph) -> None:
