@@ -3,8 +3,8 @@
 While a leader is busy the others wait; it then takes everything that has queued up and folds it into one commit. A
 writer alone pays nothing for this.
 
-Processes take turns. Whoever published last knows the head and is the quickest to publish next, so the others could lose
-for as long as it goes on; after some commits in a row it therefore lets a moment pass.
+Processes take turns. Whoever published last knows the head and is the quickest to publish next, so the others could
+lose for as long as it goes on; after some commits in a row it therefore lets a moment pass.
 """
 
 from __future__ import annotations
