@@ -54,9 +54,11 @@ recorded: setup
 docs-screenshots: setup
 	OMNIGRAPH_SCREENSHOTS=docs/tutorial/images $(BIN)/pytest tests/explorer
 
-# How much of the languages and of the core their tests go through; fails below 95 % of branches.
+# How much of the languages and of the core their tests go through; fails below 95 % of branches. Bounds on the time of
+# hostile texts do not hold while every line is counted.
 coverage: setup
-	$(BIN)/coverage run -m pytest tests/unit/lang tests/unit/core tests/unit/write tests/unit/merge
+	$(BIN)/coverage run -m pytest tests/unit/lang tests/unit/core tests/unit/write tests/unit/merge \
+		-k "not hostile"
 	$(BIN)/python -m tests.support.covered lang core
 
 # Changes the sources in small ways and sees whether tests notice; fails below 85 %. SAMPLE=0 takes every change.
