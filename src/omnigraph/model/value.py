@@ -27,7 +27,9 @@ def value(cls: type[T]) -> type[T]:
     """
     own = set(vars(cls))
     if cls.__doc__ is None:
-        cls.__doc__ = cls.__name__  # else the signature is worked out, which takes longer than the rest
+        cls.__doc__ = (
+            cls.__name__
+        )  # else the signature is worked out, which takes longer than the rest
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     made.__compared__ = tuple(member.name for member in fields(made) if member.compare)
     shared = {**METHODS, "__init__": _initialiser(made)}
