@@ -15,7 +15,6 @@ class Limits:
     backoff_max_seconds: float = 0.5
     stand_back_seconds_max: float = 0.1  # before a race for the next commit that was lost before
     group_members_max: int = 64  # plans folded into one commit
-    group_rows_max: int = 10_000  # rows of one plan that may still be folded
     staging_threads_max: int = 8
     read_threads_max: int = 8
     recent_commits: int = 256  # how far back a commit remembers idempotency keys
