@@ -21,7 +21,8 @@ from omnigraph.server.routes import ROUTES
 from tests.server.world import PEOPLE, TOKENS, World
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
-BOMB_SECONDS_MAX = 2.0  # of CPU, which is the same on a machine that is shared
+BOMB_SECONDS_MAX = 2.0  # of CPU
+SLACK = 2  # a core whose twin is busy is half as fast
 BOMB_BYTES_MAX = 512 << 20
 
 
@@ -32,7 +33,7 @@ def bounded() -> Iterator[None]:
     yield
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < BOMB_BYTES_MAX, f"memory grew by {grown >> 20} MiB"
-    assert time.process_time() - started < BOMB_SECONDS_MAX
+    assert time.process_time() - started < BOMB_SECONDS_MAX * SLACK
 
 
 # --- who is who ----------------------------------------------------------------------------------------------------

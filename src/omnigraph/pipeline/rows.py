@@ -43,7 +43,7 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
     if split.form == "lines" or kind is None:
         form = Format(catalog, options, kind)
         for block in split_blocks(split, options):
-            reading = read_block(block, form)
+            reading = read_block(block, form, Gathered.most)
             lines = block.raw.count(b"\n", 0, block.size)
             yield Piece(reading.parts, reading.problems, lines)
         return
