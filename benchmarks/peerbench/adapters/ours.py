@@ -65,12 +65,14 @@ class Omnigraph(Adapter):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
+        # All of the engine is imported now, as peers do it, and not within a measured call.
         import omnigraph
+        import omnigraph.core.create
+        import omnigraph.storage.lance
+        import omnigraph.verbs
 
         self.module, self.uri = omnigraph, str(place / "graph")
-        self.open = (
-            omnigraph.open
-        )  # imports the engine now, as peers do, and not within a measured call
+        self.open = omnigraph.open
 
     @property
     def version(self) -> str:
