@@ -35,7 +35,7 @@ def rank(step: Step, rows: Rows, ctx: Context) -> Rows:
     keep = None if op.keep is None else whole_number(op.keep, ctx)
     scores = _scores(op.ranking, rows, ctx, keep)
     rows = _with_score(rows, op.name, scores).filter(~np.isnan(scores))
-    if keep is not None:
+    if keep is not None and rows.n > keep:  # so few rows are of no more entities
         entities = rows.entities(op.ranking.field.var)
         place = _places(entities, rows.scores[op.name], isinstance(op.ranking, ir.Bm25), ctx)
         rows = rows.filter(place < keep)

@@ -33,9 +33,21 @@ def project(step: Step, rows: Rows, ctx: Context) -> Rows:
 
 def remove_equal(rows: Rows) -> Rows:
     """Each row once."""
-    numbers = [encode_any(rows.column(name)) for name in rows.columns]
-    _, firsts = number_rows(list(numbers), rows.n)
-    return Rows(rows.n, columns=rows.columns).take(np.sort(firsts))
+    if rows.n <= FEW_ROWS:
+        firsts = _firsts_of_few([rows.column(name) for name in rows.columns], rows.n)
+    else:
+        numbers = [encode_any(rows.column(name)) for name in rows.columns]
+        firsts = np.sort(number_rows(list(numbers), rows.n)[1])
+    return Rows(rows.n, columns=rows.columns).take(firsts)
+
+
+def _firsts_of_few(columns: list[pa.Array], n: int) -> Ints:
+    """Numbering values costs more than comparing a few rows right here."""
+    found: dict[tuple[Any, ...], int] = {}
+    ranks = [[_rank(value) for value in values.to_pylist()] for values in columns]
+    for i in range(n):
+        found.setdefault(tuple(rank[i] for rank in ranks), i)
+    return np.array(list(found.values()), np.int64)
 
 
 def encode_any(values: pa.Array) -> Ints:
