@@ -60,6 +60,7 @@ class Scheduler:
         self.random = Random(self.seed)
         self.clock = 1_800_000_000_000_000
         self.steps = 0
+        self.commits = 0  # that were made until the end
         self._ready: dict[str, greenlet] = {}
         self._hub = greenlet.getcurrent()
         self._late: list[tuple[str, Any]] = []

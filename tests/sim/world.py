@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from random import Random
 
+from omnigraph.core import layout
 from omnigraph.core.create import fill, fresh_stamp
 from omnigraph.core.records import GraphStamp
 from omnigraph.core.repository import Repository
@@ -88,6 +89,7 @@ def run(
         actor = Actor(name, own, Random(seed * 31 + number), log)
         bodies[name] = partial(_live, actor, workload)
     scheduler.run(bodies)
+    scheduler.commits = _commits(scheduler.shelf) - _commits(shelf)
     judge(process(scheduler, stamp, DictObjects(scheduler.shelf), REMEMBERS_ALL), log)
     return scheduler
 
@@ -105,6 +107,7 @@ class Runs:
 
     count: int
     steps: int
+    commits: int
     seconds: float  # of processor time
 
     @property
@@ -114,16 +117,24 @@ class Runs:
 
 def run_all(seeds: Iterable[int]) -> Runs:
     """Run the worlds of these seeds. Python's own collector runs between them, not within."""
-    started, count, steps = time.process_time(), 0, 0
+    started, count, steps, commits = time.process_time(), 0, 0, 0
     gc.disable()
     try:
         for count, seed in enumerate(seeds, 1):
-            steps += run(seed).steps
+            world = run(seed)
+            steps += world.steps
+            commits += world.commits
             if count % WORLDS_BETWEEN_COLLECTIONS == 0:
                 gc.collect()
     finally:
         gc.enable()
-    return Runs(count, steps, time.process_time() - started)
+    return Runs(count, steps, commits, time.process_time() - started)
+
+
+def _commits(shelf: Shelf) -> int:
+    """How many numbers of all chains are taken, by a commit or what is left of it."""
+    chains = (folder for folder in shelf.keys_in if folder.startswith(layout.CHAINS))
+    return sum(len(shelf.keys_in[folder]) for folder in chains)
 
 
 def main(seeds: list[str]) -> None:
