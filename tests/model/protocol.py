@@ -439,8 +439,14 @@ def live(names: Iterable[tuple[Any, Name]]) -> dict[str, Name]:
     return {name: state for name, (_, state) in newest.items() if state.kind != "deleted"}
 
 
-def collect(rules: Rules, me: str, keep: int = 1) -> Process:
-    """List, write down what may go, move the epochs, look again, bury, remove."""
+def collect(rules: Rules, me: str, keep: int = 1, tries: int = 2) -> Process:
+    for _ in range(tries):
+        if (yield from _collect(rules, keep)):
+            return
+
+
+def _collect(rules: Rules, keep: int) -> Generator[Request, Any, bool]:
+    """List, write down what may go, move the epochs, look again, bury, remove. False if another one overtook it."""
     listed = yield ("list", ("f",))
     there = yield ("folders", ("c",))  # before the names: a chain without a name is dead
     plans = yield ("list", ("plan",))
@@ -454,9 +460,14 @@ def collect(rules: Rules, me: str, keep: int = 1) -> Process:
     later = names
     if "look twice" in rules:
         later = live((yield ("list", ("ref",))))
+    known = yield ("list", ("c",))
     everything = yield ("list", ("c",))
-    commits = {key[1:]: thing for key, thing in everything}
-    kept = yield from mark(reached(record, [names, later], commits), commits)
+    commits = {key[1:]: thing for key, thing in everything if key in dict(known)}
+    if "living heads" in rules and buried_heads([names, later], commits):
+        return False
+    kept = yield from mark(rules, reached(record, [names, later], commits), commits)
+    if kept is None:
+        return False
     doomed = condemned(rules, record, commits, kept)
     needed = {("f", file) for file in files_of(kept, commits)}
     leased = {table for _, table in plans}
@@ -468,6 +479,7 @@ def collect(rules: Rules, me: str, keep: int = 1) -> Process:
         yield ("put", ("c", *place), Commit("tomb", remembered, parent=commits[place].parent))
     if "bury first" in rules:
         yield ("delete", gone)
+    return True
 
 
 def _chains_of(names: dict[str, Name]) -> set[str]:
@@ -576,8 +588,18 @@ def move_epochs(
         yield ("create", ("c", chain, 0), Commit("seal", "unfinished"))
 
 
-def mark(kept: set[Place], commits: dict[Place, Commit]) -> Generator[Request, Any, set[Place]]:
-    """Open what stays. What another collection took meanwhile belongs to commits that are tombstones by now."""
+def buried_heads(listings: list[dict[str, Name]], commits: dict[Place, Commit]) -> bool:
+    """Whether a branch had ended in a commit that is a tombstone by now: it has moved on, and it is not known where."""
+    chains = {chain for names in listings for chain in _chains_of(names)}
+    heads = [max((p for p in commits if p[0] == chain), default=None) for chain in chains]
+    return any(head is not None and commits[head].kind == "tomb" for head in heads)
+
+
+def mark(
+    rules: Rules, kept: set[Place], commits: dict[Place, Commit]
+) -> Generator[Request, Any, set[Place] | None]:
+    """Open what stays. What another collection took meanwhile belongs to commits that are tombstones by now; what the
+    branches need since then is not known, so nothing may be removed any more."""
     while True:
         found = yield ("rows", tuple(sorted(files_of(kept, commits))))
         if found is not None:
@@ -585,6 +607,8 @@ def mark(kept: set[Place], commits: dict[Place, Commit]) -> Generator[Request, A
         everything = yield ("list", ("c",))
         buried = {key[1:] for key, thing in everything if thing.kind == "tomb"} & kept
         yield ("claim", bool(buried), "a collection misses files of commits that are not buried")
+        if "start over" in rules:
+            return None
         kept = kept - buried
 
 

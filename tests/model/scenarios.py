@@ -37,6 +37,8 @@ RULES: Rules = frozenset(
         "list first",  # the data is listed before the record is written
         "look twice",  # names are listed again after the epochs have moved
         "records add up",  # a record contains what earlier ones declared
+        "living heads",  # a collection goes by heads that nobody buried while it read them
+        "start over",  # and gives up when another took files it was to keep
         "released",  # a commit once kept is buried when nothing keeps it any more
         "leases in records",  # a lease counts as far as the records name it
         "look at the record",  # whoever writes a name reads the newest record after it
@@ -88,6 +90,14 @@ def with_branch() -> World:
     return store
 
 
+def with_edge() -> World:
+    """And an edge, in a table that nobody touches."""
+    store = base()
+    head = store["c", "m", 1]
+    linked = head._replace(tables=(("E", ("Eold",)), ("N", ("Nnew",))))
+    return {**store, ("c", "m", 1): linked, ("f", "Eold"): (("e", "a", "b"),)}
+
+
 def with_dead() -> World:
     """A branch that was deleted, with two commits of its own."""
     dead = [Commit("data", f"dead{n}", 0, (("N", (f"Ndead{n}",)),), ()) for n in range(2)]
@@ -123,6 +133,12 @@ def with_unfinished() -> World:
         }
     )
     return store
+
+
+def _write_and_collect(rules: Rules, names: tuple[str, ...]) -> Process:
+    for name in names:
+        yield from publish(rules, name, "main", ("insert", name.lower()))
+    yield from collect(rules, "H")
 
 
 NOTHING = Budget()
@@ -194,6 +210,15 @@ SCENARIOS: dict[str, Scenario] = {
         lambda r: {"G": partial(collect, r, "G"), "H": partial(collect, r, "H")},
         CRASH,
         Budget(crashes=2, losses=1),
+    ),
+    "a collection that slept through writes and another": Scenario(
+        with_edge,
+        lambda r: {
+            "G": partial(collect, r, "G"),
+            "W": partial(_write_and_collect, r, ("P", "Q")),
+        },
+        CRASH,
+        BOTH,
     ),
     "a tag on an older commit": Scenario(
         base,
@@ -281,6 +306,8 @@ NEEDED: dict[str, str] = {
     "look twice": "a tag on an older commit",
     "records add up": "a tag on an older commit",
     "released": "two collections",
+    "living heads": "a collection that slept through writes and another",
+    "start over": "a collection that slept through writes and another",
     "leases in records": "a long load whose lease is given up",
     "look at the record": "a tag on an older commit",
     "call off": "two who create one branch",

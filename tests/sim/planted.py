@@ -307,7 +307,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ROWS,
     ),
     "a collection takes what another removed for damage": (
-        swap(gc, "_mark", lambda repo, survey, kept: (kept, gc._doomed(repo, survey, kept))),
+        swap(gc, "_mark", gc._doomed),
         BRANCHES_TWICE,
     ),
     "a lease is believed whatever the records say": (

@@ -71,10 +71,6 @@ def _lost_lease(found: bool, repo: Any, plan: str | None, staged: int, now: int)
     return not found and plan is not None
 
 
-def _took_less(found: Any, repo: Any, survey: Any, kept: Any) -> bool:
-    return found[0] is not kept
-
-
 # situation -> (owner, function, when it came about)
 PROBES: dict[str, tuple[Any, str, Seen]] = {
     "lost a race, same versions on the new head": (publisher, "decide", _verdict(Verdict.SAME)),
@@ -109,7 +105,7 @@ PROBES: dict[str, tuple[Any, str, Seen]] = {
         lambda found, repo, record: bool(found & set(record.unfinished)),
     ),
     "a commit that was held is buried": (gc, "_prunable", _released),
-    "another collection took what this one kept": (gc, "_mark", _took_less),
+    "another collection took what this one kept": (gc, "_collect", _none),
     "a lease held across a collection": (publisher, "still_honoured", _across_epochs),
     "a lease was not honoured": (leases, "still_honoured", _lost_lease),
     "a lease ended": (gc, "is_expired", _truly),

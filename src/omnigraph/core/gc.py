@@ -84,13 +84,30 @@ class Survey:
 
 def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) -> Collected:
     """One collection. Safe beside any number of writers, readers and other collections."""
+    for attempt in range(repo.limits.publish_attempts_max):
+        done = _collect(repo, retention, dry_run=dry_run)
+        if done is not None:
+            return done
+        repo.back_off(attempt)
+    raise RetriesExhausted("other collections kept taking what this one would keep")
+
+
+def _collect(repo: Repository, retention: Retention, *, dry_run: bool) -> Collected | None:
+    """The same, once; none if another collection overtook it.
+
+    What it may remove follows from a head it saw of each branch: a later head has the same files, and some that are not
+    in the survey. If another collection took such a head before its files were marked, nothing follows any more.
+    """
     survey = _survey(repo)
     record = _record(repo, survey, retention, newest_record(repo))
     if not dry_run:
         record = _publish_record(repo, survey, retention, record)
         _move_epochs(repo, survey, record)
     later = live_refs(repo)
-    kept, doomed = _mark(repo, survey, _kept_commits(repo, record, [*survey.refs, *later], survey))
+    kept = _kept_commits(repo, record, [*survey.refs, *later], survey)
+    doomed = None if kept is None else _mark(repo, survey, kept)
+    if kept is None or doomed is None:
+        return None
     condemned = _prunable(repo, record, kept)
     if not dry_run:
         for commit in condemned:
@@ -277,8 +294,11 @@ def _recent(repo: Repository, head: Commit) -> tuple[Recent, ...]:
 
 def _kept_commits(
     repo: Repository, record: GcRecord, refs: list[Ref], survey: Survey
-) -> dict[tuple[str, int], Commit]:
-    """Every commit whose files must stay: retained history, roots of either listing, and whatever is not declared."""
+) -> dict[tuple[str, int], Commit] | None:
+    """Every commit whose files must stay: retained history, roots of either listing, and whatever is not declared.
+
+    None if another collection buried the head of a branch while this one looked: the branch has moved on since.
+    """
     wanted = set(_roots(repo, refs, survey))
     chains = set(survey.heads) | {ref.state.chain for ref in refs if not ref.state.tag}
     for ref in refs:
@@ -291,15 +311,16 @@ def _kept_commits(
             if not finished:  # it may start from any commit of its source
                 chains.add(ref.state.source_chain)
                 wanted |= _all_numbers(repo, ref.state.source_chain)
-    for chain in sorted(chains):
-        last = repo.chains.newest(chain)
-        if last is not None:
-            floor = record.floors.get(chain, 0)
-            wanted |= {(chain, number) for number in range(floor, last + 1)}
-    wanted |= set(record.kept)
-    tasks = [lambda c=chain, n=number: repo.chains.get(c, n) for chain, number in sorted(wanted)]
-    found = metrics.parallel(tasks, repo.limits.read_threads_max)
-    return {(c.chain, c.number): c for c in found if isinstance(c, Commit)}
+    newest = {chain: repo.chains.newest(chain) for chain in sorted(chains)}
+    heads = {(chain, last) for chain, last in newest.items() if last is not None}
+    for chain, last in heads:
+        wanted |= {(chain, number) for number in range(record.floors.get(chain, 0), last + 1)}
+    places = sorted(wanted | heads | set(record.kept))
+    tasks = [lambda c=chain, n=number: repo.chains.get(c, n) for chain, number in places]
+    found = dict(zip(places, metrics.parallel(tasks, repo.limits.read_threads_max), strict=True))
+    if any(isinstance(found[head], Tombstone) for head in heads):
+        return None
+    return {place: thing for place, thing in found.items() if isinstance(thing, Commit)}
 
 
 def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
@@ -309,18 +330,17 @@ def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
 
 def _mark(
     repo: Repository, survey: Survey, kept: dict[tuple[str, int], Commit]
-) -> tuple[dict[tuple[str, int], Commit], list[ObjectInfo]]:
-    """What stays, and what goes. Another collection may have taken some of what this one would keep.
+) -> list[ObjectInfo] | None:
+    """What goes; none if another collection has taken some of what this one would keep.
 
     It buries commits before it removes their files, so whatever is missing belongs to commits that are tombstones now.
     """
     try:
-        return kept, _doomed(repo, survey, kept)
+        return _doomed(repo, survey, kept)
     except Corrupt:
-        left = {place: commit for place, commit in kept.items() if not _is_buried(repo, *place)}
-        if len(left) == len(kept):
+        if not any(_is_buried(repo, *place) for place in kept):
             raise
-        return _mark(repo, survey, left)
+        return None
 
 
 def _doomed(

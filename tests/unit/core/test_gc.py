@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -41,7 +42,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.model.limits import Limits
-from tests.support.dict_objects import DictObjects, Shelf
+from tests.support.dict_objects import DictObjects, Hook, Shelf
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (
     add_knows,
@@ -310,31 +311,63 @@ def test_a_writer_across_an_epoch_stages_again(repo: Repository) -> None:
 
 def test_two_collections_at_once(repo: Repository) -> None:
     """At every request of one collection, another runs from beginning to end."""
-    requests: list[str] = []
-    quiet = another_process(repo)
-    base = {**_objects(repo)}
-    collect(disturbed(quiet, lambda verb, key: requests.append(verb)), Retention(keep=2))
-    for at in range(0, len(requests), 7):
-        _objects(repo).clear()
-        _objects(repo).update(base)
-        outcome = _interleaved(repo, at)
+
+    def rival() -> None:
+        collect(another_process(repo), Retention(keep=1))
+
+    for at, outcome in _at_every_request(repo, Retention(keep=2), rival, step=7):
         fresh = another_process(repo)
         assert people(fresh) == list("abcdef"), f"after two collections, one at request {at}"
-        assert outcome.epoch in (1, 2)
+        assert outcome.epoch in (1, 2, 3), "it starts over once at most"
         collect(fresh, Retention(keep=1))
         collect(fresh, Retention(keep=1))
         assert clean(repo)
 
 
-def _interleaved(repo: Repository, at: int) -> Collected:
-    seen: list[str] = []
+@pytest.mark.parametrize("remembered", [1, 4096])
+def test_a_collection_that_slept_through_writes_and_another_takes_nothing_of_the_head(
+    repo: Repository, remembered: int
+) -> None:
+    """Every commit it would keep is buried when it wakes up; the head of now has tables nobody touched since."""
+    repo.limits = replace(repo.limits, commits_cached_max=remembered, read_threads_max=1)
+    submit(repo, add_knows("e1", "a", "b"))
+
+    def rival() -> None:
+        process = another_process(repo)
+        submit(process, add_person("g"))
+        submit(process, add_person("h"))
+        collect(process, Retention(keep=1))
+
+    for at, _ in _at_every_request(repo, Retention(keep=1), rival, step=1):
+        fresh = another_process(repo)
+        assert people(fresh) == list("abcdefgh"), f"asleep at request {at}"
+        assert edges(fresh) == [("e1", "a", "b")], f"asleep at request {at}"
+        assert Graph(fresh).doctor().healthy
+        collect(fresh, Retention(keep=1))
+        assert clean(repo)
+
+
+def _at_every_request(
+    repo: Repository, retention: Retention, rival: Callable[[], None], *, step: int
+) -> Iterator[tuple[int, Collected]]:
+    """A collection from the same beginning again and again; the rival acts at another of its requests each time."""
+    base = {**_objects(repo)}
+    requests: list[str] = []
+    collect(disturbed(another_process(repo), lambda _, key: requests.append(key)), retention)
+    for at in range(0, len(requests), step):
+        _objects(repo).clear()
+        _objects(repo).update(base)
+        yield at, collect(disturbed(another_process(repo), _at_request(at, rival)), retention)
+
+
+def _at_request(at: int, act: Callable[[], None]) -> Hook:
+    countdown = iter(range(at, -1, -1))
 
     def before(verb: str, key: str) -> None:
-        seen.append(key)
-        if len(seen) - 1 == at:
-            collect(another_process(repo), Retention(keep=1))
+        if next(countdown, None) == 0:
+            act()
 
-    return collect(disturbed(another_process(repo), before), Retention(keep=2))
+    return before
 
 
 def test_a_commit_tagged_while_a_record_declared_it_is_buried_once_its_tag_is_gone(
@@ -360,7 +393,7 @@ def test_a_commit_tagged_while_a_record_declared_it_is_buried_once_its_tag_is_go
 def test_a_collection_that_slept_through_another_keeps_a_tag_made_meanwhile(
     repo: Repository,
 ) -> None:
-    """It marks by what it knew; what the other took is left out, and nothing else."""
+    """It looks again at everything, and finds the tag."""
     slow = another_process(repo)
     create_branch(repo, "old", Start(commit=commit_number(repo, 2)))
     create_tag(repo, "early", commit_number(repo, 1))
@@ -458,7 +491,6 @@ def test_a_plan_keeps_what_was_staged_under_it(repo: Repository) -> None:
 
 def publish_under_a_plan(repo: Repository, plan: str, meanwhile: Callable[[], object]) -> list[int]:
     """A long operation during which something happens; the epochs in which its verb ran."""
-    from dataclasses import replace
 
     verb, epochs = between(repo, add_knows("e1", "a", "b"), meanwhile)
     submit(repo, lambda txn: replace(verb(txn), plan_id=plan))
