@@ -12,6 +12,7 @@ anything may happen to anybody. States are explored breadth first, so the trace 
     ("delete", keys)
     ("files", files)         data files: ((name, rows), …)
     ("rows", names)          the rows of data files, or None when one is missing
+    ("missing", names)       which data files are missing
 
 What a process tells its caller is no request: ("told", …) is remembered for the invariants, and ("claim", holds, text)
 must hold.
@@ -256,6 +257,8 @@ def answer_of(store: dict[Key, Any], request: Request) -> tuple[Any, dict[Key, A
             if any(("f", name) not in store for name in names):
                 return None, None
             return tuple(row for name in names for row in store["f", name]), None
+        case ("missing", names):
+            return tuple(name for name in names if ("f", name) not in store), None
     raise AssertionError(f"no such request: {request}")
 
 

@@ -439,47 +439,52 @@ def live(names: Iterable[tuple[Any, Name]]) -> dict[str, Name]:
     return {name: state for name, (_, state) in newest.items() if state.kind != "deleted"}
 
 
-def collect(rules: Rules, me: str, keep: int = 1, tries: int = 2) -> Process:
+def collect(rules: Rules, me: str, keep: int = 1, tries: int = 3) -> Process:
+    """Once; and again while something is missing that another collection may have taken."""
+    before: tuple[str, ...] = ()
     for _ in range(tries):
-        if (yield from _collect(rules, keep)):
+        missing = yield from _collect(rules, keep)
+        if not missing:
             return
+        yield ("claim", missing != before, "a collection takes what another took for damage")
+        before = missing
 
 
-def _collect(rules: Rules, keep: int) -> Generator[Request, Any, bool]:
-    """List, write down what may go, move the epochs, look again, bury, remove. False if another one overtook it."""
+def _collect(rules: Rules, keep: int) -> Generator[Request, Any, tuple[str, ...]]:
+    """List, write down what may go, move the epochs, look again, bury, remove. What is missing, if anything is."""
     listed = yield ("list", ("f",))
     there = yield ("folders", ("c",))  # before the names: a chain without a name is dead
     plans = yield ("list", ("plan",))
     names = live((yield ("list", ("ref",))))
-    chains = yield from read_chains(sorted(_chains_of(names)))
+    chains = yield from read_chains(rules, sorted(_chains_of(names)))
     record = yield from write_record(rules, there, names, chains, plans, keep)
     if "epoch" in rules:
-        yield from move_epochs(chains, record)
+        yield from move_epochs(rules, chains, record)
     if "list first" not in rules:
         listed = yield ("list", ("f",))
     later = names
     if "look twice" in rules:
         later = live((yield ("list", ("ref",))))
-    known = yield ("list", ("c",))
-    everything = yield ("list", ("c",))
-    commits = {key[1:]: thing for key, thing in everything if key in dict(known)}
-    if "living heads" in rules and buried_heads([names, later], commits):
-        return False
-    kept = yield from mark(rules, reached(record, [names, later], commits), commits)
-    if kept is None:
-        return False
-    doomed = condemned(rules, record, commits, kept)
+    ends = yield from read_chains(rules, sorted(_chains_of(names) | _chains_of(later)))
+    listing = yield ("list", ("c",))
+    commits = {key[1:]: thing for key, thing in listing if not beyond(ends, key[1:])}
+    if "heads of now" in rules:
+        commits |= {(chain, end[0]): end[1] for chain, end in ends.items() if end is not None}
+    kept = reached(record, [names, later], ends, commits)
+    missing: tuple[str, ...] = yield ("missing", tuple(sorted(files_of(kept, commits))))
+    if missing and "start over" in rules:
+        return missing
+    kept = {place for place in kept if not files_of([place], commits) & set(missing)}
     needed = {("f", file) for file in files_of(kept, commits)}
+    commits = {key[1:]: thing for key, thing in (yield ("list", ("c",)))}
+    doomed = condemned(rules, record, commits, kept)
     leased = {table for _, table in plans}
     gone = tuple(key for key, _ in listed if key not in needed and key[1][0] not in leased)
-    if "bury first" not in rules:
-        yield ("delete", gone)
     for place in doomed:
         remembered = commits[place].operation if "tombs remember" in rules else ""
         yield ("put", ("c", *place), Commit("tomb", remembered, parent=commits[place].parent))
-    if "bury first" in rules:
-        yield ("delete", gone)
-    return True
+    yield ("delete", gone)
+    return ()
 
 
 def _chains_of(names: dict[str, Name]) -> set[str]:
@@ -487,20 +492,24 @@ def _chains_of(names: dict[str, Name]) -> set[str]:
 
 
 def read_chains(
+    rules: Rules,
     chains: Iterable[str],
 ) -> Generator[Request, Any, dict[str, tuple[int, Commit] | None]]:
     found: dict[str, tuple[int, Commit] | None] = {}
     for chain in chains:
-        found[chain] = yield from read_chain(chain)
+        found[chain] = yield from read_chain(rules, chain)
     return found
 
 
-def read_chain(chain: str) -> Generator[Request, Any, tuple[int, Commit] | None]:
-    last = yield ("newest", ("c", chain))
-    if last is None:
-        return None
-    thing = yield ("get", ("c", chain, last))
-    return last, thing
+def read_chain(rules: Rules, chain: str) -> Generator[Request, Any, tuple[int, Commit] | None]:
+    """The end of a chain. One that is a tombstone was the end no more when it was read."""
+    while True:
+        last = yield ("newest", ("c", chain))
+        if last is None:
+            return None
+        thing = yield ("get", ("c", chain, last))
+        if thing.kind != "tomb" or "no chain ends in a tomb" not in rules:
+            return last, thing
 
 
 def write_record(
@@ -541,7 +550,9 @@ def _record(
     for chain, found in chains.items():
         if found is not None and found[1].kind not in ("seal", "tomb"):
             floors[chain] = max(floors.get(chain, 0), found[0] + 1 - keep)
-    open_ = {c for c, found in chains.items() if found is None or found[1].kind != "seal"}
+    open_ = {
+        c for c, found in chains.items() if found is None or found[1].kind not in ("seal", "tomb")
+    }
     dead = set(there) - open_
     roots = _roots([names])
     held = {place for place in roots if not before.declares(place)}
@@ -567,11 +578,11 @@ def _roots(listings: Iterable[dict[str, Name]]) -> set[Place]:
 
 
 def move_epochs(
-    chains: dict[str, tuple[int, Commit] | None], record: Record
+    rules: Rules, chains: dict[str, tuple[int, Commit] | None], record: Record
 ) -> Generator[Request, Any, None]:
     for chain in chains:
         while True:
-            found = yield from read_chain(chain)
+            found = yield from read_chain(rules, chain)
             if found is None:
                 break
             last, head = found
@@ -588,28 +599,10 @@ def move_epochs(
         yield ("create", ("c", chain, 0), Commit("seal", "unfinished"))
 
 
-def buried_heads(listings: list[dict[str, Name]], commits: dict[Place, Commit]) -> bool:
-    """Whether a branch had ended in a commit that is a tombstone by now: it has moved on, and it is not known where."""
-    chains = {chain for names in listings for chain in _chains_of(names)}
-    heads = [max((p for p in commits if p[0] == chain), default=None) for chain in chains]
-    return any(head is not None and commits[head].kind == "tomb" for head in heads)
-
-
-def mark(
-    rules: Rules, kept: set[Place], commits: dict[Place, Commit]
-) -> Generator[Request, Any, set[Place] | None]:
-    """Open what stays. What another collection took meanwhile belongs to commits that are tombstones by now; what the
-    branches need since then is not known, so nothing may be removed any more."""
-    while True:
-        found = yield ("rows", tuple(sorted(files_of(kept, commits))))
-        if found is not None:
-            return kept
-        everything = yield ("list", ("c",))
-        buried = {key[1:] for key, thing in everything if thing.kind == "tomb"} & kept
-        yield ("claim", bool(buried), "a collection misses files of commits that are not buried")
-        if "start over" in rules:
-            return None
-        kept = kept - buried
+def beyond(ends: dict[str, tuple[int, Commit] | None], place: Place) -> bool:
+    """Whether a commit came after the end of its chain was looked up."""
+    end = ends.get(place[0], (10**6, None))
+    return end is None or place[1] > end[0]
 
 
 def files_of(places: Iterable[Place], commits: dict[Place, Commit]) -> set[str]:
@@ -617,18 +610,22 @@ def files_of(places: Iterable[Place], commits: dict[Place, Commit]) -> set[str]:
 
 
 def reached(
-    record: Record, listings: list[dict[str, Name]], commits: dict[Place, Commit]
+    record: Record,
+    listings: list[dict[str, Name]],
+    ends: dict[str, tuple[int, Commit] | None],
+    commits: dict[Place, Commit],
 ) -> set[Place]:
     """The commits whose files must stay."""
     wanted = _roots(listings) | record.kept
     for names in listings:
         for state in names.values():
+            end = ends.get(state.chain)
             if state.kind != "branch":
                 continue
-            if (state.chain, 0) not in commits:  # it may start from any commit of its source
+            if end is None:  # it may start from any commit of its source
                 wanted |= {place for place in commits if place[0] == state.source}
             floor = dict(record.floors).get(state.chain, 0)
-            wanted |= {place for place in commits if place[0] == state.chain and place[1] >= floor}
+            wanted |= {p for p in commits if p[0] == state.chain and p[1] >= floor}
     return {
         place
         for place in wanted
@@ -733,6 +730,10 @@ def _names(store: Store, commits: dict[Place, Commit], told: Told) -> str | None
         place = (state.chain, state.number or 0)
         if state.kind == "tag" and ("tag", name, "ok") in told and commits[place].kind == "tomb":
             return "a tag shows a commit that was pruned"
+        ends = [number for chain, number in commits if chain == state.chain]
+        head = commits[state.chain, max(ends)] if ends and state.kind == "branch" else None
+        if head is not None and (head.kind == "tomb" or not _whole(store, head)):
+            return "the head of a branch was pruned"
     ended = {fact[1] for fact in told if fact[0] == "deleted"}
     for fact in told:
         if fact[0] == "branch" and fact[2] == "ok" and fact[3] not in ended:

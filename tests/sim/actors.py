@@ -412,6 +412,13 @@ def collector(actor: Actor) -> None:
                 raise
 
 
+def sweeper(actor: Actor) -> None:
+    """Moves the head on and keeps nothing but it: whoever slept meanwhile finds all he knew of buried."""
+    for _ in range(2):
+        appender(actor)
+        collector(actor)
+
+
 def auditor(actor: Actor) -> None:
     """Reads whole states: the sum of the accounts never changes, and no edge lacks its nodes."""
     for _ in range(4):
@@ -459,6 +466,7 @@ WORKLOADS: dict[str, Callable[[Actor], None]] = {
     "visitor": visitor,
     "tagger": tagger,
     "collector": collector,
+    "sweeper": sweeper,
     "auditor": auditor,
     "lister": lister,
     "merger": merger,

@@ -170,7 +170,7 @@ def _late_listing(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
     return original(repo, survey, kept)
 
 
-def _keep_nothing_below(original: Any, repo: Any, refs: Any, survey: Any) -> Any:
+def _keep_nothing_below(original: Any, repo: Any, refs: Any, heads: Any) -> Any:
     return set()
 
 
@@ -307,7 +307,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ROWS,
     ),
     "a collection takes what another removed for damage": (
-        swap(gc, "_mark", gc._doomed),
+        swap(gc, "_is_damage", lambda missing, before: True),
         BRANCHES_TWICE,
     ),
     "a lease is believed whatever the records say": (

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from omnigraph.core import branches, gc, group, leases, publisher, repository
+from omnigraph.core.chain import Chains
 from omnigraph.core.conflicts import Verdict
 from omnigraph.core.publisher import Outcome
 from omnigraph.core.records import Commit, Tombstone
@@ -44,6 +45,10 @@ def _truly(found: Any, *_: Any) -> bool:
 
 def _none(found: Any, *_: Any) -> bool:
     return found is None
+
+
+def _a_tomb(found: Any, *_: Any) -> bool:
+    return isinstance(found, Tombstone)
 
 
 def _outcome(wanted: Outcome) -> Seen:
@@ -91,7 +96,7 @@ PROBES: dict[str, tuple[Any, str, Seen]] = {
     "fragments no longer fit": (DictTables, "recommit", _none),
     "joined somebody's idempotency key": (group, "claim", _joined),
     "found what was done under a key": (publisher, "landed_before", _truly),
-    "a head was pruned while it was resolved": (repository.Repository, "_resolve", _none),
+    "an end of a chain was pruned while it was looked up": (Chains, "_last", _a_tomb),
     "a warm reader met a seal or a tombstone": (repository.Repository, "_newer", _none),
     "what a branch starts from is gone": (branches, "_begin", _none),
     "a branch was taken back": (branches, "_take_back", _yes),
@@ -105,7 +110,7 @@ PROBES: dict[str, tuple[Any, str, Seen]] = {
         lambda found, repo, record: bool(found & set(record.unfinished)),
     ),
     "a commit that was held is buried": (gc, "_prunable", _released),
-    "another collection took what this one kept": (gc, "_collect", _none),
+    "another collection took what this one would keep": (gc, "_is_damage", lambda no, *_: not no),
     "a lease held across a collection": (publisher, "still_honoured", _across_epochs),
     "a lease was not honoured": (leases, "still_honoured", _lost_lease),
     "a lease ended": (gc, "is_expired", _truly),

@@ -32,6 +32,7 @@ class Fragment:
 
     number: int
     file: str
+    rows: int
     deleted: frozenset[int] = frozenset()
 
     @property
@@ -155,9 +156,7 @@ class DictTable:
 
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return tuple(
-            FragmentInfo(
-                f.number, self._disk.get(f.file).num_rows, len(f.deleted), f.identity, f.file
-            )
+            FragmentInfo(f.number, f.rows, len(f.deleted), f.identity, f.file)
             for f in self._version.fragments
         )
 
@@ -256,7 +255,12 @@ class DictTables:
 
     def _numbered(self, version: Version, files: Sequence[str]) -> tuple[Fragment, ...]:
         first = max((f.number for f in version.fragments), default=-1) + 1
-        return tuple(Fragment(first + i, name) for i, name in enumerate(files))
+        return tuple(Fragment(first + i, f, self._rows_in(f)) for i, f in enumerate(files))
+
+    def _rows_in(self, file: str) -> int:
+        """A file that a collection took meanwhile is missed by whoever reads it."""
+        rows = self.disk.get(file)
+        return 0 if rows is None else int(rows.num_rows)
 
 
 def _kept(fragment: Fragment, rows: int) -> npt.NDArray[np.int64]:
@@ -277,6 +281,7 @@ def _without(
         gone.setdefault(address >> 32, set()).add(address & 0xFFFFFFFF)
     touched = [f for f in fragments if f.number in gone]
     left = tuple(
-        Fragment(f.number, f.file, f.deleted | frozenset(gone.get(f.number, ()))) for f in fragments
+        Fragment(f.number, f.file, f.rows, f.deleted | frozenset(gone.get(f.number, ())))
+        for f in fragments
     )
     return left, touched

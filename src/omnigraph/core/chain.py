@@ -6,11 +6,13 @@ import threading
 from collections import OrderedDict
 
 from omnigraph.core import layout
-from omnigraph.core.records import FORMAT, ChainObject, Commit, decode_chain_object
+from omnigraph.core.records import FORMAT, ChainObject, Commit, Seal, Tombstone, decode_chain_object
 from omnigraph.errors import Corrupt, FormatUnsupported, ObjectNotFound
 from omnigraph.model.limits import Limits
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectStore, numbered
+
+END_ATTEMPTS_MAX = 16
 
 
 class Chains:
@@ -55,6 +57,24 @@ class Chains:
     def newest(self, chain: str, at_least: int = -1) -> int | None:
         """The number of the last object of a chain."""
         return self._objects.newest(layout.chain_folder(chain), at_least)
+
+    def end(self, chain: str) -> Commit | Seal | None:
+        """The last object of a chain, from the store; none if there is nothing yet.
+
+        No chain ends in a tombstone: if the last object of a listing is one, the chain went on meanwhile.
+        """
+        for _ in range(END_ATTEMPTS_MAX):
+            found = self._last(chain)
+            if not isinstance(found, Tombstone):
+                return found
+        raise Corrupt(f"the chain {chain} seems to end in a tombstone")
+
+    def _last(self, chain: str) -> ChainObject | None:
+        number = self.newest(chain)
+        found = None if number is None else self.read(chain, number)
+        if number is not None and found is None:
+            raise Corrupt(f"the newest commit {chain}.{number} is missing")
+        return found
 
     def since(self, chain: str, number: int) -> list[ChainObject]:
         """Everything after a number, in order, read in parallel."""

@@ -110,10 +110,8 @@ def check_branches(patient: Patient) -> Iterator[Finding]:
 
 
 def _look_at_newest(patient: Patient, branch: str, chain: str) -> Iterator[Finding]:
-    chains = patient.repo.chains
     try:
-        last = chains.newest(chain)
-        newest = None if last is None else chains.read(chain, last)
+        newest = patient.repo.chains.end(chain)
     except OmnigraphError as error:
         message = f"the newest commit of branch {branch!r} cannot be read: {error}"
         yield Finding(ERROR, "branches", message, RESTORE)

@@ -8,7 +8,7 @@ its maker sees the record. So no interleaving loses data, and no waiting time is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.core import layout
@@ -79,24 +79,32 @@ class Survey:
     refs: list[Ref]
     heads: dict[str, Commit] = field(default_factory=dict)  # live chains
     unfinished: list[Ref] = field(default_factory=list)
-    sealed: list[Ref] = field(default_factory=list)
 
 
 def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) -> Collected:
     """One collection. Safe beside any number of writers, readers and other collections."""
+    missing = ""
     for attempt in range(repo.limits.publish_attempts_max):
-        done = _collect(repo, retention, dry_run=dry_run)
-        if done is not None:
-            return done
+        try:
+            return _collect(repo, retention, dry_run=dry_run)
+        except Corrupt as error:
+            if _is_damage(str(error), missing):
+                raise
+            missing = str(error)
         repo.back_off(attempt)
     raise RetriesExhausted("other collections kept taking what this one would keep")
 
 
-def _collect(repo: Repository, retention: Retention, *, dry_run: bool) -> Collected | None:
-    """The same, once; none if another collection overtook it.
+def _is_damage(missing: str, before: str) -> bool:
+    """Whether the same is missing again: what one survey misses may have been taken by another collection since."""
+    return missing == before
 
-    What it may remove follows from a head it saw of each branch: a later head has the same files, and some that are not
-    in the survey. If another collection took such a head before its files were marked, nothing follows any more.
+
+def _collect(repo: Repository, retention: Retention, *, dry_run: bool) -> Collected:
+    """The same, once.
+
+    What may be removed follows from a head of each branch and its files: a later head has the same files, and others
+    that are not in the survey. If files of a head are gone when they are looked at, nothing follows any more.
     """
     survey = _survey(repo)
     record = _record(repo, survey, retention, newest_record(repo))
@@ -105,9 +113,7 @@ def _collect(repo: Repository, retention: Retention, *, dry_run: bool) -> Collec
         _move_epochs(repo, survey, record)
     later = live_refs(repo)
     kept = _kept_commits(repo, record, [*survey.refs, *later], survey)
-    doomed = None if kept is None else _mark(repo, survey, kept)
-    if kept is None or doomed is None:
-        return None
+    doomed = _doomed(repo, survey, kept)
     condemned = _prunable(repo, record, kept)
     if not dry_run:
         for commit in condemned:
@@ -131,19 +137,18 @@ def _survey(repo: Repository) -> Survey:
     plans = {name: plan.tables for name, plan in stored.items() if name not in expired}
     survey = Survey(objects, chains, plans, expired, live_refs(repo))
     survey.heads[repo.stamp.main_chain] = repo.head(MAIN).commit
-    for ref in survey.refs:
-        if ref.state.tag:
-            continue
-        last = repo.chains.newest(ref.state.chain)
-        thing = None if last is None else repo.chains.read(ref.state.chain, last)
-        match thing:
-            case None:
-                survey.unfinished.append(ref)
-            case Commit():
-                survey.heads[ref.state.chain] = thing
-            case _:
-                survey.sealed.append(ref)
+    branches = [ref for ref in survey.refs if not ref.state.tag]
+    ends = _ends(repo, [ref.state.chain for ref in branches])
+    survey.heads |= {chain: end for chain, end in ends.items() if isinstance(end, Commit)}
+    survey.unfinished += [ref for ref in branches if ends[ref.state.chain] is None]
     return survey
+
+
+def _ends(repo: Repository, chains: Iterable[str]) -> dict[str, Commit | Seal | None]:
+    """How chains end, now."""
+    ordered = sorted(chains)
+    tasks = [lambda c=chain: repo.chains.end(c) for chain in ordered]
+    return dict(zip(ordered, metrics.parallel(tasks, repo.limits.read_threads_max), strict=True))
 
 
 # --- the record --------------------------------------------------------------------------------------------------
@@ -159,7 +164,7 @@ def _record(
     live = set(survey.heads) | {ref.state.chain for ref in survey.unfinished}
     dead = {chain for chain in survey.chains if chain not in live}
     dead |= set(before.dead) if before is not None else set()
-    roots = _roots(repo, survey.refs, survey)
+    roots = _roots(repo, survey.refs, survey.heads)
     held = {place for place in roots if not pruned(before, *place)}
     once = roots | {*before.kept, *before.released} if before is not None else roots
     return GcRecord(
@@ -193,7 +198,9 @@ def _floor(repo: Repository, head: Commit, retention: Retention) -> int:
     return 0
 
 
-def _roots(repo: Repository, refs: Iterable[Ref], survey: Survey) -> set[tuple[str, int]]:
+def _roots(
+    repo: Repository, refs: Iterable[Ref], heads: Mapping[str, Commit]
+) -> set[tuple[str, int]]:
     """Commits outside the retained history that must stay: tags, forks, and the newest merged of each source."""
     found: set[tuple[str, int]] = set()
     for ref in refs:
@@ -202,7 +209,7 @@ def _roots(repo: Repository, refs: Iterable[Ref], survey: Survey) -> set[tuple[s
             found.add((state.chain, state.base_number))
         elif state.base_number is not None and state.source_chain is not None:
             found.add((state.source_chain, state.base_number))
-    for chain, head in survey.heads.items():
+    for chain, head in heads.items():
         found |= {layout.parse_commit_id(merged)[:2] for merged in head.merged.values()}
         found |= set(_forks(repo, chain))
     return found
@@ -259,8 +266,7 @@ def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
     import msgspec
 
     for attempt in range(repo.limits.publish_attempts_max):
-        last = repo.chains.newest(chain)
-        head = None if last is None else repo.chains.read(chain, last)
+        head = repo.chains.end(chain)
         if not isinstance(head, Commit) or head.gc_epoch >= epoch:
             return
         following: Commit = msgspec.structs.replace(
@@ -294,53 +300,29 @@ def _recent(repo: Repository, head: Commit) -> tuple[Recent, ...]:
 
 def _kept_commits(
     repo: Repository, record: GcRecord, refs: list[Ref], survey: Survey
-) -> dict[tuple[str, int], Commit] | None:
-    """Every commit whose files must stay: retained history, roots of either listing, and whatever is not declared.
-
-    None if another collection buried the head of a branch while this one looked: the branch has moved on since.
-    """
-    wanted = set(_roots(repo, refs, survey))
+) -> dict[tuple[str, int], Commit]:
+    """Every commit whose files must stay: the heads of now, retained history, and roots of either listing."""
     chains = set(survey.heads) | {ref.state.chain for ref in refs if not ref.state.tag}
+    ends = _ends(repo, chains)
+    heads = {chain: end for chain, end in ends.items() if isinstance(end, Commit)}
+    wanted = _roots(repo, refs, heads) | set(record.kept)
     for ref in refs:
-        if (
-            not ref.state.tag
-            and ref.state.source_chain is not None
-            and ref.state.base_number is None
-        ):
-            finished = repo.chains.get(ref.state.chain, 0) is not None
-            if not finished:  # it may start from any commit of its source
-                chains.add(ref.state.source_chain)
-                wanted |= _all_numbers(repo, ref.state.source_chain)
-    newest = {chain: repo.chains.newest(chain) for chain in sorted(chains)}
-    heads = {(chain, last) for chain, last in newest.items() if last is not None}
-    for chain, last in heads:
-        wanted |= {(chain, number) for number in range(record.floors.get(chain, 0), last + 1)}
-    places = sorted(wanted | heads | set(record.kept))
+        source = ref.state.source_chain
+        if source is not None and ref.state.base_number is None and ends[ref.state.chain] is None:
+            wanted |= _all_numbers(repo, source)  # it is unfinished, and may start from any of them
+    for chain, end in ends.items():
+        first, last = record.floors.get(chain, 0), -1 if end is None else end.number
+        wanted |= {(chain, number) for number in range(first, last + 1)}
+    wanted -= {(chain, head.number) for chain, head in heads.items()}
+    places = sorted(wanted)
     tasks = [lambda c=chain, n=number: repo.chains.get(c, n) for chain, number in places]
-    found = dict(zip(places, metrics.parallel(tasks, repo.limits.read_threads_max), strict=True))
-    if any(isinstance(found[head], Tombstone) for head in heads):
-        return None
-    return {place: thing for place, thing in found.items() if isinstance(thing, Commit)}
+    found = [*metrics.parallel(tasks, repo.limits.read_threads_max), *heads.values()]
+    return {(c.chain, c.number): c for c in found if isinstance(c, Commit)}
 
 
 def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
     last = repo.chains.newest(chain)
     return {(chain, number) for number in range((last if last is not None else -1) + 1)}
-
-
-def _mark(
-    repo: Repository, survey: Survey, kept: dict[tuple[str, int], Commit]
-) -> list[ObjectInfo] | None:
-    """What goes; none if another collection has taken some of what this one would keep.
-
-    It buries commits before it removes their files, so whatever is missing belongs to commits that are tombstones now.
-    """
-    try:
-        return _doomed(repo, survey, kept)
-    except Corrupt:
-        if not any(_is_buried(repo, *place) for place in kept):
-            raise
-        return None
 
 
 def _doomed(

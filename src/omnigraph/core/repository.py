@@ -20,9 +20,7 @@ from omnigraph.core.records import (
     GraphStamp,
     LiveRef,
     RefState,
-    Seal,
     StoredSchema,
-    Tombstone,
     decode,
     decode_ref,
 )
@@ -44,8 +42,6 @@ from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import MAIN, BranchName, branch_name
 from omnigraph.storage.objects import Location, ObjectStore, locate, numbered, open_objects
 from omnigraph.storage.tables import TableStore
-
-HEAD_ATTEMPTS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +98,7 @@ class Repository:
         with self._lock:
             known = self._heads.get(name)
         found = self._newer(known) if known is not None else None
-        for _ in range(HEAD_ATTEMPTS_MAX):
-            if found is not None:
-                return self.moved(found)
-            found = self._resolve(name)
-        raise Corrupt(
-            f"the head of branch {name!r} cannot be read: every newest commit is a tombstone"
-        )
+        return self.moved(found if found is not None else self._resolve(name))
 
     def knows(self, branch: str) -> bool:
         """Whether this process has seen the branch."""
@@ -153,26 +143,20 @@ class Repository:
         self.forget(known.branch)
         return None
 
-    def _resolve(self, name: BranchName) -> Head | None:
-        """From the branch's name; None when a collection got in between and it is worth trying again."""
+    def _resolve(self, name: BranchName) -> Head:
+        """From the branch's name."""
         number, chain = -1, self.stamp.main_chain
         if name != MAIN:
             number, state = self.ref_state(layout.ref_folder(name)) or (-1, None)
             if not isinstance(state, LiveRef) or state.tag:
                 raise self.no_branch(name)
             chain = state.chain
-        last = self.chains.newest(chain)
-        if last is None:
-            raise self.no_branch(name)  # its creation was never finished
-        match self.chains.read(chain, last):
-            case Commit() as commit:
-                return Head(name, number, commit)
-            case Seal():
-                raise self.no_branch(name)  # deleted, whatever its name still says
-            case None:
-                raise Corrupt(f"the newest commit {chain}.{last} of branch {name!r} is missing")
-            case Tombstone():
-                return None
+        commit = self.chains.end(chain)
+        if not isinstance(
+            commit, Commit
+        ):  # never finished; or deleted, whatever its name still says
+            raise self.no_branch(name)
+        return Head(name, number, commit)
 
     def no_branch(self, name: str) -> BranchNotFound:
         return BranchNotFound(f"there is no branch {name!r}", details={"branch": name})

@@ -8,9 +8,10 @@ import pytest
 
 from omnigraph.core import layout
 from omnigraph.core.branches import create_tag, delete_branch
+from omnigraph.core.chain import END_ATTEMPTS_MAX
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.records import Tombstone, encode
-from omnigraph.core.repository import HEAD_ATTEMPTS_MAX, Repository
+from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, Corrupt
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
@@ -95,7 +96,7 @@ def test_a_chain_that_ends_in_a_tombstone_is_damage(repo: Repository) -> None:
     lost = disturbed(repo, lambda verb, key: asked.append(verb))
     with pytest.raises(Corrupt, match="tombstone"):
         lost.head("main")
-    assert asked.count("list") <= HEAD_ATTEMPTS_MAX
+    assert asked.count("list") <= END_ATTEMPTS_MAX
 
 
 @pytest.mark.parametrize("folder", [layout.CHAINS, layout.REFS])
