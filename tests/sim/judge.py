@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from omnigraph.core import layout
-from omnigraph.core.branches import live_refs
+from omnigraph.core.branches import branch_names, live_refs
 from omnigraph.core.gc import Retention, collect
+from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.records import ChainObject, Commit, Seal, Tombstone, operations_of
 from omnigraph.core.repository import Repository
-from omnigraph.errors import BranchNotFound
+from omnigraph.model.names import MAIN
 from tests.sim.actors import ACCOUNTS, START_BALANCE, Log
 from tests.support.verdict import Logged, judged
 
@@ -19,8 +20,7 @@ def judge(repo: Repository, log: Log) -> None:
     chains = {chain: _chain(repo, chain) for chain in repo.objects.folders(layout.CHAINS)}
     _no_operation_twice(chains)
     _told_the_truth(chains, log)
-    for branch in ("main", *sorted({ref.name for ref in live_refs(repo) if not ref.state.tag})):
-        _readable(repo, branch)
+    _branches_are_readable(repo)
     _acknowledged_branches_exist(chains, log)
     anomalies = judged(repo, Logged(list(log.history.values()), log.names))
     assert not anomalies, f"{anomalies[0]} (and {len(anomalies) - 1} more)"
@@ -28,7 +28,7 @@ def judge(repo: Repository, log: Log) -> None:
     _tags_are_readable(repo)
     for _ in range(2):
         collect(repo, Retention(keep=2))
-    _readable(repo, "main")
+    _branches_are_readable(repo)
     _tags_are_readable(repo)
     left = collect(repo, Retention(keep=2), dry_run=True)
     assert left.objects_deleted == 0, f"{left.objects_deleted} objects are left over after cleanup"
@@ -77,14 +77,27 @@ def _told_the_truth(chains: dict[str, list[ChainObject]], log: Log) -> None:
             assert seen[name] == 0, f"{name} was reported as failed and is there"
 
 
-def _readable(repo: Repository, branch: str) -> None:
-    """A head can be read whole, and what it shows obeys every rule."""
-    repo.forget(branch)  # type: ignore[arg-type]
-    try:
+def _branches_are_readable(repo: Repository) -> None:
+    """Every head can be read whole, what it shows obeys every rule, and no collection may ever take what it needs."""
+    record = newest_record(repo)
+    for branch in branch_names(repo):
+        repo.forget(branch)
         head = repo.head(branch).commit
-    except BranchNotFound:
-        return
-    _check_state(repo, head)
+        _check_state(repo, head)
+        assert not pruned(record, head.chain, head.number), f"the head of {branch} is given up"
+        for place in _to_merge_it(repo, head):
+            base = repo.chains.read(*place)
+            assert isinstance(base, Commit), f"{branch} cannot be merged: {place} was pruned"
+            _check_state(repo, base)
+
+
+def _to_merge_it(repo: Repository, head: Commit) -> list[tuple[str, int]]:
+    """What a merge of a branch is computed from: where it was forked, and what was merged of it last."""
+    zero = repo.chains.read(head.chain, 0)
+    assert isinstance(zero, Commit | Tombstone)
+    merged = repo.head(MAIN).commit.merged.get(head.chain)
+    named = [*zero.parents[:1], *([merged] if merged is not None else [])]
+    return [layout.parse_commit_id(commit)[:2] for commit in named]
 
 
 def _check_state(repo: Repository, commit: Commit) -> None:

@@ -23,11 +23,12 @@ from omnigraph.core import (
     repository,
     stage,
 )
+from omnigraph.core.chain import Chains
 from omnigraph.core.conflicts import Decision, Intent, Verdict
 from omnigraph.core.publisher import Outcome
 from omnigraph.core.records import Commit, GcRecord, LiveRef, Seal, encode
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import ObjectExists, RetriesExhausted, StoreOutcomeUnknown
+from omnigraph.errors import Corrupt, ObjectExists, RetriesExhausted, StoreOutcomeUnknown
 from omnigraph.model.names import branch_name
 from omnigraph.model.tokens import NO_TOKENS
 from omnigraph.storage.objects import numbered
@@ -210,6 +211,33 @@ def _overlook_leases(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
     return original(repo, replace(survey, plans={}), kept)
 
 
+def _keep_less(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
+    """Leave the commits out whose files are gone, and go by the others."""
+    try:
+        return original(repo, survey, kept)
+    except Corrupt:
+        left = {place: commit for place, commit in kept.items() if not gc._is_buried(repo, *place)}
+        if len(left) == len(kept):
+            raise
+        return _keep_less(original, repo, survey, left)
+
+
+def _buried_is_sealed(self: Any, chain: str) -> Any:
+    """Take a chain for ended because the end that was listed is buried by now."""
+    return self._last(chain)
+
+
+def _stale_heads(original: Any, repo: Any, record: Any, refs: Any, survey: Any) -> Any:
+    """Hold the merges and forks the survey knew of, and none that were made since."""
+    roots = gc._roots(repo, refs, survey.heads) | set(record.kept)
+    floors = record.floors
+    kept = original(repo, record, refs, survey)
+    return {p: c for p, c in kept.items() if p in roots or p[1] >= floors.get(p[0], 0)}
+
+
+SWEPT = ("appender", "sweeper", "collector")
+SWEPT_BRANCH = ("visitor", "brancher", "sweeper", "sweeper")
+SWEPT_MERGE = ("merger", "sweeper", "sweeper")
 BRANCHES_TWICE = ("brancher", "appender", "collector", "collector")
 LOADS = ("loader", "loader", "collector", "collector")
 GARDEN = ("gardener", "gardener", "gardener")
@@ -309,6 +337,18 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     "a collection takes what another removed for damage": (
         swap(gc, "_is_damage", lambda missing, before: True),
         BRANCHES_TWICE,
+    ),
+    "a collection goes on without what another took": (
+        around(gc, "_doomed", _keep_less),
+        SWEPT,
+    ),
+    "a branch that went on is taken for deleted": (
+        swap(Chains, "end", _buried_is_sealed),
+        SWEPT_BRANCH,
+    ),
+    "a collection forgets merges made since its survey": (
+        around(gc, "_kept_commits", _stale_heads),
+        SWEPT_MERGE,
     ),
     "a lease is believed whatever the records say": (
         both(

@@ -52,6 +52,13 @@ CASTS = (
     ("merger", "merger", "compactor"),
     ("compactor", "appender", "gardener", "collector"),
     ("loader", "appender", "collector", "collector"),
+    ("appender", "sweeper", "collector"),
+    ("visitor", "brancher", "sweeper", "sweeper"),
+    ("merger", "sweeper", "sweeper"),
+    ("tagger", "sweeper", "sweeper"),
+    ("loader", "sweeper", "sweeper"),
+    ("compactor", "sweeper", "sweeper"),
+    ("retrier", "sleeper", "sweeper"),
 )
 
 

@@ -105,6 +105,11 @@ class Chains:
         with self._lock:
             self._known.pop((chain, number), None)
 
+    def forget_all(self) -> None:
+        """Drop every commit: some may have been pruned since."""
+        with self._lock:
+            self._known.clear()
+
     def _check(self, commit: Commit, key: str) -> None:
         if commit.graph_id != self._graph_id:
             raise Corrupt(f"the object {key} belongs to another graph ({commit.graph_id})")

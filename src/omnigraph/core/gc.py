@@ -91,6 +91,7 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
             if _is_damage(str(error), missing):
                 raise
             missing = str(error)
+            repo.chains.forget_all()
         repo.back_off(attempt)
     raise RetriesExhausted("other collections kept taking what this one would keep")
 

@@ -20,6 +20,7 @@ from omnigraph.core.branches import (
 from omnigraph.core.gc import Collected, Retention, collect
 from omnigraph.core.leases import (
     newest_record,
+    pruned,
     record,
     remove_plan,
     renewed,
@@ -42,6 +43,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.model.limits import Limits
+from omnigraph.model.names import MAIN
 from tests.support.dict_objects import DictObjects, Hook, Shelf
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (
@@ -331,15 +333,21 @@ def test_a_collection_that_slept_through_writes_and_another_takes_nothing_of_the
     """Every commit it would keep is buried when it wakes up; the head of now has tables nobody touched since."""
     repo.limits = replace(repo.limits, commits_cached_max=remembered, read_threads_max=1)
     submit(repo, add_knows("e1", "a", "b"))
+    create_branch(repo, "dev", Start(head_of=MAIN))
 
     def rival() -> None:
         process = another_process(repo)
-        submit(process, add_person("g"))
-        submit(process, add_person("h"))
+        for name in ("g", "h"):
+            submit(process, add_person(name))
+            submit(process, add_person(name), branch="dev")
         collect(process, Retention(keep=1))
 
     for at, _ in _at_every_request(repo, Retention(keep=1), rival, step=1):
         fresh = another_process(repo)
+        for branch in ("main", "dev"):
+            head = fresh.head(branch).commit
+            given_up = pruned(newest_record(fresh), head.chain, head.number)
+            assert not given_up, f"the head of {branch}, asleep at request {at}"
         assert people(fresh) == list("abcdefgh"), f"asleep at request {at}"
         assert edges(fresh) == [("e1", "a", "b")], f"asleep at request {at}"
         assert Graph(fresh).doctor().healthy
