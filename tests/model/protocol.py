@@ -128,15 +128,8 @@ def publish(
                 yield ("put", ("plan", lease), "N")  # the table whose files it holds
         if held is None:
             staged = yield from stage(rules, f"{me}{attempt}", verb, base)
-            if (
-                staged == "missing"
-            ):  # a collection overtook us: there must have been one after our base
-                record = yield from newest_record()
-                yield (
-                    "claim",
-                    record.epoch > base.epoch,
-                    "a file is missing and no collection took it",
-                )
+            if staged == "missing":
+                yield from overtaken(base)
                 continue
             if not isinstance(staged, Staged):
                 yield ("told", "op", me, "failed")
@@ -147,10 +140,18 @@ def publish(
         else:
             staged = held[0]
         done = yield from put_on(rules, me, (chain, number), base, staged, lease)
-        if done != "again":
+        if done == "missing":
+            yield from overtaken(base)
+        elif done != "again":
             yield ("told", "op", me, done)
             return
     yield ("told", "op", me, "failed")
+
+
+def overtaken(base: Commit) -> Generator[Request, Any, None]:
+    """A file is missing. If that is no damage, a collection after the base took it."""
+    record = yield from newest_record()
+    yield ("claim", record.epoch > base.epoch, "a file is missing and no collection took it")
 
 
 def stage(
@@ -196,7 +197,7 @@ def stage(
 def put_on(
     rules: Rules, me: str, place: Place, base: Commit, staged: Staged, lease: str
 ) -> Generator[Request, Any, str]:
-    """Create the commit on the newest head: "ok", "again" or "unknown"."""
+    """Create the commit on the newest head: "ok", "again" or "unknown"; "missing": that head lost its files."""
     chain, number = place
     head, at = base, number
     while True:
@@ -216,6 +217,9 @@ def put_on(
         if verdict != "on":
             return verdict
         head, at = missed[-1], last
+        moved = head.files(staged.table) != base.files(staged.table)
+        if moved and (yield ("rows", head.files(staged.table))) is None:
+            return "missing"
         if "what was swallowed" in rules and not fits(head, base, staged):
             return "again"
 

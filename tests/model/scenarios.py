@@ -135,10 +135,9 @@ def with_unfinished() -> World:
     return store
 
 
-def _write_and_collect(rules: Rules) -> Process:
-    yield from publish(rules, "P", "main", ("insert", "p"))
-    yield from collect(rules, "H")
-    yield from publish(rules, "Q", "main", ("insert", "q"))
+def _in_turn(*processes: Callable[[], Process]) -> Process:
+    for process in processes:
+        yield from process()
 
 
 NOTHING = Budget()
@@ -215,10 +214,29 @@ SCENARIOS: dict[str, Scenario] = {
         with_edge,
         lambda r: {
             "G": partial(collect, r, "G"),
-            "W": partial(_write_and_collect, r),
+            "W": partial(
+                _in_turn,
+                partial(publish, r, "P", "main", ("insert", "p")),
+                partial(collect, r, "H"),
+                partial(publish, r, "Q", "main", ("insert", "q")),
+            ),
         },
         CRASH,
         BOTH,
+    ),
+    "a writer that slept through writes and a collection": Scenario(
+        with_edge,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p")),
+            "W": partial(
+                _in_turn,
+                partial(publish, r, "Q", "main", ("insert", "q")),
+                partial(publish, r, "R", "main", ("insert", "r")),
+                partial(collect, r, "H"),
+            ),
+        },
+        BOTH,
+        LATE,
     ),
     "a tag on an older commit": Scenario(
         base,
