@@ -3,7 +3,8 @@
 A collection first writes down what it may take (the record), then moves every branch to a new epoch, then looks again
 at who refers to what, and only then removes things. A writer that staged before the epoch loses its race to the epoch's
 commit and stages again; a file made after the first listing is not in it; a name made meanwhile is either seen here or
-its maker sees the record. So no interleaving loses data, and no waiting time is assumed.
+its maker sees the record. What another collection takes meanwhile is missed, and then this one starts over. So no
+interleaving loses data, and no waiting time is assumed.
 """
 
 from __future__ import annotations
