@@ -112,7 +112,7 @@ def newest_record() -> Generator[Request, Any, Record]:
 
 
 def publish(
-    rules: Rules, me: str, branch: str, verb: tuple[str, ...], lease: str = "", tries: int = 2
+    rules: Rules, me: str, branch: str, verb: tuple[Any, ...], lease: str = "", tries: int = 2
 ) -> Process:
     """Run a verb on the head, stage, create the next commit; after a lost race decide by what was missed."""
     held: tuple[Staged, int] | None = None  # what was staged under a lease, and in which epoch
@@ -127,7 +127,11 @@ def publish(
             if not attempt:
                 yield ("put", ("plan", lease), "N")  # the table whose files it holds
         if held is None:
-            staged = yield from stage(rules, f"{me}{attempt}", verb, base)
+            staged = yield from (
+                adopt(rules, verb[1], base)
+                if verb[0] == "adopt"
+                else stage(rules, f"{me}{attempt}", verb, base)
+            )
             if staged == "missing":
                 yield from overtaken(base)
                 continue
@@ -192,6 +196,17 @@ def stage(
             appends=False,
         )
     raise AssertionError(f"no such verb: {what}")
+
+
+def adopt(rules: Rules, source: Place, base: Commit) -> Generator[Request, Any, Staged | None]:
+    """Take over the nodes of another commit; the record is read after the head."""
+    there = yield ("get", ("c", *source))
+    if there.kind == "tomb":
+        return None
+    record = yield from newest_record()
+    if "nothing declared is taken over" in rules and record.declares(source):
+        return None
+    return Staged("N", base.files("N"), there.files("N"), frozenset({"*"}), appends=False)
 
 
 def put_on(
@@ -464,17 +479,24 @@ def _collect(rules: Rules, keep: int) -> Generator[Request, Any, tuple[str, ...]
     record = yield from write_record(rules, there, names, chains, plans, keep)
     if "epoch" in rules:
         yield from move_epochs(rules, chains, record)
+    yield from call_off(record)
     if "list first" not in rules:
         listed = yield ("list", ("f",))
     later = names
     if "look twice" in rules:
         later = live((yield ("list", ("ref",))))
+    if "epochs of new names" in rules:
+        made = sorted(_chains_of(later) - set(chains))
+        yield from move_epochs(rules, dict.fromkeys(made), record)
     ends = yield from read_chains(rules, sorted(_chains_of(names) | _chains_of(later)))
     listing = yield ("list", ("c",))
     commits = {key[1:]: thing for key, thing in listing if not beyond(ends, key[1:])}
-    if "heads of now" in rules:
-        commits |= {(chain, end[0]): end[1] for chain, end in ends.items() if end is not None}
-    kept = reached(record, [names, later], ends, commits)
+    commits |= {(chain, end[0]): end[1] for chain, end in ends.items() if end is not None}
+    wanted = reached(record, [names, later], ends, commits)
+    kept = {place for place in wanted if commits[place].kind not in ("seal", "tomb")}
+    buried = {place for place in wanted if commits[place].kind == "tomb"}
+    if "newer collections" in rules and any(not record.declares(place) for place in buried):
+        return tuple(f"tomb {place}" for place in sorted(buried))
     missing: tuple[str, ...] = yield ("missing", tuple(sorted(files_of(kept, commits))))
     if missing and "start over" in rules:
         return missing
@@ -598,6 +620,9 @@ def move_epochs(
             answer = yield ("create", ("c", chain, last + 1), epoch)
             if answer == "ok":
                 break
+
+
+def call_off(record: Record) -> Generator[Request, Any, None]:
     before = yield ("get", ("gc", record.epoch - 1))
     for chain in sorted(record.unfinished & (before.unfinished if before else frozenset())):
         yield ("create", ("c", chain, 0), Commit("seal", "unfinished"))
@@ -630,11 +655,7 @@ def reached(
                 wanted |= {place for place in commits if place[0] == state.source}
             floor = dict(record.floors).get(state.chain, 0)
             wanted |= {p for p in commits if p[0] == state.chain and p[1] >= floor}
-    return {
-        place
-        for place in wanted
-        if place in commits and commits[place].kind not in ("seal", "tomb")
-    }
+    return {place for place in wanted if place in commits}
 
 
 def condemned(
@@ -646,6 +667,8 @@ def condemned(
     for chain, floor in sorted(floors.items()):
         own: list[Place] = []
         for place in sorted((p for p in commits if p[0] == chain and p[1] < floor), reverse=True):
+            if place in kept and place not in record.kept and "no gaps" in rules:
+                own.clear()  # no record tells of it: whatever is above it is buried another time
             if place in kept:
                 continue
             if commits[place].kind == "tomb":
@@ -687,14 +710,19 @@ def _history(commits: dict[Place, Commit], told: Told) -> str | None:
     return None
 
 
+def _newest_record(store: Store) -> Record:
+    epochs = [key[1] for key in store if key[0] == "gc"]
+    record: Record = store["gc", max(epochs)] if epochs else NO_RECORD
+    return record
+
+
 def _whole(store: Store, commit: Commit) -> bool:
     return all(("f", file) in store for _, files in commit.tables for file in files)
 
 
 def _completeness(store: Store, commits: dict[Place, Commit]) -> str | None:
     """A commit has its files, or is declared pruned where the next collection will find and bury it."""
-    epochs = [key[1] for key in store if key[0] == "gc"]
-    record: Record = store["gc", max(epochs)] if epochs else NO_RECORD
+    record = _newest_record(store)
     for place, commit in commits.items():
         if commit.kind in ("seal", "tomb") or _whole(store, commit):
             continue
@@ -723,7 +751,7 @@ def _contents(store: Store, commits: dict[Place, Commit], told: Told) -> str | N
         before = commits.get((chain, number - 1))
         if commit.kind == "data" and before is not None and before.tables and _whole(store, before):
             lost = {r[0] for f in before.files("N") for r in store["f", f]} - set(nodes)
-            if lost - {commit.operation.removeprefix("drop ")}:
+            if lost - {commit.operation.removeprefix("drop ")} and "reset" not in commit.operation:
                 return "a commit lost rows nobody dropped"
     return None
 
@@ -736,8 +764,12 @@ def _names(store: Store, commits: dict[Place, Commit], told: Told) -> str | None
             return "a tag shows a commit that was pruned"
         ends = [number for chain, number in commits if chain == state.chain]
         head = commits[state.chain, max(ends)] if ends and state.kind == "branch" else None
-        if head is not None and (head.kind == "tomb" or not _whole(store, head)):
+        if head is None or head.kind == "seal":
+            continue
+        if head.kind == "tomb" or not _whole(store, head):
             return "the head of a branch was pruned"
+        if _newest_record(store).declares((state.chain, max(ends))):
+            return "the head of a branch is given up"
     ended = {fact[1] for fact in told if fact[0] == "deleted"}
     for fact in told:
         if fact[0] == "branch" and fact[2] == "ok" and fact[3] not in ended:

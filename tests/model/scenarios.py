@@ -37,8 +37,11 @@ RULES: Rules = frozenset(
         "look twice",  # names are listed again after the epochs have moved
         "records add up",  # a record contains what earlier ones declared
         "no chain ends in a tomb",  # whoever finds that has to look again
-        "heads of now",  # a collection keeps the files of heads it read itself
-        "start over",  # and begins again when files are missing
+        "newer collections",  # a collection begins again when one buried what its record does not declare
+        "epochs of new names",  # branches made after the survey get a commit of the epoch, too
+        "nothing declared is taken over",  # by a reset, a merge, …
+        "start over",  # a collection begins again when files are missing
+        "no gaps",  # nothing is buried above what is held and in no record
         "released",  # a commit once kept is buried when nothing keeps it any more
         "leases in records",  # a lease counts as far as the records name it
         "look at the record",  # whoever writes a name reads the newest record after it
@@ -112,12 +115,16 @@ def with_dead() -> World:
     return {**base(), **chain, **files, **names}
 
 
-def with_tag() -> World:
-    """Three commits, and a tag on the oldest."""
+def three() -> World:
+    """Main with three commits."""
     store = base()
     head = Commit("data", "third", 0, (("E", ()), ("N", ("Nlast",))), (), ("m", 1))
-    store.update({("c", "m", 2): head, ("f", "Nlast"): (("a",), ("b",), ("c",))})
-    return {**store, ("ref", "t", 0): Name("tag", "m", 0)}
+    return {**store, ("c", "m", 2): head, ("f", "Nlast"): (("a",), ("b",), ("c",))}
+
+
+def with_tag() -> World:
+    """And a tag on the oldest."""
+    return {**three(), ("ref", "t", 0): Name("tag", "m", 0)}
 
 
 def with_unfinished() -> World:
@@ -238,6 +245,55 @@ SCENARIOS: dict[str, Scenario] = {
         BOTH,
         LATE,
     ),
+    "a reset beside a collection": Scenario(
+        base,
+        lambda r: {
+            "R": partial(publish, r, "reset", "main", ("adopt", ("m", 0))),
+            "G": partial(collect, r, "G"),
+        },
+        BOTH,
+        LATE,
+    ),
+    "a reset of a branch made meanwhile": Scenario(
+        base,
+        lambda r: {
+            "R": partial(
+                _in_turn,
+                partial(create_branch, r, "B", "x", "main"),
+                partial(publish, r, "reset", "x", ("adopt", ("m", 0))),
+            ),
+            "G": partial(collect, r, "G"),
+        },
+        CRASH,
+        BOTH,
+    ),
+    "a branch made while nothing is to be buried": Scenario(
+        base,
+        lambda r: {
+            "B": partial(
+                _in_turn,
+                partial(create_branch, r, "B", "x", "main"),
+                partial(publish, r, "W", "x", ("insert", "w")),
+            ),
+            "W": partial(publish, r, "P", "main", ("insert", "p")),
+            "G": partial(collect, r, "G", keep=9),
+        },
+        CRASH,
+        BOTH,
+    ),
+    "a reset between two collections": Scenario(
+        three,
+        lambda r: {
+            "R": partial(
+                _in_turn,
+                partial(publish, r, "reset", "main", ("adopt", ("m", 1))),
+                partial(collect, r, "H"),
+            ),
+            "G": partial(collect, r, "G", keep=2),
+        },
+        NOTHING,
+        BOTH,
+    ),
     "a tag on an older commit": Scenario(
         base,
         lambda r: {
@@ -324,7 +380,10 @@ NEEDED: dict[str, str] = {
     "records add up": "a tag on an older commit",
     "released": "two collections",
     "no chain ends in a tomb": "a collection that slept through writes and another",
-    "heads of now": "a collection that slept through writes and another",
+    "no gaps": "a tag on an older commit",
+    "newer collections": "a reset between two collections",
+    "epochs of new names": "a reset of a branch made meanwhile",
+    "nothing declared is taken over": "a reset beside a collection",
     "start over": "a collection that slept through writes and another",
     "leases in records": "a long load whose lease is given up",
     "look at the record": "a tag on an older commit",

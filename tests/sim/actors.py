@@ -9,7 +9,7 @@ from random import Random
 
 import pyarrow as pa
 
-from omnigraph.core import branches, leases
+from omnigraph.core import branches, layout, leases
 from omnigraph.core.branches import Start, create_tag
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.group import Writers
@@ -26,6 +26,7 @@ from omnigraph.model.names import MAIN, branch_name
 from omnigraph.model.tokens import id_tokens
 from omnigraph.storage.tables import NewFragments
 from omnigraph.write.merge import merge
+from omnigraph.write.undo import reset
 from tests.support.history import Append as Listed
 from tests.support.history import Operation, Read, Status
 from tests.support.lists import edit, look
@@ -260,6 +261,21 @@ def merger(actor: Actor) -> None:
             actor.log.merged |= brought
 
 
+def resetter(actor: Actor) -> None:
+    """Makes branches and takes each back to what main was some commits ago."""
+    for number in range(2):
+        name = f"back-{actor.name}-{number}"
+        try:
+            main = actor.repo.head(MAIN).commit
+            older = max(1, main.number - actor.random.choice((1, 2, 3)))
+            zero = branches.create_branch(actor.repo, name, Start(head_of=MAIN))
+        except OmnigraphError:
+            continue
+        actor.log.branches_made.append((name, zero.chain))
+        to = layout.commit_id(main.chain, older)
+        actor.submit(reset(actor.repo, to, name), branch=name, alone=True)
+
+
 def compactor(actor: Actor) -> None:
     """Rewrites tables while others write to them."""
     for type_name in ("City", "Person", "City"):
@@ -467,6 +483,7 @@ WORKLOADS: dict[str, Callable[[Actor], None]] = {
     "tagger": tagger,
     "collector": collector,
     "sweeper": sweeper,
+    "resetter": resetter,
     "auditor": auditor,
     "lister": lister,
     "merger": merger,

@@ -110,6 +110,7 @@ PROBES: dict[str, tuple[Any, str, Seen]] = {
         lambda found, repo, record: bool(found & set(record.unfinished)),
     ),
     "a commit that was held is buried": (gc, "_prunable", _released),
+    "another collection buried what this one would keep": (gc, "_is_overtaken", _truly),
     "another collection took what this one would keep": (gc, "_is_damage", lambda no, *_: not no),
     "a lease held across a collection": (publisher, "still_honoured", _across_epochs),
     "a lease was not honoured": (leases, "still_honoured", _lost_lease),

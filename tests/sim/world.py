@@ -55,6 +55,7 @@ CASTS = (
     ("appender", "sweeper", "collector"),
     ("visitor", "brancher", "sweeper", "sweeper"),
     ("merger", "sweeper", "sweeper"),
+    ("resetter", "sweeper", "sweeper"),
     ("tagger", "sweeper", "sweeper"),
     ("loader", "sweeper", "sweeper"),
     ("compactor", "sweeper", "sweeper"),

@@ -9,7 +9,7 @@ interleaving loses data, and no waiting time is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.core import layout
@@ -23,6 +23,7 @@ from omnigraph.core.leases import (
 )
 from omnigraph.core.publisher import Outcome, create
 from omnigraph.core.records import (
+    ChainObject,
     Commit,
     GcRecord,
     Recent,
@@ -69,6 +70,10 @@ class Collected:
     dry_run: bool = False
 
 
+class Overtaken(Exception):
+    """A newer collection has taken something that this one would keep."""
+
+
 @dataclass(slots=True)
 class Survey:
     """What there is before anything is decided."""
@@ -88,6 +93,8 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
     for attempt in range(repo.limits.publish_attempts_max):
         try:
             return _collect(repo, retention, dry_run=dry_run)
+        except Overtaken:
+            pass
         except Corrupt as error:
             if _is_damage(str(error), missing):
                 raise
@@ -105,15 +112,20 @@ def _is_damage(missing: str, before: str) -> bool:
 def _collect(repo: Repository, retention: Retention, *, dry_run: bool) -> Collected:
     """The same, once.
 
-    What may be removed follows from a head of each branch and its files: a later head has the same files, and others
-    that are not in the survey. If files of a head are gone when they are looked at, nothing follows any more.
+    What may be removed follows from a head of each branch, from what the record does not declare, and from their files:
+    a later head has the same files, and others that are not in the survey. If any of that is gone when it is looked at,
+    nothing follows any more.
     """
     survey = _survey(repo)
     record = _record(repo, survey, retention, newest_record(repo))
     if not dry_run:
         record = _publish_record(repo, survey, retention, record)
-        _move_epochs(repo, survey, record)
+        _move_epochs(repo, survey.heads, record)
+        _call_off(repo, survey, record)
     later = live_refs(repo)
+    if not dry_run:
+        made = {ref.state.chain for ref in later if not ref.state.tag} - set(survey.heads)
+        _move_epochs(repo, made, record)
     kept = _kept_commits(repo, record, [*survey.refs, *later], survey)
     doomed = _doomed(repo, survey, kept)
     condemned = _prunable(repo, record, kept)
@@ -245,10 +257,14 @@ def _publish_record(
 # --- epochs ------------------------------------------------------------------------------------------------------
 
 
-def _move_epochs(repo: Repository, survey: Survey, record: GcRecord) -> None:
+def _move_epochs(repo: Repository, chains: Iterable[str], record: GcRecord) -> None:
     """Every branch gets a commit of the new epoch, so that whoever staged before it has to look again."""
-    tasks = [lambda c=chain: _move_epoch(repo, c, record.epoch) for chain in survey.heads]
+    tasks = [lambda c=chain: _move_epoch(repo, c, record.epoch) for chain in sorted(chains)]
     metrics.parallel(tasks, repo.limits.read_threads_max)
+
+
+def _call_off(repo: Repository, survey: Survey, record: GcRecord) -> None:
+    """End creations of branches that were unfinished at the collection before this one, too."""
     before = pruned_epoch(repo, record)
     for ref in survey.unfinished:
         if (
@@ -319,7 +335,14 @@ def _kept_commits(
     places = sorted(wanted)
     tasks = [lambda c=chain, n=number: repo.chains.get(c, n) for chain, number in places]
     found = [*metrics.parallel(tasks, repo.limits.read_threads_max), *heads.values()]
+    if any(_is_overtaken(record, thing) for thing in found):
+        raise Overtaken
     return {(c.chain, c.number): c for c in found if isinstance(c, Commit)}
+
+
+def _is_overtaken(record: GcRecord, thing: ChainObject | None) -> bool:
+    """Whether something is buried that the record does not declare: somebody who read it may have taken it over."""
+    return isinstance(thing, Tombstone) and not pruned(record, thing.chain, thing.number)
 
 
 def _all_numbers(repo: Repository, chain: str) -> set[tuple[str, int]]:
@@ -375,20 +398,28 @@ def _prunable(
         thing = repo.chains.read(*place) if pruned(record, *place) and place not in kept else None
         if isinstance(thing, Commit):
             found.append(thing)
+    # what a name written since the survey holds: no record tells of it, so whatever is above it is buried another time
+    unnamed = set(kept) - set(record.kept)
     for chain, floor in record.floors.items():
-        found += _commits_below(repo, chain, floor, kept)
+        found += _commits_below(repo, chain, floor, kept, unnamed)
     for chain in record.dead:
         last = repo.chains.newest(chain)
         if last is not None:
-            found += _commits_below(repo, chain, last + 1, kept)
+            found += _commits_below(repo, chain, last + 1, kept, unnamed)
     return list({(commit.chain, commit.number): commit for commit in found}.values())
 
 
 def _commits_below(
-    repo: Repository, chain: str, floor: int, kept: dict[tuple[str, int], Commit]
+    repo: Repository,
+    chain: str,
+    floor: int,
+    kept: Collection[tuple[str, int]],
+    unnamed: Collection[tuple[str, int]],
 ) -> list[Commit]:
     found: list[Commit] = []
     for number in reversed(range(floor)):
+        if (chain, number) in unnamed:
+            found.clear()
         if (chain, number) in kept:
             continue
         # A dead chain may be what an unfinished `init` at the same address left behind.

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.core import layout
-from omnigraph.core.records import GcRecord, StoredPlan, decode, encode
+from omnigraph.core.records import Commit, GcRecord, StoredPlan, Tombstone, decode, encode
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Corrupt, ObjectNotFound
 
@@ -89,6 +89,17 @@ def newest_record(repo: Repository) -> GcRecord | None:
     """The record of the latest collection, if there ever was one."""
     number = repo.objects.newest(layout.RECORDS, max(repo.records, default=0) - 1)
     return None if number is None else record(repo, number + 1)
+
+
+def may_adopt(repo: Repository, record: GcRecord | None, chain: str, number: int) -> bool:
+    """Whether no collection up to this one takes what a commit has: its branch, or the one it was forked from, is known
+    to the record, and the record does not declare the commit there."""
+    while record is not None and not pruned(record, chain, number):
+        zero = repo.chains.expect(chain, 0) if chain not in record.floors else None
+        if not isinstance(zero, Commit | Tombstone) or not zero.parents:
+            return True
+        chain, number, _ = layout.parse_commit_id(zero.parents[0])
+    return record is None
 
 
 def pruned(record: GcRecord | None, chain: str, number: int) -> bool:

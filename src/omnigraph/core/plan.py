@@ -109,11 +109,12 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Take over a version that exists already, as a merge or a reset does."""
+    """Take over a version that exists already, as a merge or a reset does. `source` is the commit that has it."""
 
     table_id: str
     entry: TableEntry
     change: TableChange
+    source: tuple[str, int]
 
 
 TableAction = (
@@ -181,6 +182,11 @@ class PublishPlan:
     @property
     def written(self) -> frozenset[str]:
         return frozenset(action.table_id for action in self.actions)
+
+    @property
+    def sources(self) -> frozenset[tuple[str, int]]:
+        """The commits whose versions are taken over."""
+        return frozenset(action.source for action in self.actions if isinstance(action, Adopt))
 
 
 NOTHING = PublishPlan(kind="nothing", empty=True)

@@ -18,7 +18,7 @@ from omnigraph.core import layout
 from omnigraph.core.conflicts import Decision, Intent, Verdict, decide
 from omnigraph.core.footprints import changes, touches
 from omnigraph.core.idempotency import landed_before
-from omnigraph.core.leases import newest_record, still_honoured
+from omnigraph.core.leases import may_adopt, newest_record, still_honoured
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.records import (
     ChainObject,
@@ -34,6 +34,7 @@ from omnigraph.core.stage import StagedTables, restage, stage
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import (
     BranchDeleted,
+    CommitPruned,
     CommitUnknown,
     Corrupt,
     ObjectExists,
@@ -256,6 +257,7 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             if plan.empty:
                 ticket.outcome = Published(None, value=plan.value)
                 continue
+            _check_sources(repo, plan)
             catalog = plan.schema.catalog if plan.schema is not None else txn.catalog
             intent = Intent(plan, touches(plan, catalog))
         except Overtaken:
@@ -265,6 +267,17 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             continue
         attempt.accepted.append(Accepted(ticket, plan, intent, catalog))
         txn = txn.after(plan)
+
+
+def _check_sources(repo: Repository, plan: PublishPlan) -> None:
+    """What is taken over must not be about to be removed: the record is read after the head.
+
+    A collection that declares it later gives the branch a commit of its epoch, and then the verb runs again.
+    """
+    record = newest_record(repo) if plan.sources else None
+    for chain, number in sorted(plan.sources):
+        if not may_adopt(repo, record, chain, number):
+            raise CommitPruned(f"commit {layout.commit_id(chain, number)} is removed by a cleanup")
 
 
 def _landed_already(repo: Repository, ticket: Ticket, head: Commit) -> bool:
@@ -369,8 +382,9 @@ def _decide(
             one.ticket.error = _precondition(wanted, newest)
             return Decision(Verdict.AGAIN)
     if isinstance(newest, Commit) and newest.gc_epoch != base.gc_epoch:
-        plans = [one.plan.plan_id for one in attempt.accepted]
-        if all(still_honoured(repo, plan, base.gc_epoch, newest.gc_epoch) for plan in plans):
+        plans = [one.plan.plan_id for one in attempt.accepted if not one.plan.sources]
+        held = (still_honoured(repo, plan, base.gc_epoch, newest.gc_epoch) for plan in plans)
+        if len(plans) == len(attempt.accepted) and all(held):
             return decide(_in_epoch(base, newest.gc_epoch), intents, missed)
     return decide(base, intents, missed)
 

@@ -30,7 +30,7 @@ def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
     for table_id, entry in theirs.tables.items():
         mine = ours.tables.get(table_id)
         if mine is None or entry not in (mine, base.tables.get(table_id)):
-            yield Adopt(table_id, entry, between.summary(table_id))
+            yield Adopt(table_id, entry, between.summary(table_id), (theirs.chain, theirs.number))
     yield from (Tombstone(table_id) for table_id in ours.tables if table_id not in theirs.tables)
 
 
@@ -43,6 +43,7 @@ def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) 
         return {}
     mine = Between(sides.repo, sides.base, sides.ours, OWN_STEPS_MAX)
     own, theirs = kinds_of(before.catalog), kinds_of(source.catalog)
+    place = source.commit.chain, source.commit.number
     found: dict[str, Adopt] = {}
     for kind in sides.catalog.entities():
         table = kind.table_id
@@ -53,7 +54,8 @@ def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) 
             continue
         if column_edit(theirs[table], kind) is None and not _reshaped(sides, own.get(table)):
             entry = msgspec.structs.replace(source.entry(table), type_name=kind.name)
-            found[table] = Adopt(table, entry, summary_of(merged.delta, kind, sides.repo.limits))
+            change = summary_of(merged.delta, kind, sides.repo.limits)
+            found[table] = Adopt(table, entry, change, place)
     return found
 
 
@@ -87,7 +89,7 @@ def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[T
         if entry != head.commit.tables.get(table_id):
             kind = kinds[table_id]
             change = summary_of(between.delta(table_id, kind), kind, repo.limits)
-            yield Adopt(table_id, entry, change)
+            yield Adopt(table_id, entry, change, (wanted.commit.chain, wanted.commit.number))
     for table_id in head.commit.tables:
         if table_id not in wanted.commit.tables:
             yield Tombstone(table_id)

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core import layout
-from omnigraph.core.history import Point, commit_at, resolve
+from omnigraph.core.history import Point, pruned_error, resolve
 from omnigraph.core.plan import NewSchema, PublishPlan, Verb
-from omnigraph.core.records import Commit
+from omnigraph.core.records import Commit, Tombstone
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import CommitNotFound, OptionInvalid
@@ -35,7 +35,7 @@ def revert(
     """The verb that publishes the inverse of a commit. Conflicts: `ours` is the branch, `theirs` the state before."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        point = resolve(repo, commit, branch)
+        point = _there(repo, commit, branch)
         states = repo.snapshot(point.commit), repo.snapshot(_before(repo, point.commit))
         plan = three_way(repo, txn, *states, decided, Lineage("revert"), _own_rows(point))
         return _answered(plan, dry_run)
@@ -54,7 +54,7 @@ def cherry_pick(
     """The verb that does again what a commit did, wherever it is."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        point = resolve(repo, commit, branch)
+        point = _there(repo, commit, branch)
         states = repo.snapshot(_before(repo, point.commit)), repo.snapshot(point.commit)
         plan = three_way(repo, txn, *states, decided, Lineage("cherry_pick"), _own_rows(point))
         return _answered(plan, dry_run)
@@ -66,7 +66,7 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
     """The verb that makes a branch what it was at another point, by a new commit that copies nothing."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        wanted = repo.snapshot(resolve(repo, to, branch).commit)
+        wanted = repo.snapshot(_there(repo, to, branch).commit)
         actions = tuple(taken_over(repo, txn.snapshot, wanted))
         same = wanted.commit.schema == txn.snapshot.commit.schema
         if not actions and same:
@@ -76,6 +76,15 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
         return published(repo, MERGED, actions, wanted.catalog, schema, Lineage("reset"))
 
     return verb
+
+
+def _there(repo: Repository, at: object, branch: str) -> Point:
+    """A point of the history. This process may remember it, so the store is asked whether it was pruned since."""
+    point = resolve(repo, at, branch)
+    if isinstance(repo.chains.read(point.commit.chain, point.commit.number), Tombstone):
+        repo.chains.forget(point.commit.chain, point.commit.number)
+        raise pruned_error(point.id)
+    return point
 
 
 def _answered(plan: PublishPlan, dry_run: bool) -> PublishPlan:
@@ -115,5 +124,4 @@ def _inseparable(point: Point) -> OptionInvalid:
 def _before(repo: Repository, commit: Commit) -> Commit:
     if not commit.parents:
         raise CommitNotFound(f"there is nothing before commit {commit.content}")
-    chain, number, _ = layout.parse_commit_id(commit.parents[0])
-    return commit_at(repo, chain, number)
+    return _there(repo, commit.parents[0], commit.branch).commit

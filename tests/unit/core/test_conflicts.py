@@ -165,7 +165,12 @@ def test_what_is_pruned_already_cannot_be_judged() -> None:
     "action",
     [
         Rewrite(PEOPLE),
-        Adopt(PEOPLE, TableEntry("node", PEOPLE, "nodes/people", "9", 1), TableChange(all=True)),
+        Adopt(
+            PEOPLE,
+            TableEntry("node", PEOPLE, "nodes/people", "9", 1),
+            TableChange(all=True),
+            ("x", 0),
+        ),
     ],
 )
 def test_who_takes_a_version_over_needs_exactly_that_one(action: Rewrite | Adopt) -> None:

@@ -130,7 +130,7 @@ def test_rows_nobody_looked_at_touch_everything(
 def test_a_version_taken_over_tells_what_it_was_given() -> None:
     given = TableChange(inserted=3, all=True)
     entry = TableEntry("node", "Person", "nodes/p", "9", 3)
-    assert told(Adopt(PEOPLE, entry, given)) == {PEOPLE: given}
+    assert told(Adopt(PEOPLE, entry, given, ("x", 0))) == {PEOPLE: given}
 
 
 def test_maintenance_touches_nothing() -> None:

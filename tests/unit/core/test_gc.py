@@ -44,6 +44,7 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.model.limits import Limits
 from omnigraph.model.names import MAIN
+from omnigraph.write.undo import cherry_pick, reset, revert
 from tests.support.dict_objects import DictObjects, Hook, Shelf
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (
@@ -353,6 +354,60 @@ def test_a_collection_that_slept_through_writes_and_another_takes_nothing_of_the
         assert Graph(fresh).doctor().healthy
         collect(fresh, Retention(keep=1))
         assert clean(repo)
+
+
+def test_a_reset_beside_a_collection_takes_over_what_stays_or_nothing(repo: Repository) -> None:
+    """At every request of a collection, a branch is taken back to a commit that the collection is to prune."""
+    told: list[str] = []
+    to = commit_number(repo, 2).content
+
+    def rival() -> None:
+        process = another_process(repo)
+        try:
+            submit(process, reset(process, to, "main"))
+            told.append("done")
+        except CommitPruned:
+            told.append("pruned")
+
+    for at, _ in _at_every_request(repo, Retention(keep=1), rival, step=1):
+        shown = people(another_process(repo))
+        wanted = list("ab") if told[-1] == "done" else list("abcdef")
+        assert shown == wanted, f"{told[-1]}, asleep at request {at}"
+    assert set(told) == {"done", "pruned"}
+
+
+def test_a_collection_within_a_reset_leaves_what_it_takes_over(repo: Repository) -> None:
+    """At every request of a reset of another branch, a collection prunes the commit it goes to."""
+    create_branch(repo, "dev", Start(head_of=MAIN))
+    base = {**_objects(repo)}
+    to, told = commit_number(repo, 2).content, set[str]()
+
+    def rival() -> None:
+        collect(another_process(repo), Retention(keep=1))
+
+    for at in range(40):
+        _objects(repo).clear()
+        _objects(repo).update(base)
+        slow = disturbed(another_process(repo), _at_request(at, rival))
+        try:
+            submit(slow, reset(slow, to, "dev"), branch="dev")
+            told.add("done")
+            wanted = list("ab")
+        except CommitPruned:
+            told.add("pruned")
+            wanted = list("abcdef")
+        assert people(another_process(repo), "dev") == wanted, f"at request {at}"
+        rival()
+        assert people(another_process(repo), "dev") == wanted, f"at request {at}, then another"
+    assert told == {"done", "pruned"}
+
+
+def test_a_process_that_remembers_a_pruned_commit_says_that_it_is_pruned(repo: Repository) -> None:
+    old = commit_number(repo, 2)
+    collect(another_process(repo), Retention(keep=1))
+    for verb in (reset, revert, cherry_pick):
+        with pytest.raises(CommitPruned):
+            submit(repo, verb(repo, old.content, "main"))
 
 
 def _at_every_request(

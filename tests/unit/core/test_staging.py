@@ -104,7 +104,7 @@ def test_a_version_is_taken_over_as_it_is(repo: Repository) -> None:
     base, table = repo.head("main").commit, table_id(repo)
     submit(repo, add_person("bob"))
     newer = repo.head("main").commit.tables[table]
-    found = stage(repo, base, plan(Adopt(table, newer, TableChange(all=True))))
+    found = stage(repo, base, plan(Adopt(table, newer, TableChange(all=True), ("x", 0))))
     assert (found.entries[table], dict(found.staged)) == (newer, {})
 
 
