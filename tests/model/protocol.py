@@ -40,6 +40,7 @@ class Name(NamedTuple):
     chain: str = ""
     number: int | None = None  # of the commit a tag or branch starts from, if it is a certain one
     source: str = ""
+    writes: bool = False  # its first commit brings files
 
 
 class Record(NamedTuple):
@@ -316,23 +317,31 @@ def give_up_lease(lease: str) -> Process:
 # --- names (core/branches.py) ------------------------------------------------------------------------------------
 
 
-def create_branch(rules: Rules, me: str, name: str, source: str, back: int = 0) -> Process:
+def create_branch(
+    rules: Rules, me: str, name: str, source: str, back: int = 0, write: tuple[str, ...] = ()
+) -> Process:
     """Write the name, then finish what it stands for."""
     found = yield from head_of(source)
     if found is None:
         yield ("told", "branch", name, "failed", me)
         return
     chain, number = f"{name}.{me}", found[1] - back if back else None
-    state = Name("branch", chain, number, found[0])
+    state = Name("branch", chain, number, found[0], bool(write))
     at = yield from claim_name(rules, name, state)
     if at is None:
         yield ("told", "branch", name, "failed", me)
         return
-    yield from finish_branch(rules, me, name, at, state, source)
+    yield from finish_branch(rules, me, name, at, state, source, write)
 
 
 def finish_branch(
-    rules: Rules, me: str, name: str, at: int, state: Name, source: str
+    rules: Rules,
+    me: str,
+    name: str,
+    at: int,
+    state: Name,
+    source: str,
+    write: tuple[str, ...] = (),
 ) -> Generator[Request, Any, None]:
     """Look at what a named branch starts from and at the newest record, then create its commit 0."""
     chain = state.chain
@@ -340,13 +349,17 @@ def finish_branch(
     record = NO_RECORD
     if "look at the record" in rules:
         record = yield from newest_record()
-    if start is None or record.declares(start[0]):
+    staged: Staged | str | None = "nothing"
+    if start is not None and write:
+        staged = yield from stage(rules, me, write, start[1])
+    if start is None or record.declares(start[0]) or staged in (None, "missing"):
         yield ("create", ("c", chain, 0), Commit("seal", me))
         yield ("create", ("ref", name, at + 1), Name("deleted", chain))
         yield ("told", "branch", name, "failed", me)
         return
     place, commit = start
-    first = commit._replace(kind="first", operation="", touched=(), parent=place)
+    tables = on(commit, staged) if isinstance(staged, Staged) else commit.tables
+    first = commit._replace(kind="first", operation="", tables=tables, touched=(), parent=place)
     outcome = yield from create(rules, ("c", chain, 0), first)
     if outcome == "taken":
         there = yield ("get", ("c", chain, 0))
@@ -479,7 +492,7 @@ def _collect(rules: Rules, keep: int) -> Generator[Request, Any, tuple[str, ...]
     record = yield from write_record(rules, there, names, chains, plans, keep)
     if "epoch" in rules:
         yield from move_epochs(rules, chains, record)
-    yield from call_off(record)
+    yield from call_off(rules, names, record)
     if "list first" not in rules:
         listed = yield ("list", ("f",))
     later = names
@@ -622,9 +635,12 @@ def move_epochs(
                 break
 
 
-def call_off(record: Record) -> Generator[Request, Any, None]:
+def call_off(rules: Rules, names: dict[str, Name], record: Record) -> Generator[Request, Any, None]:
     before = yield ("get", ("gc", record.epoch - 1))
-    for chain in sorted(record.unfinished & (before.unfinished if before else frozenset())):
+    twice = before.unfinished if before else frozenset()
+    if "call off writes" in rules:
+        twice |= {state.chain for state in names.values() if state.writes}
+    for chain in sorted(record.unfinished & twice):
         yield ("create", ("c", chain, 0), Commit("seal", "unfinished"))
 
 

@@ -46,6 +46,7 @@ RULES: Rules = frozenset(
         "leases in records",  # a lease counts as far as the records name it
         "look at the record",  # whoever writes a name reads the newest record after it
         "call off",  # a creation that was never finished is sealed before its name is used again
+        "call off writes",  # a collection ends an unfinished branch that brings files
         "seal",  # deleting a branch ends its chain first
     }
 )
@@ -324,6 +325,16 @@ SCENARIOS: dict[str, Scenario] = {
         NOTHING,
         BOTH,
     ),
+    "a branch that begins with a write": Scenario(
+        base,
+        lambda r: {
+            "B": partial(create_branch, r, "B", "x", "main", write=("insert", "w")),
+            "G": partial(collect, r, "G"),
+            "P": partial(publish, r, "P", "main", ("insert", "p")),
+        },
+        NOTHING,
+        BOTH,
+    ),
     "a creator that slept through a collection": Scenario(
         with_unfinished,
         lambda r: {
@@ -388,6 +399,7 @@ NEEDED: dict[str, str] = {
     "leases in records": "a long load whose lease is given up",
     "look at the record": "a tag on an older commit",
     "call off": "two who create one branch",
+    "call off writes": "a branch that begins with a write",
     "seal": "a branch deleted under its writer",
 }
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from omnigraph.core import branches, layout, leases
 from omnigraph.core.branches import Start, create_tag
+from omnigraph.core.first_commit import publish_first
 from omnigraph.core.gc import Retention, collect
 from omnigraph.core.group import Writers
 from omnigraph.core.leases import remove_plan, save_plan
@@ -276,6 +277,21 @@ def resetter(actor: Actor) -> None:
         actor.submit(reset(actor.repo, to, name), branch=name, alone=True)
 
 
+def founder(actor: Actor) -> None:
+    """Makes branches whose first commit is a write."""
+    for number in range(2):
+        name, row = f"new-{actor.name}-{number}", actor.fresh()
+        request = Request(branch=branch_name(name), verb=append_only(row), create_from="main")
+        try:
+            made = publish_first(actor.repo, request).commit
+        except OmnigraphError as error:
+            if error.kind is Kind.CORRUPT:
+                raise
+            continue
+        assert made is not None
+        actor.log.branches_made.append((name, made.chain))
+
+
 def compactor(actor: Actor) -> None:
     """Rewrites tables while others write to them."""
     for type_name in ("City", "Person", "City"):
@@ -484,6 +500,7 @@ WORKLOADS: dict[str, Callable[[Actor], None]] = {
     "collector": collector,
     "sweeper": sweeper,
     "resetter": resetter,
+    "founder": founder,
     "auditor": auditor,
     "lister": lister,
     "merger": merger,

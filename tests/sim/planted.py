@@ -332,7 +332,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ROWS,
     ),
     "a writer takes what a collection removed for damage": (
-        swap(publisher, "_unless_overtaken", lambda repo, attempt: nullcontext()),
+        swap(publisher, "unless_overtaken", lambda repo, attempt: nullcontext()),
         ROWS,
     ),
     "a collection takes what another removed for damage": (
@@ -358,6 +358,10 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     "what is about to be removed is taken over": (
         swap(publisher, "_check_sources", lambda repo, plan: None),
         SWEPT_RESET,
+    ),
+    "an unfinished branch is left its files": (
+        swap(gc, "_call_off", lambda repo, survey, record: None),
+        ("founder", "sweeper", "collector"),
     ),
     "a lease is believed whatever the records say": (
         both(

@@ -56,6 +56,7 @@ CASTS = (
     ("visitor", "brancher", "sweeper", "sweeper"),
     ("merger", "sweeper", "sweeper"),
     ("resetter", "sweeper", "sweeper"),
+    ("founder", "sweeper", "collector"),
     ("tagger", "sweeper", "sweeper"),
     ("loader", "sweeper", "sweeper"),
     ("compactor", "sweeper", "sweeper"),

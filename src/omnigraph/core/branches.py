@@ -62,6 +62,10 @@ class Start:
     commit: Commit | None = None
 
 
+class CalledOff(BranchExists):
+    """The creation of a branch took so long that a collection, or somebody with the same name, ended it."""
+
+
 # --- creating ----------------------------------------------------------------------------------------------------
 
 
@@ -86,6 +90,7 @@ def create_branch(
         base_number=base,
         actor=actor,
         time=repo.world.now(),
+        writes=first is not None,
     )
     number = _claim_name(repo, branch, state)
     commit, record = _in_parallel(repo, lambda: _begin(repo, start), lambda: newest_record(repo))
@@ -101,7 +106,7 @@ def create_branch(
     if outcome is Outcome.UNKNOWN:
         raise CommitUnknown(f"the store did not say whether branch {branch!r} was created")
     if outcome is Outcome.TAKEN and not _is_ours(repo, zero):
-        raise BranchExists(f"the creation of branch {branch!r} was called off by somebody else's")
+        raise CalledOff(f"the creation of branch {branch!r} was called off by somebody else's")
     repo.moved(Head(branch, number, zero))
     return zero
 

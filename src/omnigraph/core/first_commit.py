@@ -2,7 +2,7 @@
 
 The write is planned on the source's head before anything is named, so that one that fails leaves no trace. Its tables
 are staged after the branch's name was claimed: a collection in between seals the unfinished branch, so that no branch
-appears whose files were collected.
+appears whose files were collected. Then it is made again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from omnigraph.core import layout
-from omnigraph.core.branches import Start, create_branch
+from omnigraph.core.branches import CalledOff, Start, create_branch
 from omnigraph.core.conflicts import Intent
 from omnigraph.core.footprints import touches
 from omnigraph.core.idempotency import claim, made_by
@@ -21,17 +21,19 @@ from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.publisher import (
     Accepted,
     Attempt,
+    Overtaken,
     Published,
     Ticket,
     build_commit,
     replay,
     store_schema,
+    unless_overtaken,
 )
 from omnigraph.core.records import Commit, KeyClaim, Recent, encode
 from omnigraph.core.repository import Head, Repository
 from omnigraph.core.stage import stage
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import BranchExists
+from omnigraph.errors import BranchExists, RetriesExhausted
 from omnigraph.model.names import branch_name
 
 
@@ -44,22 +46,30 @@ def publish_first(repo: Repository, request: Request) -> Published:
     landed = _landed(repo, ticket)
     if landed is not None:
         return landed
-    base = repo.head(source).commit
+    excused = 0
+    for attempt in range(repo.limits.publish_attempts_max):
+        head = repo.head(source)
+        try:
+            with unless_overtaken(repo, Attempt(head, excused)):
+                return _create(repo, ticket, head.commit, Start(head_of=source))
+        except Overtaken as overtaken:
+            excused = overtaken.epoch
+        except CalledOff:
+            pass
+        except BranchExists:
+            landed = _landed(repo, ticket)
+            if landed is None:
+                raise
+            return landed
+        repo.back_off(attempt)
+    raise RetriesExhausted(f"collections kept calling off the creation of {request.branch!r}")
+
+
+def _create(repo: Repository, ticket: Ticket, base: Commit, start: Start) -> Published:
+    request = ticket.request
     first = _First(repo, ticket, base, _plan(repo, ticket, base))
     request.deadline.check()
-    try:
-        commit = create_branch(
-            repo,
-            request.branch,
-            Start(head_of=source),
-            actor=request.actor,
-            first=first.build,
-        )
-    except BranchExists:
-        landed = _landed(repo, ticket)
-        if landed is None:
-            raise
-        return landed
+    commit = create_branch(repo, request.branch, start, actor=request.actor, first=first.build)
     return Published(commit, 0, first.plan.value)
 
 

@@ -264,12 +264,11 @@ def _move_epochs(repo: Repository, chains: Iterable[str], record: GcRecord) -> N
 
 
 def _call_off(repo: Repository, survey: Survey, record: GcRecord) -> None:
-    """End creations of branches that were unfinished at the collection before this one, too."""
+    """End unfinished creations of branches: those that bring files, which nothing refers to yet, and those that were
+    unfinished at the collection before this one, too. Their creators, if there are any, fail cleanly."""
     before = pruned_epoch(repo, record)
     for ref in survey.unfinished:
-        if (
-            ref.state.chain in before
-        ):  # unfinished twice: its creator, if there is one, now fails cleanly
+        if ref.state.writes or ref.state.chain in before:
             create(repo, Seal(ref.state.chain, 0, repo.world.fresh_id(), None, repo.world.now()))
 
 

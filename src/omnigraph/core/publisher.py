@@ -181,7 +181,7 @@ def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
 
 
 @contextmanager
-def _unless_overtaken(repo: Repository, attempt: Attempt) -> Iterator[None]:
+def unless_overtaken(repo: Repository, attempt: Attempt) -> Iterator[None]:
     """Tell damage from what a collection took: whoever slept through one reads on a state that is pruned by now.
 
     A collection leaves alone what is as young as its epoch, so only one that began after the base can be the reason,
@@ -200,7 +200,7 @@ def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
     """One attempt: verbs, stage, create. Tickets that are not settled afterwards want another one."""
     _accept(repo, attempt, waiting)
     if attempt.accepted:
-        with _unless_overtaken(repo, attempt):
+        with unless_overtaken(repo, attempt):
             _publish(repo, attempt)
 
 
@@ -252,7 +252,7 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
                 if txn is None
                 else txn.at(now)
             )
-            with _unless_overtaken(repo, attempt):
+            with unless_overtaken(repo, attempt):
                 plan = request.verb(txn)
             if plan.empty:
                 ticket.outcome = Published(None, value=plan.value)

@@ -133,6 +133,7 @@ class LiveRef(Struct, frozen=True, tag="live"):
     member: int | None = None
     actor: str | None = None
     time: int = 0
+    writes: bool = False  # the branch's first commit brings files: a collection calls it off while it is unfinished
 
 
 class DeletedRef(Struct, frozen=True, tag="deleted"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -265,3 +265,21 @@ def test_a_crash_at_any_write_and_a_repetition_apply_once(fault: Fault) -> None:
         create(another_process(repo))
         create(another_process(repo))
         assert people(another_process(repo), "new") == ["bob"], storm.struck
+
+
+def test_a_collection_at_any_request_takes_no_file_of_the_branch(repo: Repository) -> None:
+    """The files are written before anything refers to them: the collection ends the creation, and it is made again."""
+    there = repo.objects
+    assert isinstance(there, DictObjects)
+    base = {**there.objects}
+    for at in range(30):
+        there.objects.clear()
+        there.objects.update(base)
+        countdown = iter(range(at, -1, -1))
+
+        def before(verb: str, key: str, left: Iterator[int] = countdown) -> None:
+            if next(left, None) == 0:
+                collect(another_process(repo), Retention(keep=1))
+
+        first(disturbed(another_process(repo), before), add_person("bob"))
+        assert people(another_process(repo), "new") == ["ann", "bob"], f"at request {at}"
