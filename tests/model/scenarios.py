@@ -276,7 +276,6 @@ SCENARIOS: dict[str, Scenario] = {
                 partial(create_branch, r, "B", "x", "main"),
                 partial(publish, r, "W", "x", ("insert", "w")),
             ),
-            "W": partial(publish, r, "P", "main", ("insert", "p")),
             "G": partial(collect, r, "G", keep=9),
         },
         CRASH,

@@ -13,8 +13,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from starlette.testclient import TestClient
 
@@ -24,13 +22,14 @@ from omnigraph.cli.main import main
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.remote.graph import RemoteGraph
-from omnigraph.server import app, boot
+from omnigraph.server import boot
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import GraphSettings, Settings
 from tests.server.process import serving
 from tests.server.world import PEOPLE, RECORDS, SCHEMA
 from tests.support.faults import Effect, Fault
 from tests.support.faulty_s3 import FaultyS3
+from tests.support.spans import kept_spans
 
 PLANTED = {
     "AWS_ACCESS_KEY_ID": "AKPLANTED7QXW",
@@ -234,11 +233,7 @@ def test_values_that_hold_credentials_do_not_show_them(store: FaultyS3, outputs:
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    kept = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
-    monkeypatch.setattr(app, "tracer", provider.get_tracer("omnigraph.server"))
-    return kept
+    return kept_spans(monkeypatch)
 
 
 def _settings(folder: Path, uri: str) -> Settings:

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 import trustme
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import omnigraph
-from omnigraph.server import app
 from tests.server.process import serving
 from tests.server.world import PEOPLE, World
+from tests.support.spans import kept_spans
 from tests.support.waiting import wait_until
 
 SCHEMA = "node Person { name: String @key }"
@@ -43,11 +41,7 @@ def test_the_access_log_names_actor_and_commit(
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """The spans of the server, kept."""
-    kept = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
-    monkeypatch.setattr(app, "tracer", provider.get_tracer("omnigraph.server"))
-    return kept
+    return kept_spans(monkeypatch)
 
 
 def test_every_request_has_a_span(world: World, spans: InMemorySpanExporter) -> None:
