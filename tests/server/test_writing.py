@@ -174,19 +174,35 @@ def test_the_ndjson_route_takes_nothing_else(world: World) -> None:
 def test_tables_come_as_parts(world: World) -> None:
     people = pa.table({"name": ["Zoe", "Yan"], "age": pa.array([1, 2], pa.int32())})
     knows = pa.table({"from": ["Zoe"], "to": ["Yan"]})
-    parts = b""
-    for name, table in (("Person", people), ("Knows", knows)):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        head = f'--cut\r\nContent-Disposition: attachment; name="{name}"\r\n\r\n'
-        parts += head.encode() + sink.getvalue().to_pybytes() + b"\r\n"
-    headers = {"Content-Type": "multipart/mixed; boundary=cut"}
-    told = world.ok("POST", "/load", raw=parts + b"--cut--\r\n", headers=headers)
+    parts = _part("Person", people) + _part("Knows", knows)
+    told = world.ok("POST", "/load", raw=parts + b"--cut--\r\n", headers=CUT)
     assert told["total_entities"] == 3
     assert told["edges"] == [{"name": "Knows", "entities_loaded": 1}]
-    world.refused(400, "POST", "/load", raw=parts, headers=headers)
-    world.refused(400, "POST", "/load", raw=b"--cut\r\n\r\nx\r\n--cut--\r\n", headers=headers)
+    world.refused(400, "POST", "/load", raw=parts, headers=CUT)
+    world.refused(400, "POST", "/load", raw=b"--cut\r\n\r\nx\r\n--cut--\r\n", headers=CUT)
+
+
+def test_parts_of_one_name_follow_each_other_if_they_fit(world: World) -> None:
+    required = pa.schema([pa.field("name", pa.string(), nullable=False)])
+    some = _part("Person", pa.table({"name": ["Zoe"]}, schema=required))
+    more = _part("Person", pa.table({"name": ["Yan"], "age": pa.array([2], pa.int32())}))
+    told = world.ok("POST", "/load", raw=some + more + b"--cut--\r\n", headers=CUT)
+    assert told["total_entities"] == 2
+    other = _part("Person", pa.table({"name": [[1]]}))
+    told = world.refused(400, "POST", "/load", raw=some + other + b"--cut--\r\n", headers=CUT)
+    assert "do not fit together" in told["error"]
+
+
+CUT = {"Content-Type": "multipart/mixed; boundary=cut"}
+
+
+def _part(name: str, table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    head = f'--cut\r\nContent-Disposition: attachment; name="{name}"\r\n\r\n'
+    content: bytes = sink.getvalue().to_pybytes()
+    return head.encode() + content + b"\r\n"
 
 
 def test_appending_what_exists_is_a_key_conflict(world: World) -> None:

@@ -58,11 +58,18 @@ def tables_in(spool: Spool, content_type: str) -> Tables:
         for part in parts:
             name = _name(part)
             table = _table(part.file, name)
-            found[name] = pa.concat_tables([found[name], table]) if name in found else table
+            found[name] = _joined(name, found[name], table) if name in found else table
     finally:
         for part in parts:
             part.file.close()
     return found
+
+
+def _joined(name: str, *tables: pa.Table) -> pa.Table:
+    try:
+        return pa.concat_tables(tables, promote_options="default")
+    except pa.ArrowException as error:
+        raise RequestInvalid(f"the parts named {name!r} do not fit together: {error}") from error
 
 
 def _receive(spool: Spool, boundary: bytes, parts: list[_Part]) -> None:
