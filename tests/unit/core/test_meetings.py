@@ -1,4 +1,4 @@
-"""Every verb beside a collection: at every request of the one, the other runs from beginning to end.
+"""Every verb beside a collection, and beside every other: at every request of the one, the other runs as a whole.
 
 Whatever the verb was told is true afterwards, every branch and tag can be read whole, nobody speaks of damage, and what
 is not needed goes.
@@ -31,6 +31,7 @@ from omnigraph.model.names import MAIN, branch_name
 from omnigraph.write.merge import merge
 from omnigraph.write.undo import cherry_pick, reset, revert
 from tests.support.dict_objects import DictObjects, Hook, Shelf
+from tests.support.rings import count
 from tests.support.verbs import compact
 from tests.support.worlds import (
     add_knows,
@@ -48,6 +49,7 @@ Act = Callable[[Repository], object]
 Shown = Callable[[Repository], bool]
 
 REQUESTS_MAX = 400
+STEP = count(3, 1)
 
 
 def beginning() -> Repository:
@@ -233,4 +235,20 @@ def test_at_every_request_of_a_collection(verb: str) -> None:
 
         keep(disturbed(repo, once_at(at, between)))
         assert not answers[0] or shown(another_process(repo)), f"asleep at request {at}"
+        settled(repo)
+
+
+@pytest.mark.parametrize("other", VERBS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_at_every_request_of_another_verb(verb: str, other: str) -> None:
+    act, shown = VERBS[other]
+    world = Beginning()
+    for at in range(0, world.requests(VERBS[verb][0]) + 1, STEP):
+        repo = world.again()
+
+        def between(repo: Repository = repo, at: int = at) -> None:
+            done = told(act, another_process(repo))
+            assert not done or shown(another_process(repo)), f"not there, asleep at request {at}"
+
+        told(VERBS[verb][0], disturbed(repo, once_at(at, between)))
         settled(repo)
