@@ -25,7 +25,7 @@ from tests.support.rings import count
 
 SEEDS_PER_TEST = 60
 PARTS = count(5, 200)
-WATCHED = count(2_000, 10_000)
+WATCHED = count(6_000, 20_000)
 BUG_SEEDS_MAX = 2_000
 
 
