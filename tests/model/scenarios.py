@@ -281,6 +281,20 @@ SCENARIOS: dict[str, Scenario] = {
         CRASH,
         BOTH,
     ),
+    "a branch made before a collection is overtaken": Scenario(
+        base,
+        lambda r: {
+            "B": partial(
+                _in_turn,
+                partial(create_branch, r, "B", "x", "main"),
+                partial(publish, r, "P", "main", ("insert", "p")),
+                partial(collect, r, "H"),
+            ),
+            "G": partial(collect, r, "G"),
+        },
+        NOTHING,
+        BOTH,
+    ),
     "a reset between two collections": Scenario(
         three,
         lambda r: {
