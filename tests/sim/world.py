@@ -57,7 +57,6 @@ CASTS = (
     ("merger", "sweeper", "sweeper"),
     ("resetter", "sweeper", "sweeper"),
     ("founder", "sweeper", "collector"),
-    ("brancher", "brancher", "sweeper", "sweeper"),
     ("tagger", "sweeper", "sweeper"),
     ("loader", "sweeper", "sweeper"),
     ("compactor", "sweeper", "sweeper"),
