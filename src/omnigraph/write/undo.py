@@ -11,9 +11,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core import layout
-from omnigraph.core.history import Point, pruned_error, resolve
+from omnigraph.core.history import Point, is_pruned_now, pruned_error, resolve
 from omnigraph.core.plan import NewSchema, PublishPlan, Verb
-from omnigraph.core.records import Commit, Tombstone
+from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import CommitNotFound, OptionInvalid
@@ -81,8 +81,7 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
 def _there(repo: Repository, at: object, branch: str) -> Point:
     """A point of the history. This process may remember it, so the store is asked whether it was pruned since."""
     point = resolve(repo, at, branch)
-    if isinstance(repo.chains.read(point.commit.chain, point.commit.number), Tombstone):
-        repo.chains.forget(point.commit.chain, point.commit.number)
+    if is_pruned_now(repo, point.commit):
         raise pruned_error(point.id)
     return point
 
