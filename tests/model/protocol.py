@@ -683,7 +683,8 @@ def condemned(
     for chain, floor in sorted(floors.items()):
         own: list[Place] = []
         for place in sorted((p for p in commits if p[0] == chain and p[1] < floor), reverse=True):
-            if place in kept and place not in record.kept and "no gaps" in rules:
+            named = place in record.kept | record.released
+            if place in kept and not named and "no gaps" in rules:
                 own.clear()  # no record tells of it: whatever is above it is buried another time
             if place in kept:
                 continue

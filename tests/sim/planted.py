@@ -16,6 +16,7 @@ from omnigraph.core import (
     footprints,
     gc,
     group,
+    history,
     idempotency,
     layout,
     leases,
@@ -236,8 +237,10 @@ def _stale_heads(original: Any, repo: Any, record: Any, refs: Any, survey: Any) 
 
 
 SWEPT_RESET = ("resetter", "sweeper", "sweeper")
-SWEPT = ("appender", "sweeper", "collector")
-SWEPT_BRANCH = ("visitor", "brancher", "sweeper", "sweeper")
+SWEPT_RESETS = ("resetter", "resetter", "sweeper", "sweeper")
+SWEPT = ("appender", "sweeper", "sweeper")
+SWEPT_TAG = ("tagger", "sweeper", "sweeper")
+SWEPT_NAMES = ("brancher", "brancher", "sweeper", "collector")
 SWEPT_MERGE = ("merger", "sweeper", "sweeper")
 BRANCHES_TWICE = ("brancher", "appender", "collector", "collector")
 LOADS = ("loader", "loader", "collector", "collector")
@@ -289,7 +292,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     ),
     "a name is written without a look at the record": (
         swap(branches, "pruned", lambda r, c, n: False),
-        TAGS,
+        SWEPT_TAG,
     ),
     "keys are not claimed": (around(group, "claim", _no_key_claim), KEYS),
     "no search for what was done under a key": (
@@ -309,7 +312,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     ),
     "a collection forgets what earlier ones declared": (
         around(gc, "_record", _forget_earlier),
-        TAGS,
+        SWEPT_NAMES,
     ),
     "a collection looks at the names only once": (
         around(gc, "_kept_commits", _stale_refs),
@@ -345,18 +348,21 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     ),
     "a collection goes on beside a newer one": (
         swap(gc, "_is_overtaken", lambda record, thing: False),
-        SWEPT_RESET,
+        SWEPT_RESETS,
     ),
     "a branch that went on is taken for deleted": (
         swap(Chains, "end", _buried_is_sealed),
-        SWEPT_BRANCH,
+        SWEPT_MERGE,
     ),
     "a collection forgets merges made since its survey": (
         around(gc, "_kept_commits", _stale_heads),
         SWEPT_MERGE,
     ),
     "what is about to be removed is taken over": (
-        swap(publisher, "_check_sources", lambda repo, plan: None),
+        both(
+            swap(publisher, "_check_sources", lambda repo, plan: None),
+            swap(history, "newest_record", lambda repo: None),
+        ),
         SWEPT_RESET,
     ),
     "an unfinished branch is left its files": (
@@ -378,13 +384,4 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         swap(idempotency, "_join", lambda r, k, w: w),
         KEYS,
     ),
-}
-
-# where the search for a rare one begins; it goes on from 0
-SHOWN_BY: dict[str, int] = {
-    "a name is written without a look at the record": 1237,
-    "a collection forgets what earlier ones declared": 1118,
-    "a collection goes on without what another took": 1024,
-    "a collection goes on beside a newer one": 831,
-    "a collection forgets merges made since its survey": 509,
 }

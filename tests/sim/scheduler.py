@@ -39,7 +39,7 @@ class Weather:
     lost_answer: float = 0.02
     lost_request: float = 0.01
     late_request: float = 0.01
-    stall: float = 0.008  # per request of any kind: others go on for long before this one does
+    stall: float = 0.03  # per request of any kind: others go on for long before this one does
 
 
 CALM = Weather(0, 0, 0, 0, 0)

@@ -11,11 +11,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
 
 import pytest
 
-from tests.sim.planted import BUGS, SHOWN_BY
+from tests.sim.planted import BUGS
 from tests.sim.probes import SITUATIONS, watching
 from tests.sim.scheduler import CALM
 from tests.sim.world import CASTS, run, run_all
@@ -25,8 +24,8 @@ from tests.support.rings import count
 
 SEEDS_PER_TEST = 60
 PARTS = count(5, 200)
-WATCHED = count(6_000, 20_000)
-BUG_SEEDS_MAX = 2_000
+WATCHED = 20_000
+BUG_SEEDS_MAX = 20_000
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -102,8 +101,7 @@ def test_every_planted_bug_is_caught(bug: str) -> None:
 def caught_at(bug: str) -> int | None:
     """A seed whose world shows the bug."""
     broken, cast = BUGS[bug]
-    seeds: Iterable[int] = (SHOWN_BY.get(bug, 0), *range(BUG_SEEDS_MAX))
-    for seed in seeds:
+    for seed in range(BUG_SEEDS_MAX):
         with broken():
             try:
                 run(seed, cast=cast)

@@ -398,7 +398,7 @@ def _prunable(
         if isinstance(thing, Commit):
             found.append(thing)
     # what a name written since the survey holds: no record tells of it, so whatever is above it is buried another time
-    unnamed = set(kept) - set(record.kept)
+    unnamed = set(kept) - {*record.kept, *record.released}
     for chain, floor in record.floors.items():
         found += _commits_below(repo, chain, floor, kept, unnamed)
     for chain in record.dead:
