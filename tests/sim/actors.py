@@ -58,6 +58,7 @@ class Log:
     operations: list[Told] = field(default_factory=list)
     branches_made: list[tuple[str, str]] = field(default_factory=list)  # name, chain
     branches_ended: list[str] = field(default_factory=list)  # chains
+    tags_made: set[str] = field(default_factory=set)
     seen: dict[str, int] = field(
         default_factory=dict
     )  # per chain: the newest commit somebody was told of
@@ -433,22 +434,27 @@ def tagger(actor: Actor) -> None:
             create_tag(actor.repo, f"t{actor.name}{number}", older)  # type: ignore[arg-type]
         except OmnigraphError:
             continue
+        actor.log.tags_made.add(f"t{actor.name}{number}")
 
 
 def collector(actor: Actor) -> None:
     for _ in range(2):
-        try:
-            collect(actor.repo, Retention(keep=actor.random.choice((1, 1, 2, 4))))
-        except OmnigraphError as error:
-            if error.kind is Kind.CORRUPT:
-                raise
+        _collect(actor, keep=actor.random.choice((1, 1, 2, 4)))
 
 
 def sweeper(actor: Actor) -> None:
     """Moves the head on and keeps nothing but it: whoever slept meanwhile finds all he knew of buried."""
     for _ in range(2):
         appender(actor)
-        collector(actor)
+        _collect(actor, keep=1)
+
+
+def _collect(actor: Actor, keep: int) -> None:
+    try:
+        collect(actor.repo, Retention(keep))
+    except OmnigraphError as error:
+        if error.kind is Kind.CORRUPT:
+            raise
 
 
 def auditor(actor: Actor) -> None:

@@ -237,7 +237,7 @@ def _stale_heads(original: Any, repo: Any, record: Any, refs: Any, survey: Any) 
 
 
 SWEPT_RESET = ("resetter", "sweeper", "sweeper")
-SWEPT_RESETS = ("resetter", "resetter", "sweeper", "sweeper")
+RESETS = ("resetter", "resetter", "collector", "collector", "appender")
 SWEPT = ("appender", "sweeper", "sweeper")
 SWEPT_TAG = ("tagger", "sweeper", "sweeper")
 SWEPT_NAMES = ("brancher", "brancher", "sweeper", "collector")
@@ -348,7 +348,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
     ),
     "a collection goes on beside a newer one": (
         swap(gc, "_is_overtaken", lambda record, thing: False),
-        SWEPT_RESETS,
+        RESETS,
     ),
     "a branch that went on is taken for deleted": (
         swap(Chains, "end", _buried_is_sealed),
