@@ -8,12 +8,16 @@ from typing import Any
 
 import msgspec
 
+from omnigraph.errors import OptionInvalid
+
 
 def fingerprint(*parts: Any) -> str:
     """A digest of what was asked for."""
-    return hashlib.sha256(
-        msgspec.json.encode(parts, enc_hook=str, order="deterministic")
-    ).hexdigest()
+    try:
+        asked = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+    except UnicodeEncodeError:
+        raise OptionInvalid("a text of the request is not valid Unicode") from None
+    return hashlib.sha256(asked).hexdigest()
 
 
 def named(source: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import json
 import resource
 import sys
@@ -19,6 +20,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from omnigraph.server.app import Server
 from tests.server import world as worlds
 from tests.server.world import TOKENS
@@ -28,6 +33,7 @@ SIZE = rings.count(16 << 20, 64 << 20)  # a JSON load may have the latter
 CHUNK_BYTES = 64 << 10  # as they come from a socket
 LINE = SIZE // 2 - (1 << 20)  # below the limit of a line
 NDJSON, JSON = "application/x-ndjson", "application/json"
+PARQUET, ARROW = "application/vnd.apache.parquet", "application/vnd.apache.arrow.stream"
 MIXED = "multipart/mixed; boundary=b"
 PEAK, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -76,6 +82,42 @@ def twice(line: bytes) -> bytes:
     return line + line
 
 
+def named_often() -> pa.Table:
+    """One long text, a hundred thousand times."""
+    once = pa.array(["x" * (1 << 20)])
+    many = pa.array(np.zeros(100_000, np.int32))
+    return pa.table({"name": pa.DictionaryArray.from_arrays(many, once)})
+
+
+def zeros() -> pa.Table:
+    return pa.table({"age": np.zeros(200 << 20, np.int32)})
+
+
+def nothing() -> pa.Table:
+    """Rows that take no byte."""
+    return pa.table({"name": pa.Array.from_buffers(pa.null(), (1 << 31) - 1, [None])})
+
+
+def parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def stream(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def in_a_part(body: bytes) -> bytes:
+    head = b'--b\r\nContent-Disposition: attachment; name="Person"\r\n\r\n'
+    return head + body + b"\r\n--b--\r\n"
+
+
 BOMBS: dict[str, Bomb] = {
     # lines
     "empty records": Bomb(lambda: filled(b"{}\n")),
@@ -116,6 +158,32 @@ BOMBS: dict[str, Bomb] = {
     ),
     "many columns to look at": Bomb(
         lambda: filled(b"a,", tail=b"\n"), "/import/preview?format=csv", "text/csv"
+    ),
+    # tables
+    "texts that Parquet names often": Bomb(
+        lambda: parquet(named_often()), "/import?format=parquet&type=Person", PARQUET
+    ),
+    "texts that Parquet names often, to look at": Bomb(
+        lambda: parquet(named_often()), "/import/preview?format=parquet", PARQUET
+    ),
+    "numbers that Parquet names often": Bomb(
+        lambda: parquet(zeros()), "/import?format=parquet&type=Person", PARQUET
+    ),
+    "texts that Arrow names often": Bomb(
+        lambda: stream(named_often()), "/import?format=arrow&type=Person", ARROW
+    ),
+    "texts that Arrow names often, in a part": Bomb(
+        lambda: in_a_part(stream(named_often())), media=MIXED
+    ),
+    "numbers that are packed": Bomb(
+        lambda: stream(zeros()), "/import?format=arrow&type=Person", ARROW
+    ),
+    "numbers that are packed, to look at": Bomb(
+        lambda: stream(zeros()), "/import/preview?format=arrow", ARROW
+    ),
+    "numbers that are packed, in a part": Bomb(lambda: in_a_part(stream(zeros())), media=MIXED),
+    "rows of nothing": Bomb(
+        lambda: stream(nothing()), "/import?format=arrow&type=Person", ARROW
     ),
     # parts
     "many parts": Bomb(lambda: filled(b"--b\r\nA: b\r\n\r\n\r\n"), media=MIXED),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -81,6 +81,17 @@ def disturbed(repo: Repository, before: Hook = nothing, after: Hook = nothing) -
     there = repo.objects
     assert isinstance(there, DictObjects)
     return another_process(repo, DictObjects(there.objects, before, after))
+
+
+def once_at(at: int, act: Callable[[], object]) -> Hook:
+    """A hook that lets something happen before one request, counted from 0."""
+    countdown = iter(range(at, -1, -1))
+
+    def before(verb: str, key: str) -> None:
+        if next(countdown, None) == 0:
+            act()
+
+    return before
 
 
 def submit(repo: Repository, verb: Verb, *, branch: str = "main", **options: Any) -> Published:

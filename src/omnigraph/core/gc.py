@@ -70,7 +70,7 @@ class Collected:
     dry_run: bool = False
 
 
-class Overtaken(Exception):
+class SurveyOutdated(Exception):
     """A newer collection has taken something that this one would keep."""
 
 
@@ -93,7 +93,7 @@ def collect(repo: Repository, retention: Retention, *, dry_run: bool = False) ->
     for attempt in range(repo.limits.publish_attempts_max):
         try:
             return _collect(repo, retention, dry_run=dry_run)
-        except Overtaken:
+        except SurveyOutdated:
             pass
         except Corrupt as error:
             if _is_damage(str(error), missing):
@@ -335,7 +335,7 @@ def _kept_commits(
     tasks = [lambda c=chain, n=number: repo.chains.get(c, n) for chain, number in places]
     found = [*metrics.parallel(tasks, repo.limits.read_threads_max), *heads.values()]
     if any(_is_overtaken(record, thing) for thing in found):
-        raise Overtaken
+        raise SurveyOutdated
     return {(c.chain, c.number): c for c in found if isinstance(c, Commit)}
 
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from omnigraph.core.deadline import NEVER, Deadline
 from omnigraph.core.records import StoredSchema, TableChange, TableEntry
+from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog
-from omnigraph.model.names import BranchName
+from omnigraph.model.names import BranchName, is_unicode
 from omnigraph.model.tokens import NO_TOKENS, Tokens, union
 from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments, Staged
 
@@ -209,3 +210,9 @@ class Request:
     )
     alone: bool = False  # never folded with other writers
     deadline: Deadline = NEVER
+
+    def __post_init__(self) -> None:
+        for name in ("actor", "message", "idempotency_key"):
+            text = getattr(self, name)
+            if text is not None and not (isinstance(text, str) and is_unicode(text)):
+                raise OptionInvalid(f"{name}= is not a text of valid Unicode")

@@ -17,6 +17,15 @@ _ENCODED = re.compile(r"(?:[a-z0-9-]|_[0-9a-f]{2})+")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def branch_name(text: object) -> BranchName:
     """A branch or tag name: NFC, no control characters, at most 255 bytes.
 

@@ -109,6 +109,11 @@ class Unpacker:
         if self._begun and not self._frame.eof:
             raise RequestInvalid("the compressed body ends too early")
 
+    def room(self, size: int) -> int:
+        """How much may come of so many bytes."""
+        limits = self._limits
+        return min(limits.bytes_max, max(UNPACK_FREE_BYTES, size * limits.ratio_max))
+
     def _check(self) -> None:
         if self._unpacked > self._limits.bytes_max:
             raise too_large(self._limits, self._unpacked)
@@ -226,6 +231,11 @@ class Spool:
     unpacker: Unpacker
     size: int = 0
     _hash: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def room(self) -> int:
+        """How much the tables in the body may take, once they are unpacked."""
+        return self.unpacker.room(self.size)
 
     @property
     def digest(self) -> str:

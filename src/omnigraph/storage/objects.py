@@ -31,6 +31,7 @@ from omnigraph.errors import (
     StoreOutcomeUnknown,
     StoreUnavailable,
 )
+from omnigraph.model.names import is_unicode
 from omnigraph.storage import metrics
 
 NUMBER_MAX = (1 << 60) - 1
@@ -446,6 +447,8 @@ def locate(uri: object, environment: Mapping[str, str] | None = None) -> Locatio
         uri = os.fspath(uri)
     if not isinstance(uri, str) or not uri.strip():
         raise AddressInvalid(f"{uri!r} is not the address of a graph")
+    if "\0" in uri or not is_unicode(uri):
+        raise AddressInvalid("an address is text, without null bytes")
     parts = urlsplit(uri)
     if parts.scheme in ("", "file") or (len(parts.scheme) == 1 and os.name == "nt"):
         path = unquote(parts.path) if parts.scheme == "file" else uri

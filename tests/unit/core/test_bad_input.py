@@ -26,7 +26,7 @@ from omnigraph.errors import (
     OmnigraphError,
     StoreUnsuitable,
 )
-from omnigraph.graph import init, open_graph
+from omnigraph.graph import Graph, init, open_graph
 from omnigraph.model.limits import DEFAULT
 from omnigraph.storage.objects import numbered
 from tests.support.caches import forget_tables
@@ -305,3 +305,37 @@ def test_a_real_fork(root: Path, tmp_path: Path) -> None:
     child = spawn(fork_and_use, {"uri": str(root)}, log=tmp_path / "log")
     child.wait()
     assert child.records() == [{"status": 0}]
+
+
+# --- half of a character ---------------------------------------------------------------------------------------------
+
+HALF = "half \ud800"  # of a surrogate pair: a text in Python, and in no store
+GIVEN: dict[str, Callable[[Graph], object]] = {
+    "a message": lambda g: g.publish(add_person("cy"), message=HALF),
+    "an actor": lambda g: g.publish(add_person("cy"), actor=HALF),
+    "an idempotency key": lambda g: g.publish(add_person("cy"), idempotency_key=HALF),
+    "a mutation": lambda g: g.mutate(f'insert Person {{ name: "{HALF}" }}'),
+    "a parameter": lambda g: g.mutate(
+        "mutation add($n: String) { insert Person { name: $n } }", {"n": HALF}
+    ),
+    "a row": lambda g: g.load({"Person": [{"name": HALF}]}),
+    "a property": lambda g: g.load({"Person": [{"name": "cy", HALF: 1}]}),
+    "a type": lambda g: g.load({HALF: [{"name": "cy"}]}),
+    "a file": lambda g: g.load(f"/nowhere/{HALF}.ndjson"),
+    "a branch": lambda g: g.create_branch(HALF),
+    "a tag": lambda g: g.tag(HALF),
+    "a point": lambda g: g.query("match { $p: Person } return { $p.name }", at=HALF),
+    "a query": lambda g: g.query(f'match {{ $p: Person {{ name: "{HALF}" }} }} return {{ $p }}'),
+    "a schema": lambda g: g.apply_schema(f"{SCHEMA} // {HALF}"),
+    "an address": lambda g: open_graph(f"/nowhere/{HALF}"),
+    "an address with a null byte": lambda g: open_graph("/nowhere/\0"),
+}
+
+
+@pytest.mark.parametrize("what", GIVEN)
+def test_half_of_a_character_is_refused_and_nothing_is_written(root: Path, what: str) -> None:
+    graph, before = open_graph(root), contents(root)
+    with pytest.raises(OmnigraphError) as refused:
+        GIVEN[what](graph)
+    assert refused.value.kind in (Kind.INVALID, Kind.NOT_FOUND)
+    assert contents(root) == before

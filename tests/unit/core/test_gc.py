@@ -45,7 +45,7 @@ from omnigraph.graph import Graph
 from omnigraph.model.limits import Limits
 from omnigraph.model.names import MAIN
 from omnigraph.write.undo import cherry_pick, reset, revert
-from tests.support.dict_objects import DictObjects, Hook, Shelf
+from tests.support.dict_objects import DictObjects, Shelf
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (
     add_knows,
@@ -54,6 +54,7 @@ from tests.support.worlds import (
     disturbed,
     edges,
     memory_repository,
+    once_at,
     people,
     submit,
 )
@@ -388,7 +389,7 @@ def test_a_collection_within_a_reset_leaves_what_it_takes_over(repo: Repository)
     for at in range(40):
         _objects(repo).clear()
         _objects(repo).update(base)
-        slow = disturbed(another_process(repo), _at_request(at, rival))
+        slow = disturbed(another_process(repo), once_at(at, rival))
         try:
             submit(slow, reset(slow, to, "dev"), branch="dev")
             told.add("done")
@@ -420,17 +421,7 @@ def _at_every_request(
     for at in range(0, len(requests), step):
         _objects(repo).clear()
         _objects(repo).update(base)
-        yield at, collect(disturbed(another_process(repo), _at_request(at, rival)), retention)
-
-
-def _at_request(at: int, act: Callable[[], None]) -> Hook:
-    countdown = iter(range(at, -1, -1))
-
-    def before(verb: str, key: str) -> None:
-        if next(countdown, None) == 0:
-            act()
-
-    return before
+        yield at, collect(disturbed(another_process(repo), once_at(at, rival)), retention)
 
 
 def test_a_commit_tagged_while_a_record_declared_it_is_buried_once_its_tag_is_gone(

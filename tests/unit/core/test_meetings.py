@@ -30,7 +30,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.names import MAIN, branch_name
 from omnigraph.write.merge import merge
 from omnigraph.write.undo import cherry_pick, reset, revert
-from tests.support.dict_objects import DictObjects, Hook, Shelf
+from tests.support.dict_objects import DictObjects, Shelf
 from tests.support.rings import count
 from tests.support.verbs import compact
 from tests.support.worlds import (
@@ -41,6 +41,7 @@ from tests.support.worlds import (
     drop_person,
     edges,
     memory_repository,
+    once_at,
     people,
     submit,
 )
@@ -133,16 +134,6 @@ def sweep(repo: Repository) -> None:
 
 
 RIVALS: dict[str, Act] = {"collect": partial(collect, retention=Retention(keep=1)), "sweep": sweep}
-
-
-def once_at(at: int, act: Callable[[], object]) -> Hook:
-    countdown = iter(range(at, -1, -1))
-
-    def before(verb: str, key: str) -> None:
-        if next(countdown, None) == 0:
-            act()
-
-    return before
 
 
 def told(act: Act, repo: Repository) -> bool:

@@ -463,3 +463,54 @@ def test_a_source_knows_whether_it_can_be_read_again() -> None:
     assert not source_of(iter([{}]), options).repeatable
     assert source_of({"A": pa.table({"a": [1]})}, options).repeatable
     assert not source_of({"A": iter([{}])}, options).repeatable
+
+
+# --- what nobody has checked -----------------------------------------------------------------------------------------
+
+
+def not_utf8(*texts: bytes) -> pa.Array:
+    return pa.array(texts, pa.binary()).view(pa.string())
+
+
+BROKEN = {
+    "a key": pa.table({"name": not_utf8(b"ann", b"bob", b"\xff\xfe")}),
+    "an item of a list": pa.table(
+        {
+            "name": ["ann", "bob", "cy"],
+            "tags": pa.ListArray.from_arrays([0, 1, 2, 3], not_utf8(b"a", b"b", b"\xc3")),
+        }
+    ),
+    "a text that is named": pa.table(
+        {"name": pa.DictionaryArray.from_arrays(pa.array([0, 1]), not_utf8(b"ann", b"\xc3"))}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("given", ["table", "arrow", "parquet"])
+def test_texts_that_are_no_texts_are_refused(
+    tmp_path: Path, graph: Graph, given: str, kind: str
+) -> None:
+    """Whatever was written down could not be read again."""
+    table = BROKEN[kind]
+    source: Any = table
+    if given == "arrow":
+        source = tmp_path / "people.arrow"
+        with pa.ipc.new_file(source, table.schema) as writer:
+            writer.write_table(table)
+    elif given == "parquet":
+        source = tmp_path / "people.parquet"
+        pq.write_table(table, source)
+    with pytest.raises(InputInvalid, match="UTF8") as refused:
+        graph.load({"Person": source})
+    if kind == "a key":  # what is in a list or named is nobody's own
+        assert [found["line"] for found in refused.value.details["violations"]] == [3]
+    assert rows(graph, "Person") == []
+
+
+def test_values_that_are_named_and_not_there_are_refused(graph: Graph) -> None:
+    indices = pa.array([0, 1, 9])
+    names = pa.DictionaryArray.from_arrays(indices, pa.array(["ann", "bob"]), safe=False)
+    with pytest.raises(InputInvalid, match="out of bounds") as refused:
+        graph.load({"Person": pa.table({"name": names})})
+    assert [found["line"] for found in refused.value.details["violations"]] == [3]

@@ -16,6 +16,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.policy.questions import Action
 from omnigraph.read.result import to_json
 from omnigraph.server.access import Need
+from omnigraph.server.bodies import Spool
 from omnigraph.server.calls import Answer, Call
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.routes.writing import explained
@@ -49,7 +50,7 @@ def preview_file(call: Call) -> Answer:
     """The columns and the first rows of a file, as a load would read them."""
     asked: PreviewRequest = call.body
     with _file(call, asked.format) as path:
-        found = preview(str(path), PREVIEW_ROWS)
+        found = preview(str(path), PREVIEW_ROWS, _spool(call).room)
     columns = [PreviewColumn(name, kind) for name, kind in found.columns.items()]
     return Answer(PreviewOutput(columns, [to_json(r) for r in found.rows], found.graph_records))
 
@@ -57,7 +58,7 @@ def preview_file(call: Call) -> Answer:
 def import_file(call: Call) -> Answer:
     """Load a file of rows of one type as one commit; with `check`, only say whether it could be loaded."""
     asked: ImportRequest = call.body
-    options = Options(columns=_columns(asked.columns))
+    options = Options(columns=_columns(asked.columns), unpacked_bytes_max=_spool(call).room)
     with _file(call, asked.format) as path:
         source = _source(asked, path, options)
         if asked.check:
@@ -116,14 +117,18 @@ def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
     return tuple((name, target or "") for name, target in given.items())
 
 
+def _spool(call: Call) -> Spool:
+    assert call.spool is not None  # noqa: S101  bodies of these routes are always spooled
+    return call.spool
+
+
 @contextmanager
 def _file(call: Call, format: str) -> Iterator[Path]:
     """The body as a file of its own; what goes wrong with it is told without saying where it was kept."""
-    assert call.spool is not None  # noqa: S101  bodies of these routes are always spooled
     with tempfile.TemporaryDirectory(prefix="omnigraph-import-") as folder:
         path = Path(folder) / f"{NAME}.{format}"
         with path.open("wb") as file:
-            shutil.copyfileobj(call.spool.file, file)
+            shutil.copyfileobj(_spool(call).file, file)
         try:
             yield path
         except OmnigraphError as error:

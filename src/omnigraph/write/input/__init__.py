@@ -11,6 +11,7 @@ In the order of control flow:
 - `arrow_json`  the second: lines of one type, by Arrow
 - `exact`       the third: one line at a time, every rule and every error
 - `tables`      Arrow, pandas, polars, Parquet, CSV
+- `unpacking`   Parquet and Arrow files, if what comes of them fits
 - `columns`     any Arrow column as a column of the schema
 - `parts`       rows of one type on their way to `Incoming`
 - `problems`    what is wrong, gathered up to a bound

@@ -85,6 +85,8 @@ def open_raw(name: str) -> IO[bytes]:
             return open(name, "rb", buffering=0)
         store, key = open_remote(name)
         return store.stream(key)
+    except ValueError:  # a null byte, or half of a surrogate pair
+        raise SourceNotFound(f"no file can be named {name!r}", details={"file": name}) from None
     except (OSError, ObjectNotFound) as failure:
         reason = getattr(failure, "strerror", None) or "there is no such object"
         raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None

@@ -29,6 +29,9 @@ class Options:
     line_bytes_max: int = 32 << 20
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
     block_bytes: int = 8 << 20
+    unpacked_bytes_max: int | None = (
+        None  # of the rows of a Parquet or Arrow file nobody vouches for
+    )
 
     def __post_init__(self) -> None:
         if self.nulls not in ("clear", "keep"):

@@ -15,6 +15,7 @@ from omnigraph.write.input.lines import lines_of, refuse_oversized
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
 from omnigraph.write.input.tables import csv_options, readable, suffix_of
+from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
 
 TEXT = "text"
 OPTIONS = Options(blob_allow=())
@@ -29,12 +30,12 @@ class Preview:
     graph_records: bool = False
 
 
-def preview(file: str, rows: int) -> Preview:
+def preview(file: str, rows: int, unpacked_bytes_max: int | None = None) -> Preview:
     """The first rows of a CSV, Parquet, Arrow or NDJSON file."""
     reader = READERS.get(suffix_of(file))
     if reader is None:
         return _of_records(list(islice(records(file), rows)))
-    found: Preview = readable(file, lambda: _of_table(reader(file, rows)))
+    found: Preview = readable(file, lambda: _of_table(reader(file, rows, unpacked_bytes_max)))
     return found
 
 
@@ -85,7 +86,7 @@ def records(file: str) -> Iterator[dict[str, Any]]:
                 raise InputInvalid(f"line {number} is no JSON object: {bad}") from None
 
 
-def _csv(file: str, rows: int) -> pa.Table:
+def _csv(file: str, rows: int, _bytes_max: int | None) -> pa.Table:
     import pyarrow.csv as pv
 
     with open_file(file) as stream, pv.open_csv(pa.PythonFile(stream), **csv_options(file)) as part:
@@ -94,22 +95,14 @@ def _csv(file: str, rows: int) -> pa.Table:
         return found.slice(0, rows)
 
 
-def _parquet(file: str, rows: int) -> pa.Table:
-    import pyarrow.parquet as pq
-
+def _parquet(file: str, rows: int, bytes_max: int | None) -> pa.Table:
     with open_file(file) as stream:
-        opened = pq.ParquetFile(pa.PythonFile(stream))
-        batch = next(opened.iter_batches(batch_size=rows), None)
-        return pa.Table.from_batches([] if batch is None else [batch], opened.schema_arrow)
+        return read_parquet_file(stream, bytes_max, rows)
 
 
-def _arrow(file: str, rows: int) -> pa.Table:
+def _arrow(file: str, rows: int, bytes_max: int | None) -> pa.Table:
     with open_file(file) as stream:
-        data = pa.py_buffer(stream.read())
-    try:
-        return pa.ipc.open_file(data).read_all().slice(0, rows)
-    except pa.ArrowInvalid:
-        return pa.ipc.open_stream(data).read_all().slice(0, rows)
+        return read_ipc(pa.py_buffer(stream.read()), bytes_max).slice(0, rows)
 
 
 READERS = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".arrow": _arrow}

@@ -21,6 +21,7 @@ from omnigraph.write.input.files import COMPRESSIONS, open_file
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import Column, Part
 from omnigraph.write.input.problems import InputInvalid, Misfit, Problems, violation
+from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
 
 Kind = NodeType | EdgeType
 HEADER_BYTES_MAX = 1 << 20
@@ -54,6 +55,7 @@ def _convert(
             target = _target(renamed.get(name, name), kind)
             if target in columns:
                 raise Misfit(f"two columns fill '{name}'", rule="record", name=name)
+            _check_valid(values, name)
             if target in ("id", "src", "dst"):
                 columns[target] = _identifiers(values, name, optional=target == "id")
             else:
@@ -70,6 +72,36 @@ def _convert(
         return None
     lines = pa.array(np.arange(first_line, first_line + table.num_rows))
     return Part(kind, columns, table.num_rows, _absent(columns, kind, options), lines, file)
+
+
+def _check_valid(values: Column, name: str) -> None:
+    """Nobody has checked what is in a table: texts that are no UTF-8, for one, could be stored but not read again."""
+    if (error := _invalid(values)) is not None:
+        misfit = Misfit(f"'{name}' is no valid column: {error}", name=name)
+        misfit.row = _first_invalid(values)
+        raise misfit from error
+
+
+def _invalid(values: Column) -> pa.ArrowException | None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowException as error:
+        return error
+    return None
+
+
+def _first_invalid(values: Column) -> int | None:
+    """The row of the first value that is not valid; none if that is in something which rows share."""
+    if _invalid(values.slice(0, 0)) is not None:
+        return None
+    first, size = 0, len(values)
+    while size > 1:
+        half = size // 2
+        if _invalid(values.slice(first, half)) is not None:
+            size = half
+        else:
+            first, size = first + half, size - half
+    return first
 
 
 def _target(name: str, kind: Kind) -> str:
@@ -142,10 +174,9 @@ def suffix_of(file: str) -> str:
 
 def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
     """The rows of a Parquet file."""
-    import pyarrow.parquet as pq
-
+    most = options.unpacked_bytes_max
     with open_file(file) as stream:
-        table = readable(file, lambda: named(pq.ParquetFile(pa.PythonFile(stream)).read()))
+        table = readable(file, lambda: named(read_parquet_file(stream, most)))
     yield from _if_any(read_table(table, kind, options, problems, file))
 
 
@@ -185,14 +216,8 @@ def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> I
     """The rows of an Arrow IPC file or stream."""
     with open_file(file) as stream:
         data = pa.py_buffer(stream.read())
-
-    def read() -> pa.Table:
-        try:
-            return named(pa.ipc.open_file(data).read_all())
-        except pa.ArrowInvalid:
-            return named(pa.ipc.open_stream(data).read_all())
-
-    yield from _if_any(read_table(readable(file, read), kind, options, problems, file))
+    table = readable(file, lambda: named(read_ipc(data, options.unpacked_bytes_max)))
+    yield from _if_any(read_table(table, kind, options, problems, file))
 
 
 def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:

@@ -1,0 +1,231 @@
+"""Tables in files that nobody has checked, read only if they fit: a few of their bytes may stand for very many rows.
+
+Parquet stores a value once and names it often, and Arrow's buffers may be compressed. Both say what will come of them:
+that is added up before anything is unpacked.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from omnigraph.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+CHUNKS_MAX = 100_000  # columns of row groups
+ROW_BYTES = 8  # of a row without anything in it
+MAGIC = b"ARROW1"  # an Arrow file is a stream between this, padded to eight bytes, and a footer
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+TEXT_BYTES = 8  # of a text without anything in it
+WIDEST = 16  # of a kind this page does not know
+SHARED = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})  # encodings that name a value
+PREFIXED = "DELTA_BYTE_ARRAY"  # repeats the beginning of the value before
+
+
+def refuse_more_than(bytes_max: int, size: int) -> None:
+    """Refuse what would take more than this."""
+    if size > bytes_max:
+        raise LimitExceeded(
+            f"the rows take {size} bytes once they are unpacked, and may take {bytes_max}",
+            details={"limit": "unpacked_bytes_max", "max": bytes_max, "actual": size},
+        )
+
+
+# --- Parquet -----------------------------------------------------------------------------------------------------
+
+
+def read_parquet_file(
+    stream: IO[bytes], bytes_max: int | None, rows: int | None = None
+) -> pa.Table:
+    """The rows of a Parquet file, or the first of them."""
+    import pyarrow.parquet as pq
+
+    source = pa.PythonFile(stream)
+    opened = pq.ParquetFile(source)
+    if bytes_max is None and rows is None:
+        return opened.read()
+    schema = opened.schema_arrow
+    shared = [] if bytes_max is None else _shared_texts(opened.metadata, bytes_max)
+    opened = pq.ParquetFile(source, metadata=opened.metadata, read_dictionary=shared)
+    found, size, left = [], 0, opened.metadata.num_rows if rows is None else rows
+    for table in _groups(opened, left):
+        size += spread_size(table)
+        if bytes_max is not None:
+            refuse_more_than(bytes_max, size)
+        found.append(table.slice(0, left).cast(schema))
+        left -= table.num_rows
+    return pa.concat_tables(found) if found else schema.empty_table()
+
+
+def _groups(opened: pq.ParquetFile, rows: int) -> Iterator[pa.Table]:
+    """Row group by row group, until there are as many rows; texts that are stored once are left like that."""
+    for number in range(opened.num_row_groups):
+        if rows <= 0:
+            return
+        try:
+            table = opened.read_row_group(number)
+        except (
+            pa.ArrowNotImplementedError
+        ):  # Arrow cannot keep them like that in lists, if the file begins anew
+            raise LimitExceeded(
+                "lists of texts that are stored once and named often may take any amount of memory",
+                help="Write the file without dictionaries for its lists of texts.",
+                details={"limit": "unpacked_bytes_max"},
+            ) from None
+        rows -= table.num_rows
+        yield table
+
+
+def _shared_texts(metadata: pq.FileMetaData, bytes_max: int) -> list[str]:
+    """The columns whose texts are named so often that they may not fit. Other values take what the file says."""
+    chunks = metadata.num_row_groups * metadata.num_columns
+    if chunks > CHUNKS_MAX:
+        raise LimitExceeded(
+            f"the file has {chunks} columns of row groups, and may have {CHUNKS_MAX}",
+            details={"limit": "chunks_max", "max": CHUNKS_MAX, "actual": chunks},
+        )
+    shared: dict[str, int] = {}
+    size = metadata.num_rows * ROW_BYTES
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for column in map(group.column, range(group.num_columns)):
+            size += _said_size(column, metadata.schema)
+            if column.physical_type == "BYTE_ARRAY" and SHARED & set(column.encodings):
+                most = column.num_values * column.total_uncompressed_size
+                shared[column.path_in_schema] = shared.get(column.path_in_schema, 0) + most
+    refuse_more_than(bytes_max, size)
+    return sorted(path for path, most in shared.items() if most > bytes_max)
+
+
+def _said_size(column: pq.ColumnChunkMetaData, schema: pq.ParquetSchema) -> int:
+    match column.physical_type:
+        case "BYTE_ARRAY":
+            often = column.num_values if PREFIXED in column.encodings else 1
+            return int(column.num_values * TEXT_BYTES + column.total_uncompressed_size * often)
+        case "FIXED_LEN_BYTE_ARRAY":
+            named = (schema.column(i) for i in range(len(schema)))
+            width = next(c.length for c in named if c.path == column.path_in_schema)
+        case kind:
+            width = WIDTHS.get(kind, WIDEST)
+    return int(max(column.num_values * width, column.total_uncompressed_size))
+
+
+def spread_size(table: pa.Table) -> int:
+    """How much the values of a table take when each is on its own."""
+    chunks = (chunk for column in table.columns for chunk in column.chunks)
+    return int(table.num_rows * ROW_BYTES) + sum(_spread_size(chunk) for chunk in chunks)
+
+
+def _spread_size(values: pa.Array) -> int:
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _spread_size(values.storage)
+    if at.is_dictionary(kind):
+        return _named_size(values)
+    if at.is_string_view(kind) or at.is_binary_view(kind):
+        views = np.frombuffer(values.buffers()[1], np.int32).reshape(-1, 4)
+        return int(views[values.offset : values.offset + len(values), 0].sum(dtype=np.int64))
+    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
+        return len(values) * ROW_BYTES + _spread_size(values.flatten())
+    if at.is_struct(kind):
+        return sum(_spread_size(child) for child in values.flatten())
+    return int(values.nbytes)
+
+
+def _named_size(values: pa.DictionaryArray) -> int:
+    """Of values that are stored once: what each takes, as often as it is named."""
+    kind = values.type.value_type
+    if not (at.is_binary(kind) or at.is_string(kind) or _is_large_text(kind)):
+        each = values.dictionary.nbytes // max(len(values.dictionary), 1) + 1
+        return int(each) * len(values)
+    lengths = pc.binary_length(values.dictionary).cast(pa.int64())
+    return int(pc.sum(lengths.take(values.indices)).as_py() or 0)
+
+
+def _is_large_text(kind: pa.DataType) -> bool:
+    return bool(at.is_large_string(kind) or at.is_large_binary(kind))
+
+
+# --- Arrow -------------------------------------------------------------------------------------------------------
+
+
+def read_ipc(data: pa.Buffer, bytes_max: int | None) -> pa.Table:
+    """The table in an Arrow file or stream."""
+    stream = data.slice(8) if data.slice(0, len(MAGIC)).to_pybytes() == MAGIC else data
+    if bytes_max is not None:
+        refuse_more_than(bytes_max, sum(_message_sizes(stream)))
+    table = pa.ipc.open_stream(stream).read_all()
+    if bytes_max is not None:
+        table.validate(full=True)  # before anything looks into it
+        refuse_more_than(bytes_max, spread_size(table))
+    return table
+
+
+def _message_sizes(stream: pa.Buffer) -> Iterator[int]:
+    """What the parts of a stream take, one by one, as their headers say."""
+    for message in pa.ipc.MessageReader.open_stream(stream):
+        if message.type in ("record batch", "dictionary"):
+            try:
+                yield _batch_size(memoryview(message.metadata), memoryview(message.body))
+            except (struct.error, IndexError, TypeError) as error:
+                raise pa.ArrowInvalid(f"a batch has no valid header: {error}") from error
+
+
+def _batch_size(header: memoryview, body: memoryview) -> int:
+    """The rows and the buffers of a batch, by what its header says: a FlatBuffer of the form Message."""
+    message = _Table(header, 0).follow()
+    batch = message.field(HEADER).follow()
+    if message.field(HEADER_TYPE).number("<B") == DICTIONARY_BATCH:
+        batch = batch.field(DICTIONARY_DATA).follow()
+    buffers = batch.field(BUFFERS).follow()
+    packed = batch.has(COMPRESSION)
+    size = batch.field(LENGTH).number("<q") * ROW_BYTES if batch.has(LENGTH) else 0
+    for number in range(buffers.number("<I")):
+        offset, length = struct.unpack_from("<2q", header, buffers.place + 4 + 16 * number)
+        said = _Table(body, offset).number("<q") if packed and length else -1
+        size += said if said >= 0 else length
+    return size
+
+
+# The numbers of fields, and a kind of header, in Arrow's format.
+HEADER_TYPE, HEADER = 1, 2
+LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
+DICTIONARY_BATCH, DICTIONARY_DATA = 2, 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A place in a FlatBuffer; if it is a table, its fields are found by way of its vtable."""
+
+    data: memoryview
+    place: int
+
+    def number(self, form: str, after: int = 0) -> int:
+        if self.place + after < 0:
+            raise IndexError("a reference out of bounds")
+        return int(struct.unpack_from(form, self.data, self.place + after)[0])
+
+    def follow(self) -> _Table:
+        return _Table(self.data, self.place + self.number("<I"))
+
+    def has(self, field: int) -> bool:
+        return self._offset(field) > 0
+
+    def field(self, field: int) -> _Table:
+        if not self.has(field):
+            raise IndexError("a part is missing")
+        return _Table(self.data, self.place + self._offset(field))
+
+    def _offset(self, field: int) -> int:
+        vtable = _Table(self.data, self.place - self.number("<i"))
+        slot = 4 + 2 * field
+        return vtable.number("<H", slot) if slot < vtable.number("<H") else 0
