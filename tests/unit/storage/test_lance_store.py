@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from omnigraph.storage.tables import (
     TableEdit,
     TableRef,
 )
+from tests.support.caches import forget_tables
 
 SCHEMA = pa.schema(
     [
@@ -86,6 +88,13 @@ def test_a_version_never_changes_and_heads_never_move(disk: LanceTables, tmp_pat
     assert ids_of(disk.open(first.ref)) == ["k0", "k1", "k2"]
     assert ids_of(disk.open(second.ref)) == ["k0", "k1", "k2", "k3"]
     assert lance.dataset(str(tmp_path / "t")).version == 1
+
+
+def test_a_table_is_there_when_nothing_of_it_is_remembered(store: LanceTables) -> None:
+    ref = staged_rows(store, 3).ref
+    forget_tables()
+    gc.collect()
+    assert ids_of(store.open(ref)) == ["k0", "k1", "k2"]
 
 
 def test_delete_and_append_become_one_version(store: LanceTables) -> None:

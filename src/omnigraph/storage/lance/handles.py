@@ -17,6 +17,7 @@ from omnigraph.storage.tables import TableRef
 
 STORAGE_VERSION = "2.2"  # the first with blobs beside the data file
 CLEANUP_KEY = "lance.auto_cleanup."
+MEMORY = "memory://"
 INDEX_CACHE_BYTES_MAX = 2**30
 METADATA_CACHE_BYTES_MAX = 256 * 2**20
 
@@ -32,14 +33,20 @@ def _session() -> lance.Session:
 
 _shared_session = _session()
 _memory_sessions: dict[str, lance.Session] = {}
+_memory_tables: dict[
+    str, LanceDataset
+] = {}  # one of each memory graph, open for ever: Lance forgets a memory none holds
 
 
 def session_of(uri: str) -> lance.Session:
     """The process's session. A memory graph lives inside its session, so each has its own."""
-    if not uri.startswith("memory://"):
+    if not uri.startswith(MEMORY):
         return _shared_session
-    name = uri.removeprefix("memory://").split("/")[0]
-    return _memory_sessions.setdefault(name, _session())
+    return _memory_sessions.setdefault(_memory_of(uri), _session())
+
+
+def _memory_of(uri: str) -> str:
+    return uri.removeprefix(MEMORY).split("/")[0]
 
 
 class Handles:
@@ -74,6 +81,8 @@ class Handles:
                 enable_stable_row_ids=False,
                 session=self.session,
             )
+        if self.uri.startswith(MEMORY):
+            _memory_tables.setdefault(_memory_of(self.uri), handle)
         metrics.request("list", 2)
         metrics.request("put", 2)
         metrics.stage(4)
