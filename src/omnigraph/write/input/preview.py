@@ -96,8 +96,7 @@ def _csv(file: str, rows: int, _bytes_max: int | None) -> pa.Table:
 
 
 def _parquet(file: str, rows: int, bytes_max: int | None) -> pa.Table:
-    with open_file(file) as stream:
-        return read_parquet_file(stream, bytes_max, rows)
+    return read_parquet_file(file, bytes_max, rows)
 
 
 def _arrow(file: str, rows: int, bytes_max: int | None) -> pa.Table:

@@ -175,8 +175,7 @@ def suffix_of(file: str) -> str:
 def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
     """The rows of a Parquet file."""
     most = options.unpacked_bytes_max
-    with open_file(file) as stream:
-        table = readable(file, lambda: named(read_parquet_file(stream, most)))
+    table = readable(file, lambda: named(read_parquet_file(file, most)))
     yield from _if_any(read_table(table, kind, options, problems, file))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from omnigraph.errors import LimitExceeded
+from omnigraph.write.input.files import open_file
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -28,6 +29,7 @@ WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE
 TEXT_BYTES = 8  # of a text without anything in it
 WIDEST = 16  # of a kind this page does not know
 SHARED = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})  # encodings that name a value
+CHUNKS = "SELECT column_id, type, encodings, num_values, total_uncompressed_size FROM parquet_metadata(?)"
 PREFIXED = "DELTA_BYTE_ARRAY"  # repeats the beginning of the value before
 
 
@@ -43,26 +45,25 @@ def refuse_more_than(bytes_max: int, size: int) -> None:
 # --- Parquet -----------------------------------------------------------------------------------------------------
 
 
-def read_parquet_file(
-    stream: IO[bytes], bytes_max: int | None, rows: int | None = None
-) -> pa.Table:
-    """The rows of a Parquet file, or the first of them."""
+def read_parquet_file(file: str, bytes_max: int | None, rows: int | None = None) -> pa.Table:
+    """The rows of a Parquet file, or the first of them. What nobody vouches for lies on this machine's disk."""
     import pyarrow.parquet as pq
 
-    source = pa.PythonFile(stream)
-    opened = pq.ParquetFile(source)
-    if bytes_max is None and rows is None:
-        return opened.read()
-    schema = opened.schema_arrow
-    shared = [] if bytes_max is None else _shared_texts(opened.metadata, bytes_max)
-    opened = pq.ParquetFile(source, metadata=opened.metadata, read_dictionary=shared)
-    found, size, left = [], 0, opened.metadata.num_rows if rows is None else rows
-    for table in _groups(opened, left):
-        size += spread_size(table)
-        if bytes_max is not None:
-            refuse_more_than(bytes_max, size)
-        found.append(table.slice(0, left).cast(schema))
-        left -= table.num_rows
+    with open_file(file) as stream:
+        source = pa.PythonFile(stream)
+        opened = pq.ParquetFile(source)
+        if bytes_max is None and rows is None:
+            return opened.read()
+        schema = opened.schema_arrow
+        shared = [] if bytes_max is None else _shared_texts(file, opened, bytes_max)
+        opened = pq.ParquetFile(source, metadata=opened.metadata, read_dictionary=shared)
+        found, size, left = [], 0, opened.metadata.num_rows if rows is None else rows
+        for table in _groups(opened, left):
+            size += spread_size(table)
+            if bytes_max is not None:
+                refuse_more_than(bytes_max, size)
+            found.append(table.slice(0, left).cast(schema))
+            left -= table.num_rows
     return pa.concat_tables(found) if found else schema.empty_table()
 
 
@@ -85,38 +86,60 @@ def _groups(opened: pq.ParquetFile, rows: int) -> Iterator[pa.Table]:
         yield table
 
 
-def _shared_texts(metadata: pq.FileMetaData, bytes_max: int) -> list[str]:
+def _shared_texts(file: str, opened: pq.ParquetFile, bytes_max: int) -> list[str]:
     """The columns whose texts are named so often that they may not fit. Other values take what the file says."""
-    chunks = metadata.num_row_groups * metadata.num_columns
+    chunks = opened.metadata.num_row_groups * opened.metadata.num_columns
     if chunks > CHUNKS_MAX:
         raise LimitExceeded(
             f"the file has {chunks} columns of row groups, and may have {CHUNKS_MAX}",
             details={"limit": "chunks_max", "max": CHUNKS_MAX, "actual": chunks},
         )
     shared: dict[str, int] = {}
-    size = metadata.num_rows * ROW_BYTES
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for column in map(group.column, range(group.num_columns)):
-            size += _said_size(column, metadata.schema)
-            if column.physical_type == "BYTE_ARRAY" and SHARED & set(column.encodings):
-                most = column.num_values * column.total_uncompressed_size
-                shared[column.path_in_schema] = shared.get(column.path_in_schema, 0) + most
+    size = opened.metadata.num_rows * ROW_BYTES
+    for chunk in _chunks(file):
+        column = opened.schema.column(chunk.column)
+        size += chunk.said_size(column.length)
+        if chunk.kind == "BYTE_ARRAY" and SHARED & chunk.encodings:
+            shared[column.path] = shared.get(column.path, 0) + chunk.values * chunk.bytes
     refuse_more_than(bytes_max, size)
     return sorted(path for path, most in shared.items() if most > bytes_max)
 
 
-def _said_size(column: pq.ColumnChunkMetaData, schema: pq.ParquetSchema) -> int:
-    match column.physical_type:
-        case "BYTE_ARRAY":
-            often = column.num_values if PREFIXED in column.encodings else 1
-            return int(column.num_values * TEXT_BYTES + column.total_uncompressed_size * often)
-        case "FIXED_LEN_BYTE_ARRAY":
-            named = (schema.column(i) for i in range(len(schema)))
-            width = next(c.length for c in named if c.path == column.path_in_schema)
-        case kind:
-            width = WIDTHS.get(kind, WIDEST)
-    return int(max(column.num_values * width, column.total_uncompressed_size))
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A column of a row group, as its file describes it."""
+
+    column: int
+    kind: str
+    encodings: frozenset[str]
+    values: int
+    bytes: int  # before they were compressed
+
+    def said_size(self, width: int) -> int:
+        """How much its values take, but for texts that are named."""
+        match self.kind:
+            case "BYTE_ARRAY":
+                often = self.values if PREFIXED in self.encodings else 1
+                return self.values * TEXT_BYTES + self.bytes * often
+            case "FIXED_LEN_BYTE_ARRAY":
+                return max(self.values * width, self.bytes)
+            case kind:
+                return max(self.values * WIDTHS.get(kind, WIDEST), self.bytes)
+
+
+def _chunks(file: str) -> Iterator[_Chunk]:
+    """By DuckDB: a description that is damaged ends the process when it is asked of Arrow."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as engine:
+            described = engine.execute(CHUNKS, [file]).fetchall()
+    except duckdb.Error as error:
+        raise pa.ArrowInvalid(f"it is not described: {error}") from error
+    for column, kind, encodings, values, size in described:
+        if min(column, values, size) < 0:
+            raise pa.ArrowInvalid("it is described by negative numbers")
+        yield _Chunk(column, kind, frozenset(encodings.split(", ")), values, size)
 
 
 def spread_size(table: pa.Table) -> int:
