@@ -81,6 +81,14 @@ class _Printer:
                 self.fresh = False
             self.end = max(self.end, comment.end)
 
+    def after(self, brace: str, start: int) -> int:
+        """Where the next such brace ends that stands in no comment."""
+        at = self.text.index(brace, start)
+        for comment in reversed(self.comments):
+            if comment.start < at < comment.end:
+                at = self.text.index(brace, comment.end)
+        return at + 1
+
     def has_comment(self, at: Place) -> bool:
         return any(at.start <= c.start < at.end for c in self.comments)
 
@@ -88,7 +96,7 @@ class _Printer:
 
     def query(self, query: ast.Query) -> None:
         self.params = frozenset(p.name for p in query.params)
-        self.flush(query.at.start, 0)
+        self.flush(query.name_at.end, 0)
         if self.lines and not self.lines[-1].lstrip().startswith(("//", "/*")):
             self.lines.append("")
         self.open(0, format_header(query), Place(query.at.start, query.name_at.end))
@@ -117,7 +125,7 @@ class _Printer:
     def branch(self, branch: ast.Branch) -> None:
         self.open(1, "match {", Place(branch.at.start, branch.at.start))
         self.clauses(branch.clauses, 2)
-        self.close(1, branch.return_at.start)
+        self.close(1, self.after("}", branch.clauses[-1].at.end if branch.clauses else self.end))
         word = "return distinct {" if branch.distinct else "return {"
         self.listed(1, word, [(format_projection(p), p.at) for p in branch.projections], "}")
         if branch.having:
@@ -145,13 +153,14 @@ class _Printer:
         comma: bool = True,
     ) -> None:
         """Parts between braces: on one line if they fit and no comment stands among them."""
-        whole = Place(parts[0][1].start, parts[-1][1].end) if parts else Place(self.end, self.end)
+        opened = self.after("{", self.end)
+        whole = Place(opened, self.after("}", parts[-1][1].end if parts else opened))
         short = f"{opening} {', '.join(text for text, _ in parts)} {closing}"
         fits = len(INDENT * level + short) <= LINE_CHARS_MAX and "\n" not in short
         if fits and not self.has_comment(whole):
             self.line(level, short, whole)
             return
-        self.open(level, opening, Place(whole.start, whole.start))
+        self.open(level, opening, Place(opened, opened))
         for index, (text, at) in enumerate(parts):
             last = index == len(parts) - 1
             self.line(level + 1, text if last or not comma else f"{text},", at)
@@ -187,7 +196,7 @@ class _Printer:
         elif len(rows) == 1:
             self.assignments(f"{opening} {{", rows[0].fields, at)
         else:
-            self.open(1, opening, Place(at.start, rows[0].at.start), gap=True)
+            self.open(1, opening, Place(at.start, at.start + 1), gap=True)
             for index, (row, text) in enumerate(zip(rows, texts, strict=True)):
                 self.line(2, text if index == len(rows) - 1 else f"{text},", row.at)
 
@@ -198,4 +207,4 @@ class _Printer:
             last = index == len(fields) - 1
             text = f"{part.name}: {format_expr(part.value)}"
             self.line(2, text if last else f"{text},", part.at)
-        self.close(1, fields[-1].at.end if fields else self.end)
+        self.close(1, self.after("}", fields[-1].at.end) if fields else self.end)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 NUMBERS = ["1", "-2", "2.5", "1e3", "-0.5", "0"]
@@ -113,6 +115,19 @@ def query_texts() -> st.SearchStrategy[str]:
     """Texts that parse; most of them check as well."""
     one = st.one_of(reads(), mutations())
     return st.builds(lambda a, b, c: f"{c}{a}{c}{b}", one, one, st.sampled_from(COMMENTS))
+
+
+WORD = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*\n|/\*.*?\*/|[^\s"]+', re.DOTALL)
+LONG = '"' + "long " * 12 + '"'
+BETWEEN = [*COMMENTS[3:], "\n// }\n", "\n/* of\ntwo */\n", "\n\n// far\n\n"]
+
+
+@st.composite
+def spaced_texts(draw: st.DrawFn) -> str:
+    """The same with comments and line breaks between any two words, and values that do not fit on one line."""
+    words = WORD.findall(draw(query_texts()).replace('"b"', LONG).replace('"a"', LONG))
+    places = draw(st.dictionaries(st.integers(0, len(words)), st.sampled_from(BETWEEN), max_size=6))
+    return "".join(word + places.get(number, " ") for number, word in enumerate(words))
 
 
 @st.composite

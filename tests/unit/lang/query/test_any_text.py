@@ -26,7 +26,7 @@ from omnigraph.lang.rewrite import rewrite
 from omnigraph.lang.source import Source
 
 from .casefile import findings, harbour, rules
-from .strategies import broken_texts, query_texts, word_soups
+from .strategies import broken_texts, query_texts, spaced_texts, word_soups
 
 CHARACTERS = 'query match return{}()[]$:.,<>=!+-*/%|"\\ \n1a_'
 ANY_TEXT = st.one_of(
@@ -64,8 +64,8 @@ def test_the_same_text_gives_the_same_diagnostics(text: str) -> None:
     assert findings(text, harbour()) == findings(text, harbour())
 
 
-@given(st.one_of(query_texts(), word_soups()))
-@settings(max_examples=300)
+@given(st.one_of(query_texts(), word_soups(), spaced_texts()))
+@settings(max_examples=500)
 def test_formatting_keeps_meaning_and_comments(text: str) -> None:
     try:
         tree = parse_queries(text)
