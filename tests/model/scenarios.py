@@ -358,6 +358,12 @@ SCENARIOS: dict[str, Scenario] = {
         NOTHING,
         BOTH,
     ),
+    "an unfinished branch and two collections": Scenario(
+        with_unfinished,
+        lambda r: {"G": partial(collect, r, "G"), "H": partial(collect, r, "H")},
+        LOSS,
+        BOTH,
+    ),
     "two who create one branch": Scenario(
         base,
         lambda r: {

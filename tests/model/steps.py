@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from greenlet import getcurrent
 
-from omnigraph.core import branches, gc, group
+from omnigraph.core import branches, first_commit, gc, group
 from omnigraph.core.records import Commit, DeletedRef, Seal, decode_chain_object, decode_ref
 from tests.model.explorer import Explorer, Request
 from tests.sim import actors
@@ -129,7 +129,9 @@ def _created(thing: object) -> str:
     if isinstance(thing, Seal):
         return "create seal"
     assert isinstance(thing, Commit)
-    return {"epoch": "create epoch", "branch": "create first"}.get(thing.kind, "create commit")
+    if thing.number == 0:
+        return "create first"
+    return "create epoch" if thing.kind == "epoch" else "create commit"
 
 
 class Recorder:
@@ -204,7 +206,7 @@ class Recorder:
 
 OPERATIONS: tuple[tuple[tuple[Any, ...], str], ...] = (
     ((group, actors), "publish"),
-    ((branches,), "create_branch"),
+    ((branches, first_commit), "create_branch"),
     ((branches,), "delete_branch"),
     ((actors,), "create_tag"),
     ((actors, gc), "collect"),
