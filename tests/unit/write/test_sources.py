@@ -514,3 +514,35 @@ def test_values_that_are_named_and_not_there_are_refused(graph: Graph) -> None:
     with pytest.raises(InputInvalid, match="out of bounds") as refused:
         graph.load({"Person": pa.table({"name": names})})
     assert [found["line"] for found in refused.value.details["violations"]] == [3]
+
+
+SCHEDULE = "node Event { name: String @key  at: DateTime?  day: Date? }"
+TOO_FAR: dict[str, pa.Array] = {
+    "seconds": pa.array([2**62], pa.timestamp("s", "UTC")),
+    "milliseconds": pa.array([2**61 + 5], pa.timestamp("ms", "UTC")),
+    "microseconds": pa.array([2**62], pa.timestamp("us", "UTC")),
+    "days": pa.array([2**31 - 1], pa.date32()),
+    "days before": pa.array([-(2**31)], pa.date32()),
+    "days in milliseconds": pa.array([2**63 - 2**63 % 86_400_000 - 86_400_000], pa.date64()),
+    "whole numbers": pa.array([2**62]),
+    "negative numbers": pa.array([-(2**63)]),
+    "seconds without a zone": pa.array([2**62 - 2**62 % 86_400], pa.timestamp("s")),
+}
+
+
+@pytest.mark.parametrize("column", ["at", "day"])
+@pytest.mark.parametrize("kind", TOO_FAR)
+def test_times_that_are_too_far_are_refused(kind: str, column: str) -> None:
+    """None wraps around to a time that is not."""
+    graph = omnigraph.init(f"memory://times-{next(_names)}", schema=SCHEDULE)
+    with pytest.raises(InputInvalid) as refused:
+        graph.load({"Event": pa.table({"name": ["a"], column: TOO_FAR[kind]})})
+    (found,) = refused.value.details["violations"]
+    assert found["property"] == column
+    assert rows(graph, "Event") == []
+
+
+def test_a_column_that_cannot_be_converted_is_refused(graph: Graph) -> None:
+    named = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([["a"]]))
+    with pytest.raises(InputInvalid, match="'tags' cannot be read"):
+        graph.load({"Person": pa.table({"name": ["ann"], "tags": named})})

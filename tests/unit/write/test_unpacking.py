@@ -37,7 +37,8 @@ TABLE = pa.table(
     }
 )
 VIEWED = pa.array(["a long text, not inside of its view"] * 300).cast(pa.string_view())
-VIEWS = TABLE.append_column("view", VIEWED)
+LISTED = pa.array([["a", "bc"], None, []] * 100, pa.list_view(pa.string()))
+VIEWS = TABLE.append_column("view", VIEWED).append_column("listed", LISTED)
 
 
 def ipc(
@@ -116,6 +117,17 @@ PACKED = {
     "texts that are viewed often": lambda: ipc(viewed_often()),
     "texts of lists that are named often": lambda: ipc(
         pa.table({"l": pa.ListArray.from_arrays([0, 1000], named_often()["text"].combine_chunks())})
+    ),
+    "lists that are viewed often": lambda: ipc(
+        pa.table(
+            {
+                "l": pa.ListViewArray.from_arrays(
+                    pa.array([0] * 1000, pa.int32()),
+                    pa.array([100] * 1000, pa.int32()),
+                    pa.array(["x" * 1000] * 100),
+                )
+            }
+        )
     ),
     "rows without anything": lambda: _rows_of_nothing(1 << 30),
 }

@@ -30,6 +30,7 @@ DATETIME_TEXT = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
+MILLIS = pa.timestamp("ms", tz="UTC")
 DAYS = (-719_162, 2_932_896)  # 0001-01-01 to 9999-12-31
 MICROS = (DAYS[0] * 86_400_000_000, (DAYS[1] + 1) * 86_400_000_000 - 1)
 
@@ -138,7 +139,7 @@ def _date(values: pa.Array, prop: Property) -> pa.Array:
     if is_text(values.type):
         done = _from_texts(values, DATE_TEXT, pa.date32(), parse_date, prop)
     elif at.is_date(values.type):
-        done = values.cast(pa.date32())
+        done = attempt(values, lambda v: v.cast(pa.date32()), prop)
     elif at.is_integer(values.type):
         done = attempt(values, lambda v: v.cast(pa.int32()), prop).cast(pa.date32())
     elif at.is_timestamp(values.type) and values.type.tz is None:  # how pandas keeps dates
@@ -155,14 +156,14 @@ def _datetime(values: pa.Array, prop: Property, options: Options) -> pa.Array:
     if is_text(values.type):
         done = _from_texts(values, DATETIME_TEXT, UTC_MICROS, parse_datetime, prop)
     elif at.is_timestamp(values.type):
-        done = attempt(
-            _zoned(values, prop, options), lambda v: v.cast(UTC_MICROS, safe=False), prop
-        )
+        coarser = values.type.unit != "ns"  # only of nanoseconds something is cut off
+        zoned = _zoned(values, prop, options)
+        done = attempt(zoned, lambda v: v.cast(UTC_MICROS, safe=coarser), prop)
     elif at.is_date(values.type):
-        done = values.cast(pa.timestamp("us")).cast(UTC_MICROS)
+        done = attempt(values, lambda v: v.cast(pa.timestamp("us")).cast(UTC_MICROS), prop)
     elif at.is_integer(values.type):
-        millis = attempt(values, lambda v: v.cast(pa.int64()), prop)
-        done = millis.cast(pa.timestamp("ms", tz="UTC")).cast(UTC_MICROS)
+        millis = attempt(values, lambda v: v.cast(pa.int64()), prop).cast(MILLIS)
+        done = attempt(millis, lambda v: v.cast(UTC_MICROS), prop)
     else:
         raise _unfit(values, prop)
     _refuse_outside(done.cast(pa.int64()), MICROS, values, prop)
@@ -294,9 +295,17 @@ def attempt(values: pa.Array, convert: Callable[[pa.Array], pa.Array], prop: Pro
         return convert(values)
     except pa.ArrowInvalid:
         row = _first_refused(values, convert)
-        value = values[row].as_py()
+        value = _shown(values[row])
         message = f"'{prop.name}' expects {prop.type}, got {value!r}"
         raise _at(Misfit(message, name=prop.name, value=value), row) from None
+
+
+def _shown(value: pa.Scalar) -> Any:
+    """A value for a message; of a time that Python does not know, its number."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.cast(pa.int32() if at.is_date32(value.type) else pa.int64()).as_py()
 
 
 def _first_refused(values: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> int:
@@ -316,7 +325,7 @@ def _first_refused(values: pa.Array, convert: Callable[[pa.Array], pa.Array]) ->
 def _refuse(bad: pa.Array, values: pa.Array, prop: Property, why: str) -> None:
     if pc.any(bad, min_count=0).as_py():
         row = pc.index(bad, True).as_py()
-        value = values[row].as_py()
+        value = _shown(values[row])
         message = f"'{prop.name}' {why}: {value!r}"
         raise _at(Misfit(message, name=prop.name, value=value), row)
 

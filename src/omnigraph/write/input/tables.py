@@ -60,6 +60,9 @@ def _convert(
                 columns[target] = _identifiers(values, name, optional=target == "id")
             else:
                 columns[target] = convert(values, kind.properties[target], options)
+        except pa.ArrowNotImplementedError as error:
+            unread = Misfit(f"'{name}' cannot be read: {error}", name=name)
+            problems.add(violation(unread, kind.name, file))
         except Misfit as misfit:
             line = None if misfit.row is None else first_line + misfit.row
             problems.add(violation(misfit, kind.name, file, line))

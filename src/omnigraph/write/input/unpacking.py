@@ -159,9 +159,19 @@ def _spread_size(values: pa.Array) -> int:
         return int(views[values.offset : values.offset + len(values), 0].sum(dtype=np.int64))
     if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
         return len(values) * ROW_BYTES + _spread_size(values.flatten())
+    if at.is_list_view(kind) or at.is_large_list_view(kind):
+        named = int(values.value_lengths().cast(pa.int64()).fill_null(0).to_numpy().sum())
+        return len(values) * ROW_BYTES + named * _largest(values.values)
     if at.is_struct(kind):
         return sum(_spread_size(child) for child in values.flatten())
     return int(values.nbytes)
+
+
+def _largest(items: pa.Array) -> int:
+    """At least what the largest of them takes."""
+    if not (at.is_string(items.type) or at.is_binary(items.type) or _is_large_text(items.type)):
+        return items.type.bit_width // 8 + 1 if at.is_primitive(items.type) else _spread_size(items)
+    return TEXT_BYTES + int(pc.max(pc.binary_length(items)).as_py() or 0)
 
 
 def _named_size(values: pa.DictionaryArray) -> int:
