@@ -1,6 +1,6 @@
 """The core under simulated disturbance: thousands of worlds, no violation; all planted bugs caught, all situations met.
 
-One run is one seed: three or four processes make two to ten operations each, about 180 requests in an order drawn from
+One run is one seed: three or four processes make two to ten operations each, about 165 requests in an order drawn from
 the seed, while crashes, stalls, lost requests, lost answers and late requests strike; then the whole graph and
 everything anybody was told are judged, two collections run, and nothing may be left over.
 """
