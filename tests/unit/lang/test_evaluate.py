@@ -44,6 +44,8 @@ def value_of(text: str, catalog: Catalog | None = None) -> Any:
         ("7 % -3", 1),
         ("-7.5 % 2", -1.5),
         ("2.5 - 1", 1.5),
+        ("2.5 + 1", 3.5),
+        ("2.5 * 2", 5.0),
         ("-(3)", -3),
         ("18446744073709551615 > 1", True),
         ("1 = 1.0", True),
@@ -133,6 +135,32 @@ def test_any_text_can_be_cast_to_a_value_or_null(text: str) -> None:
     assert cast_value(text, ir.STRING) == text
     for scalar in set(Scalar) - {Scalar.BLOB, Scalar.STRING}:
         assert not isinstance(cast_value(text, PropType(scalar)), str)
+
+
+@pytest.mark.parametrize(
+    ("value", "scalar", "expected"),
+    [
+        (NOON, Scalar.DATE, DAY),
+        (DAY, Scalar.DATE, DAY),
+        (DAY, Scalar.DATETIME, dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
+        (NOON, Scalar.STRING, "2024-02-29T12:30:15.000Z"),
+        (DAY, Scalar.STRING, "2024-02-29"),
+        (DAY, Scalar.I64, None),
+        (NOON, Scalar.F64, None),
+        (1.5, Scalar.BOOL, None),
+        (0, Scalar.BOOL, False),
+        (7, Scalar.DATE, None),
+        (7, Scalar.DATETIME, None),
+        (1e300, Scalar.F32, None),
+        (2.9, Scalar.I64, 2),
+        (float("inf"), Scalar.I64, None),
+        (2**40, Scalar.I32, None),
+    ],
+)
+def test_values_of_one_type_become_values_of_another_or_null(
+    value: Any, scalar: Scalar, expected: Any
+) -> None:
+    assert cast_value(value, PropType(scalar)) == expected
 
 
 def test_times_are_read_to_the_millisecond() -> None:
