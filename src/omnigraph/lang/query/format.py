@@ -85,7 +85,9 @@ class _Printer:
         """Where the next such brace ends that stands in no comment."""
         at = self.text.index(brace, start)
         for comment in reversed(self.comments):
-            if comment.start < at < comment.end:
+            if comment.start > at:
+                break
+            if at < comment.end:
                 at = self.text.index(brace, comment.end)
         return at + 1
 

@@ -33,9 +33,8 @@ def _session() -> lance.Session:
 
 _shared_session = _session()
 _memory_sessions: dict[str, lance.Session] = {}
-_memory_tables: dict[
-    str, LanceDataset
-] = {}  # one of each memory graph, open for ever: Lance forgets a memory none holds
+# One table of each memory graph stays open for ever: Lance forgets a memory that nobody holds.
+_memory_tables: dict[str, LanceDataset] = {}
 
 
 def session_of(uri: str) -> lance.Session:

@@ -31,6 +31,11 @@ WIDEST = 16  # of a kind this page does not know
 SHARED = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})  # encodings that name a value
 CHUNKS = "SELECT column_id, type, encodings, num_values, total_uncompressed_size FROM parquet_metadata(?)"
 PREFIXED = "DELTA_BYTE_ARRAY"  # repeats the beginning of the value before
+BATCH_ROWS = 65_536
+# The numbers of fields, and a kind of header, in Arrow's format.
+HEADER_TYPE, HEADER = 1, 2
+LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
+DICTIONARY_BATCH, DICTIONARY_DATA = 2, 1
 
 
 def refuse_more_than(bytes_max: int, size: int) -> None:
@@ -38,6 +43,7 @@ def refuse_more_than(bytes_max: int, size: int) -> None:
     if size > bytes_max:
         raise LimitExceeded(
             f"the rows take {size} bytes once they are unpacked, and may take {bytes_max}",
+            help="A server takes `unpack_ratio_max` times the size of a body, and no more than `load_bytes_max`.",
             details={"limit": "unpacked_bytes_max", "max": bytes_max, "actual": size},
         )
 
@@ -58,7 +64,7 @@ def read_parquet_file(file: str, bytes_max: int | None, rows: int | None = None)
         shared = [] if bytes_max is None else _shared_texts(file, opened, bytes_max)
         opened = pq.ParquetFile(source, metadata=opened.metadata, read_dictionary=shared)
         found, size, left = [], 0, opened.metadata.num_rows if rows is None else rows
-        for table in _groups(opened, left):
+        for table in _batches(opened, left):
             size += spread_size(table)
             if bytes_max is not None:
                 refuse_more_than(bytes_max, size)
@@ -67,23 +73,29 @@ def read_parquet_file(file: str, bytes_max: int | None, rows: int | None = None)
     return pa.concat_tables(found) if found else schema.empty_table()
 
 
-def _groups(opened: pq.ParquetFile, rows: int) -> Iterator[pa.Table]:
-    """Row group by row group, until there are as many rows; texts that are stored once are left like that."""
+def _batches(opened: pq.ParquetFile, rows: int) -> Iterator[pa.Table]:
+    """Batch by batch, until there are as many rows; texts that are stored once are left like that."""
     for number in range(opened.num_row_groups):
         if rows <= 0:
             return
-        try:
-            table = opened.read_row_group(number)
-        except (
-            pa.ArrowNotImplementedError
-        ):  # Arrow cannot keep them like that in lists, if the file begins anew
-            raise LimitExceeded(
-                "lists of texts that are stored once and named often may take any amount of memory",
-                help="Write the file without dictionaries for its lists of texts.",
-                details={"limit": "unpacked_bytes_max"},
-            ) from None
-        rows -= table.num_rows
-        yield table
+        batches = opened.iter_batches(min(rows, BATCH_ROWS), row_groups=[number])
+        while (batch := _next(batches)) is not None:
+            rows -= batch.num_rows
+            yield pa.Table.from_batches([batch])
+            if rows <= 0:
+                return
+
+
+def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """Arrow cannot keep texts that are stored once like that in lists, if the file begins anew with them."""
+    try:
+        return next(batches, None)
+    except pa.ArrowNotImplementedError:
+        raise LimitExceeded(
+            "lists of texts that are stored once and named often may take any amount of memory",
+            help="Write the file without dictionaries for its lists of texts.",
+            details={"limit": "unpacked_bytes_max"},
+        ) from None
 
 
 def _shared_texts(file: str, opened: pq.ParquetFile, bytes_max: int) -> list[str]:
@@ -221,18 +233,19 @@ def _batch_size(header: memoryview, body: memoryview) -> int:
         batch = batch.field(DICTIONARY_DATA).follow()
     buffers = batch.field(BUFFERS).follow()
     packed = batch.has(COMPRESSION)
-    size = batch.field(LENGTH).number("<q") * ROW_BYTES if batch.has(LENGTH) else 0
+    rows = batch.field(LENGTH).number("<q") if batch.has(LENGTH) else 0
+    size = _counted(rows) * ROW_BYTES
     for number in range(buffers.number("<I")):
         offset, length = struct.unpack_from("<2q", header, buffers.place + 4 + 16 * number)
         said = _Table(body, offset).number("<q") if packed and length else -1
-        size += said if said >= 0 else length
+        size += _counted(said if said >= 0 else length)
     return size
 
 
-# The numbers of fields, and a kind of header, in Arrow's format.
-HEADER_TYPE, HEADER = 1, 2
-LENGTH, BUFFERS, COMPRESSION = 0, 2, 3
-DICTIONARY_BATCH, DICTIONARY_DATA = 2, 1
+def _counted(number: int) -> int:
+    if number < 0:
+        raise IndexError("a negative number")
+    return number
 
 
 @dataclass(frozen=True, slots=True)
