@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.merge.cells import equal_cells
 from omnigraph.model.catalog import Property
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_type
@@ -94,7 +95,7 @@ def _stale(rows: pa.Table, prop: Property, change: TypeChanges, txn: WriteTxn) -
     stored = view.lookup("id", _one(rows["id"]), [source, prop.name])
     at = pc.index_in(_one(rows["id"]), value_set=_one(stored["id"]))
     before = stored.take(at)
-    same_text = pc.equal(_one(rows[source]), _one(before[source])).fill_null(False)
+    same_text = pa.array(equal_cells(rows[source], before[source]))  # no text before and after is no change
     old, new = before[prop.name].to_pylist(), rows[prop.name].to_pylist()
     kept = pa.array([a == b or b is None for a, b in zip(old, new, strict=True)], pa.bool_())
     return pc.and_(kept, pc.invert(same_text))
