@@ -376,8 +376,10 @@ class Graph(Versions):
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
     ) -> MigrationPlan:
         """What applying a schema would do, step by step. Nothing is changed."""
+        from omnigraph.lang.schema import plan_migration
+
         accepted = self._repo.schema(self._pinned(branch).commit.schema).ir
-        return verbs.plan_schema(accepted, schema_text(text), allow_data_loss=allow_data_loss)
+        return plan_migration(accepted, schema_text(text), allow_data_loss=allow_data_loss)
 
     def apply_schema(
         self,

@@ -24,7 +24,7 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import open_blob
 from omnigraph.upkeep import Upkeep, optimize_branch
-from omnigraph.write.apply_schema import apply_schema, plan_schema
+from omnigraph.write.apply_schema import apply_schema
 from omnigraph.write.clone import clone_branch, clone_graph
 from omnigraph.write.load import LoadOutcome, load
 from omnigraph.write.merge import merge
@@ -61,7 +61,6 @@ __all__ = [
     "mutate",
     "open_blob",
     "optimize_branch",
-    "plan_schema",
     "publish_first",
     "query_on_spark",
     "rehearsed",

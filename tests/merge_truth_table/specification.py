@@ -71,6 +71,7 @@ def specified(base: Image, ours: Image, theirs: Image) -> Verdict:
         kinds |= found
         if row is not None:
             rows[key] = row
+    kinds |= set(_lost_values(base, (ours, theirs), facts))
     kinds |= set(_broken_rules(rows, facts))
     return Verdict(frozenset(kinds), Image(facts, rows))
 
@@ -82,8 +83,6 @@ def _merged_facts(base: Image, ours: Image, theirs: Image) -> tuple[Facts, bool]
         b, o, t = (side.facts.get(fact) for side in (base, ours, theirs))
         if b not in (o, t) and o != t:
             broken = True
-        if fact[0] == "type" and b is None and o is not None and t is not None:
-            broken = True  # two types of one name, each with rows of its own
         value = t if o == b else o
         if value is not None:
             merged[fact] = value
@@ -93,6 +92,17 @@ def _merged_facts(base: Image, ours: Image, theirs: Image) -> tuple[Facts, bool]
                 kept = fact in side.facts
                 broken = broken or (kept and _of_type(side, fact[1]) != _of_type(base, fact[1]))
     return merged, broken
+
+
+def _lost_values(base: Image, sides: tuple[Image, Image], facts: Facts) -> Iterator[str]:
+    """Values that a side wrote to a property which the other side dropped."""
+    for side in sides:
+        for (type_name, id), row in side.rows.items():
+            before = base.rows.get((type_name, id), {})
+            for name, value in row.items():
+                dropped = ("property", type_name, name) in side.facts.keys() - facts.keys()
+                if dropped and value is not None and value != before.get(name):
+                    yield "lost_value"
 
 
 def _of_type(image: Image, type_name: str) -> dict[tuple[str, str], Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -159,6 +159,9 @@ class DictTable:
             FragmentInfo(f.number, f.rows, len(f.deleted), f.identity, f.file)
             for f in self._version.fragments
         )
+
+    def cells(self, column: str, fragment: FragmentInfo) -> Hashable:
+        return fragment.files, column
 
     def indices(self) -> tuple[IndexInfo, ...]:
         return ()

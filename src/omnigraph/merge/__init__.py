@@ -10,6 +10,7 @@ In the order of control flow:
 - `diff`       two states compared for people
 - `three_way`  base, ours and theirs to what happens to ours, row by row and field by field
 - `conflicts`  what both sides did that cannot both stay, and what somebody decided about it
+- `lost_cells` values the merged schema has no place for
 - `settle`     the merged image judged by the one evaluator, and decisions applied until it stands
 - `adopt`      from a merged image to actions: versions taken over where they fit, changed rows elsewhere
 - `feed`       the changes of a branch, commit by commit; `biography` those of one row

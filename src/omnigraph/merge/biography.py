@@ -18,6 +18,7 @@ from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import CommitPruned
+from omnigraph.merge.cells import same_row
 from omnigraph.merge.diff import DELETE, INSERT, UPDATE
 from omnigraph.merge.feed import toucher
 from omnigraph.merge.lens import Kind, seen_as
@@ -79,7 +80,7 @@ def _event(
     if commit.parents:
         chain, number, _ = layout.parse_commit_id(commit.parents[0])
         before = _row(repo, commit_at(repo, chain, number), head, kind, id)
-    if before == after:
+    if same_row(before, after):
         return None
     operation = INSERT if before is None else DELETE if after is None else UPDATE
     return Event(entry, operation, before, after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,6 +53,13 @@ def same_value(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
         return math.isnan(other)
     return bool(one == other)
+
+
+def same_row(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two images of a row are the same; None: there is no row."""
+    if one is None or other is None:
+        return one is other
+    return all(same_value(value, other[name]) for name, value in one.items())
 
 
 def equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:

@@ -20,7 +20,7 @@ from omnigraph.core.records import TableChange
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot, table_ref
 from omnigraph.merge.cells import one_array
-from omnigraph.merge.lens import Kind, kinds_of, through
+from omnigraph.merge.lens import Kind, Lens, kinds_of, through
 from omnigraph.merge.lineage import Step, steps
 from omnigraph.merge.rows import (
     Comparison,
@@ -64,19 +64,25 @@ class Between:
     def delta(self, table_id: str, seen: Kind) -> Delta:
         """The changed rows of one table, in the columns of `seen`. A table one side lacks is empty there."""
         a, b = _table(self.one, table_id, seen), _table(self.other, table_id, seen)
+        columns = arrow_schema(seen).names
         if a is None or b is None:
             nothing = no_rows(arrow_schema(seen))
             return Delta(
-                nothing if a is None else everything(a), nothing if b is None else everything(b)
+                nothing if a is None else everything(a, columns),
+                nothing if b is None else everything(b, columns),
             )
         if a.ref == b.ref:
-            return Delta(no_rows(a.schema), no_rows(b.schema))
-        rows = Comparison.of(a, b).rows
-        if rows > COMPARED_ROWS_MAX and self._touched_rows(table_id) < rows // LOOKUP_COST:
-            ids = self.touched_ids(table_id)
+            return Delta(no_rows(arrow_schema(seen)), no_rows(arrow_schema(seen)))
+        rows = Comparison.of(a, b, ["id"]).rows
+        if rows > COMPARED_ROWS_MAX and _filled(a) == _filled(b):
+            ids = self._few_ids(table_id, rows // LOOKUP_COST)
             if ids is not None:
-                return by_ids(a, b, ids)
-        return by_fragments(a, b)
+                return by_ids(a, b, ids, columns)
+        return by_fragments(a, b, columns)
+
+    def _few_ids(self, table_id: str, most: int) -> pa.Array | None:
+        """The ids of all rows that may differ, where summaries say that they are few."""
+        return self.touched_ids(table_id) if self._touched_rows(table_id) < most else None
 
     def _touched_rows(self, table_id: str) -> float:
         """How many rows the commits between speak of; infinitely many where they do not tell."""
@@ -144,6 +150,11 @@ def _table(snapshot: Snapshot, table_id: str, seen: Kind) -> Table | None:
     if kind is None or table_id not in snapshot.commit.tables:
         return None
     return through(snapshot.table(table_id), kind, seen)
+
+
+def _filled(table: Table) -> frozenset[str]:
+    """The columns a table is seen with and does not have: summaries do not tell how rows lost or got them."""
+    return table.filled if isinstance(table, Lens) else frozenset()
 
 
 def _writes(step: Step, table_id: str) -> bool:

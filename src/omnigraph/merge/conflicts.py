@@ -22,6 +22,7 @@ ORPHAN_EDGE = "orphan_edge"  # one side deleted a node the other put an edge to
 UNIQUE = "unique_violation"
 CARDINALITY = "cardinality_violation"
 VALUE = "value_constraint_violation"  # a row breaks a rule the other side brought
+LOST_VALUE = "lost_value"  # the merged schema has no place for a value one side wrote
 SCHEMA = "schema_conflict"
 
 OURS, THEIRS = "ours", "theirs"

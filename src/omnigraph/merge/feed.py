@@ -180,6 +180,18 @@ class Feed:
             if kind is None or (self.types is not None and kind.name not in self.types):
                 continue
             yield kind, own_part(between.delta(table, kind), change, commit, member, table)
+        yield from self._dropped(before, after)
+
+    def _dropped(self, before: Commit, after: Snapshot) -> Iterator[tuple[Kind, Delta]]:
+        """The rows of types a commit dropped: whoever follows the feed has to let go of them, too."""
+        gone = [table for table in before.tables if table not in after.commit.tables]
+        if not gone:
+            return
+        state = self.repo.snapshot(before)
+        kinds = kinds_of(self.catalog or state.catalog)
+        for kind in (kinds[table] for table in sorted(gone) if table in kinds):
+            if self.types is None or kind.name in self.types:
+                yield kind, Between(self.repo, state, after).delta(kind.table_id, kind)
 
     def _rows(self, commit: str, kind: Kind, delta: Delta) -> Iterator[Change]:
         old = {row["id"]: row for row in delta.before.drop_columns([ADDRESS]).to_pylist()}

@@ -1,12 +1,13 @@
 """A stored table seen through another version of its type.
 
 Columns are matched by the identity of their properties: one that was renamed is read under its new name, one that was
-widened is cast, one that was added since holds its default. So images of a row under different schemas compare.
+widened is cast, one that was added since holds its default. So images of a row under different schemas compare. What
+the other version has no place for is not seen; `lost_cells` says what that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.cast import parse_date, parse_datetime
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
-from omnigraph.model.columns import arrow_schema, arrow_type
+from omnigraph.model.columns import arrow_schema, arrow_type, fitted
 from omnigraph.model.predicates import Predicate
 from omnigraph.model.types import Scalar
 from omnigraph.storage.predicates import evaluate
@@ -101,6 +102,11 @@ class Lens:
     def schema(self) -> pa.Schema:
         return self._schema
 
+    @property
+    def filled(self) -> frozenset[str]:
+        """The columns the stored table does not have."""
+        return frozenset(self._fill)
+
     def count(self, predicate: Predicate | None = None) -> int:
         if predicate is None:
             return self._table.count()
@@ -161,6 +167,16 @@ class Lens:
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return self._table.fragments()
 
+    def cells(self, column: str, fragment: FragmentInfo) -> Hashable:
+        fill = self._fill.get(column)
+        if fill is not None:
+            return "fill", fragment.rows_file, str(fill.type), repr(fill.as_py())
+        source = self._source[column]
+        held = self._table.cells(source, fragment)
+        return (
+            (held, str(self._schema.field(column).type)) if self._is_cast(column, source) else held
+        )
+
     def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
         return self._table.deleted_rows(fragment)
 
@@ -177,13 +193,13 @@ class Lens:
         return list(dict.fromkeys(self._source[n] for n in columns if n in self._source))
 
     def _seen(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """Rows of the stored table under the names and types wanted, which casts them, their addresses last."""
+        """Rows of the stored table under the names and types wanted, their addresses last."""
         arrays = []
         for name in columns:
             if name in self._fill:
                 arrays.append(pa.repeat(self._fill[name], rows.num_rows))
             else:
-                arrays.append(rows[self._source[name]])
+                arrays.append(fitted(rows[self._source[name]], self._schema.field(name).type))
         fields = [self._schema.field(name) for name in columns] + [pa.field(ADDRESS, pa.uint64())]
         return pa.table([*arrays, rows[ADDRESS]], schema=pa.schema(fields))
 

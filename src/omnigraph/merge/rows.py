@@ -1,13 +1,13 @@
 """The rows in which two versions of a table differ.
 
 A fragment both versions share is skipped. One they share but for deletions is compared by the places of its live rows,
-and only rows at differing places are read. Other fragments are read, and rows equal on both sides cancel out. So the
-cost follows the change, not the table.
+and only rows at differing places are read; where a column of it lies in other files, that column alone is compared
+first. Other fragments are read, and rows equal on both sides cancel out. So the cost follows the change, not the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -69,48 +69,56 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return schema.append(pa.field(ADDRESS, pa.uint64())).empty_table()
 
 
-def everything(table: Table) -> pa.Table:
+def everything(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
     """All rows with their addresses."""
-    return table.scan(table.schema.names, with_address=True)
+    return table.scan(table.schema.names if columns is None else columns, with_address=True)
 
 
-def by_ids(one: Table, other: Table, ids: pa.Array) -> Delta:
+def by_ids(one: Table, other: Table, ids: pa.Array, columns: Sequence[str] | None = None) -> Delta:
     """The changes of rows with these ids, looked up in both versions."""
-    columns = one.schema.names
+    columns = one.schema.names if columns is None else columns
     before = one.lookup("id", ids, columns, with_address=True)
     return cancelled(before, other.lookup("id", ids, columns, with_address=True), columns)
 
 
-def by_fragments(one: Table, other: Table) -> Delta:
+def by_fragments(one: Table, other: Table, columns: Sequence[str] | None = None) -> Delta:
     """The changes found by comparing fragments. Both versions must be seen in the same columns."""
-    columns = one.schema.names
-    compared = Comparison.of(one, other)
+    columns = one.schema.names if columns is None else columns
+    compared = Comparison.of(one, other, columns)
     return cancelled(compared.before(columns), compared.after(columns), columns)
 
 
-def unmoved(rows: pa.Table, one: Table, other: Table) -> pa.Table:
+def unmoved(
+    rows: pa.Table, one: Table, other: Table, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Those of a version's rows that another version has as they are, with their addresses there.
 
-    A row is only ever replaced by deleting it, so one that lives in a fragment both share is the same in both.
+    A row is only ever replaced by deleting it, so one that lives in a fragment both share is the same in both, unless a
+    column of the fragment lies elsewhere now.
     """
-    there = {_data(f): f for f in other.fragments()}
+    columns = one.schema.names if columns is None else columns
+    there = {f.rows_file: f for f in other.fragments()}
     places = rows[ADDRESS].to_numpy()
     own = (places >> np.uint64(32)).astype(np.int64)
     offsets = (places & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     found, kept = np.zeros_like(places), np.zeros(len(places), np.bool_)
     for fragment in one.fragments():
-        twin = there.get(_data(fragment))
-        if twin is not None:
-            lives = (own == fragment.fragment_id) & ~np.isin(offsets, _deleted_rows(other, twin))
-            found[lives] = _places(twin, offsets[lives])
-            kept |= lives
+        mine = own == fragment.fragment_id
+        twin = there.get(fragment.rows_file)
+        if twin is None or not mine.any():
+            continue
+        pair = Twins(fragment, twin, _moved(one, fragment, other, twin, columns))
+        gone = np.union1d(_deleted_rows(other, twin), pair.changed(one, other))
+        lives = mine & ~np.isin(offsets, gone)
+        found[lives] = _places(twin, offsets[lives])
+        kept |= lives
     addressed = rows.drop_columns([ADDRESS]).append_column(ADDRESS, pa.array(found))
     return addressed.filter(pa.array(kept))
 
 
 def ids_by_fragments(one: Table, other: Table) -> pa.Array:
-    """The ids of all rows that may differ."""
-    compared = Comparison.of(one, other)
+    """The ids of all rows that may differ, but for columns that were added, dropped or moved."""
+    compared = Comparison.of(one, other, ["id"])
     rows = [compared.before(["id"]), compared.after(["id"])]
     return pc.unique(pa.concat_arrays([one_array(part["id"]).cast(pa.string()) for part in rows]))
 
@@ -136,6 +144,39 @@ def _drop(rows: pa.Table, at: np.ndarray[Any, Any]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Twins:
+    """A fragment that two versions share: the same rows in the same places, with other deletions or columns."""
+
+    one: FragmentInfo
+    other: FragmentInfo
+    moved: tuple[str, ...] = ()  # columns whose values may differ
+
+    def changed(self, one: Table, other: Table) -> Offsets:
+        """The places both have where a moved column holds something else."""
+        if not self.moved:
+            return NOWHERE
+        gone = np.union1d(_deleted_rows(one, self.one), _deleted_rows(other, self.other))
+        sides = [_live(one, self.one, self.moved, gone), _live(other, self.other, self.moved, gone)]
+        at = sides[0][ADDRESS].to_numpy() & np.uint64(0xFFFFFFFF)
+        same = equal_rows(sides[0], sides[1], self.moved)
+        places: Offsets = at[~same].astype(np.uint32)
+        return places
+
+
+def _live(table: Table, fragment: FragmentInfo, columns: Sequence[str], gone: Offsets) -> pa.Table:
+    """Some columns of a fragment, by place, but for some rows."""
+    rows = _read(table, columns, [fragment], [])
+    at = rows[ADDRESS].to_numpy() & np.uint64(0xFFFFFFFF)
+    return rows.filter(pa.array(~np.isin(at, gone))).sort_by(ADDRESS)
+
+
+def _moved(
+    one: Table, here: FragmentInfo, other: Table, there: FragmentInfo, columns: Sequence[str]
+) -> tuple[str, ...]:
+    return tuple(c for c in columns if one.cells(c, here) != other.cells(c, there))
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What has to be looked at: whole fragments of either version, and single rows of fragments both have."""
 
@@ -143,43 +184,48 @@ class Comparison:
     other: Table
     mine: tuple[FragmentInfo, ...]  # of the first version alone
     yours: tuple[FragmentInfo, ...]  # of the second version alone
-    shared: tuple[tuple[FragmentInfo, FragmentInfo], ...]  # same data, other deletions
+    shared: tuple[Twins, ...]  # the same rows, other deletions or columns
 
     @classmethod
-    def of(cls, one: Table, other: Table) -> Comparison:
-        here = {_data(f): f for f in one.fragments()}
-        there = {_data(f): f for f in other.fragments()}
+    def of(cls, one: Table, other: Table, columns: Sequence[str] | None = None) -> Comparison:
+        columns = one.schema.names if columns is None else columns
+        here = {f.rows_file: f for f in one.fragments()}
+        there = {f.rows_file: f for f in other.fragments()}
+        twins = (
+            Twins(f, there[file], _moved(one, f, other, there[file], columns))
+            for file, f in here.items()
+            if file in there
+        )
         return cls(
             one,
             other,
-            tuple(f for key, f in here.items() if key not in there),
-            tuple(f for key, f in there.items() if key not in here),
-            tuple(
-                (f, there[key])
-                for key, f in here.items()
-                if key in there and _deletions_differ(f, there[key])
-            ),
+            tuple(f for file, f in here.items() if file not in there),
+            tuple(f for file, f in there.items() if file not in here),
+            tuple(t for t in twins if t.moved or _deletions_differ(t.one, t.other)),
         )
 
     @property
     def rows(self) -> int:
         """How many rows would be read, about."""
         whole = sum(f.physical_rows - f.deleted_rows for f in (*self.mine, *self.yours))
-        return whole + sum(abs(a.deleted_rows - b.deleted_rows) for a, b in self.shared)
+        return whole + sum(abs(t.one.deleted_rows - t.other.deleted_rows) for t in self.shared)
 
     def before(self, columns: Sequence[str]) -> pa.Table:
-        gone = [_places(a, _missing(self.one, a, self.other, b)) for a, b in self.shared]
-        return _read(self.one, columns, self.mine, gone)
+        places = [
+            _places(t.one, np.union1d(_missing(self.one, t.one, self.other, t.other), changed))
+            for t, changed in self._changed()
+        ]
+        return _read(self.one, columns, self.mine, places)
 
     def after(self, columns: Sequence[str]) -> pa.Table:
-        came = [_places(b, _missing(self.other, b, self.one, a)) for a, b in self.shared]
-        return _read(self.other, columns, self.yours, came)
+        places = [
+            _places(t.other, np.union1d(_missing(self.other, t.other, self.one, t.one), changed))
+            for t, changed in self._changed()
+        ]
+        return _read(self.other, columns, self.yours, places)
 
-
-def _data(fragment: FragmentInfo) -> str:
-    """What makes two fragments the same rows: rows are only ever rewritten whole, so columns that were added beside
-    them, with files of their own, hold what a lens shows."""
-    return fragment.files.split(",", 1)[0]
+    def _changed(self) -> Iterator[tuple[Twins, Offsets]]:
+        return ((twins, twins.changed(self.one, self.other)) for twins in self.shared)
 
 
 def _deletions_differ(one: FragmentInfo, other: FragmentInfo) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.merge.cells import Mask, equal_rows, positions, same_value, without
+from omnigraph.merge.cells import Mask, equal_rows, positions, same_row, same_value, without
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import (
     DELETE_VS_UPDATE,
@@ -116,7 +116,7 @@ def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
     base, ours = sides.base.table(kind.table_id), sides.ours.table(kind.table_id)
     if base.ref == ours.ref:
         return delta.before
-    same = unmoved(delta.before, base, ours)
+    same = unmoved(delta.before, base, ours, arrow_schema(kind).names)
     rest = without(pa.table({"id": delta.ids}), same["id"])["id"]
     if not len(rest):
         return same
@@ -217,17 +217,17 @@ class RowMerge:
     def merge(self, base: Row | None, ours: Row | None, theirs: Row | None) -> None:
         """One row; what it becomes is noted relative to ours."""
         result = self._result(base, ours, theirs)
-        if not _same_row(result, theirs):
+        if not same_row(result, theirs):
             self.as_theirs = False
         if result is None and ours is not None:
             self.deletes.append(ours["id"])
         elif result is not None and ours is None:
             self.inserts.append(result)
-        elif result is not None and not _same_row(result, ours):
+        elif result is not None and not same_row(result, ours):
             self.updates.append(result)
 
     def _result(self, base: Row | None, ours: Row | None, theirs: Row | None) -> Row | None:
-        if _same_row(ours, theirs):
+        if same_row(ours, theirs):
             return ours
         if ours is None or theirs is None:
             return self._delete_or_update(base, ours, theirs)
@@ -270,12 +270,6 @@ class RowMerge:
                 values = (None if base is None else base[name], ours[name], theirs[name])
                 self.conflicts.append(Conflict(kind, *key, *values, message))
         return theirs[name] if decision == THEIRS else ours[name]
-
-
-def _same_row(one: Row | None, other: Row | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return all(same_value(value, other[name]) for name, value in one.items())
 
 
 def _joined(taken: TypeChanges, rows: RowMerge, stored: pa.Table) -> TypeChanges:

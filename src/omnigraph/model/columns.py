@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pyarrow as pa
 
 from omnigraph.model.catalog import EdgeType, NodeType
@@ -48,3 +50,24 @@ def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
         for p in kind.properties.values()
     ]
     return pa.schema(fields)
+
+
+Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
+
+
+def fitted(values: Values, kind: pa.DataType) -> Values:
+    """Values in another type; null where one cannot be written in it exactly."""
+    import pyarrow.compute as pc
+
+    if values.type == kind:
+        return values
+    narrow = values.cast(kind, safe=False)
+    back = narrow.cast(values.type, safe=False)
+    if pa.types.is_nested(kind):
+        pairs = zip(back.to_pylist(), values.to_pylist(), strict=True)
+        fits = pa.array([a == b for a, b in pairs], pa.bool_())
+    else:
+        fits = pc.fill_null(pc.equal(back, values), True)
+        if pa.types.is_floating(kind):
+            fits = pc.or_(fits, pc.fill_null(pc.is_nan(values), False))
+    return pc.if_else(fits, narrow, pa.scalar(None, kind))

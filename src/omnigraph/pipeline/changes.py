@@ -154,7 +154,7 @@ def _by_fragments(
         yield whole
         return
     one, other = (repo.snapshot(c).table(wanted.table_id) for c in (before, entry.commit))
-    compared = Comparison.of(one, other)
+    compared = Comparison.of(one, other, ["id"])
     if compared.mine or compared.shared:
         yield whole
         return

@@ -65,6 +65,9 @@ class BatchColumn:
     def fragments(self) -> Sequence[FragmentInfo]:
         return (FragmentInfo(0, self.n, 0, "", ""),)
 
+    def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
+        return fragment.files, name
+
     def column(self, name: str) -> pa.Array:  # noqa: ARG002
         return self.values
 

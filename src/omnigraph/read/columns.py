@@ -115,10 +115,9 @@ class TableColumns:
             (*self.identity, name), lambda: self._assemble(name), lambda a: a.nbytes
         )
 
-    def _slot(self, name: str) -> Hashable:
-        """What a column is called in the cache: a name may come to mean another column of the same files."""
-        prop = self.kind.properties.get(name)
-        return name if prop is None else prop.property_id
+    def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
+        """What names the values of a column in a fragment, whichever version reads them."""
+        return self.table.cells(name, fragment)
 
     def is_loaded(self, name: str) -> bool:
         """Whether the column can be had without reading anything."""
@@ -150,17 +149,18 @@ class TableColumns:
         missing = [i for i, chunk in enumerate(chunks) if chunk is None]
         for i, chunk in zip(missing, self._read_chunks(name, missing), strict=True):
             fragment = self.fragments[i]
-            whole = fragment.files if not fragment.deleted_rows else fragment.identity
-            self.cache.put((*self._home, whole, self._slot(name)), chunk, chunk.nbytes)
+            gone = (fragment.identity,) if fragment.deleted_rows else ()
+            self.cache.put((*self._home, self.cells(name, fragment), *gone), chunk, chunk.nbytes)
             chunks[i] = chunk
         return _joined(chunks, self.table.schema.field(name).type)
 
     def _cached_chunk(self, fragment: FragmentInfo, name: str) -> pa.Array | None:
         # What was read before anything was deleted holds every row a later deletion leaves.
-        whole = self.cache.get((*self._home, fragment.files, self._slot(name)))
+        key = (*self._home, self.cells(name, fragment))
+        whole = self.cache.get(key)
         if whole is not None or not fragment.deleted_rows:
             return whole
-        return self.cache.get((*self._home, fragment.identity, self._slot(name)))
+        return self.cache.get((*key, fragment.identity))
 
     def _read_chunks(self, name: str, which: Sequence[int]) -> list[pa.Array]:
         """The column in each of the fragments, with something in the place of every deleted row."""
@@ -243,10 +243,10 @@ class TableColumns:
     def _index_of(self, i: int) -> IdIndex:
         fragment = self.fragments[i]
         start, rows = int(self.starts[i]), fragment.physical_rows
-        whole = self.cache.get((*self._home, fragment.files, "id")) is not None
-        files = fragment.files if whole else fragment.identity
+        ids = (*self._home, self.cells("id", fragment))
+        gone = () if self.cache.get(ids) is not None else (fragment.identity,)
         return self.cache.get_or_build(
-            (*self._home, files, "id", "index"),
+            (*ids, *gone, "index"),
             lambda: IdIndex(self.ids.slice(start, rows)),
             lambda index: index.nbytes,
         )
@@ -288,7 +288,7 @@ def columns_of(snapshot: Snapshot, kind: NodeType | EdgeType, cache: Cache) -> T
     """The columns of a type in a snapshot; shared by every query that reads the same version."""
     ref = snapshot.ref(kind.table_id)
     return cache.get_or_build(
-        (snapshot.root, ref.path, ref.version, kind.name, "columns"),
+        (snapshot.root, ref.path, ref.version, snapshot.commit.schema, kind.name, "columns"),
         lambda: TableColumns(snapshot.root, snapshot.table(kind.table_id), kind, cache),
         lambda _: 4096,
     )

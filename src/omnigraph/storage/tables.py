@@ -6,7 +6,7 @@ meanwhile. `stage` makes a new version nobody can see until a graph commit names
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,6 +34,14 @@ class FragmentInfo:
     deleted_rows: int
     identity: str  # data files and deletion file
     files: str  # data files alone
+    beside: tuple[
+        tuple[str, frozenset[int]], ...
+    ] = ()  # files added later, and the columns they hold
+
+    @property
+    def rows_file(self) -> str:
+        """The file the rows were written to: fragments that share it have the same rows in the same places."""
+        return self.files.split(",", 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,13 @@ class Table(Protocol):
         ...
 
     def fragments(self) -> tuple[FragmentInfo, ...]: ...
+
+    def cells(self, column: str, fragment: FragmentInfo) -> Hashable:
+        """What names the values of a column in a fragment: where two are equal, so are the values, place by place.
+
+        A name may come to mean another column, and a column may come to lie in another file; this says which is meant.
+        """
+        ...
 
     def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
         """The places in a fragment whose rows are gone, in order."""

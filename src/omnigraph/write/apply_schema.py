@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,6 @@ from omnigraph.lang.schema import (
     encode_ir,
     plan_migration,
 )
-from omnigraph.lang.schema.identity import BLOCK_MAX, BLOCK_SIZE
 from omnigraph.lang.schema.steps import (
     AddProperty,
     AddType,
@@ -55,23 +53,12 @@ class SchemaOutcome:
         return self.plan.to_json() | {"applied": self.applied}
 
 
-def plan_schema(accepted: SchemaIR, text: str, *, allow_data_loss: bool = False) -> MigrationPlan:
-    """What it would take to bring a graph from its schema to that of a text."""
-    block = fresh_block()
-    return plan_migration(accepted, text, block=block, allow_data_loss=allow_data_loss)
-
-
-def fresh_block() -> int:
-    """A block of identities nobody else draws from: chosen at random among billions."""
-    return BLOCK_SIZE * (1 + secrets.randbelow(BLOCK_MAX // BLOCK_SIZE - 1))
-
-
 def apply_schema(text: str, schema_of: SchemaOf, *, allow_data_loss: bool = False) -> Verb:
     """A write that brings the schema of a text into force. It is to be published alone, not folded with others."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         accepted = schema_of(txn.snapshot.commit.schema)
-        migration = plan_schema(accepted, text, allow_data_loss=allow_data_loss)
+        migration = plan_migration(accepted, text, allow_data_loss=allow_data_loss)
         if not migration.steps:
             return PublishPlan(kind="schema", empty=True, value=SchemaOutcome(migration, False))
         migration.raise_unsupported()

@@ -25,6 +25,7 @@ from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import SCHEMA, UNDECIDED, Conflict, Decisions, of_schemas
 from omnigraph.merge.lens import kinds_of
 from omnigraph.merge.lineage import brought_along, merge_base
+from omnigraph.merge.lost_cells import States, lost_cells
 from omnigraph.merge.settle import settle
 from omnigraph.merge.three_way import Part, Sides
 from omnigraph.model.catalog import Catalog
@@ -182,7 +183,8 @@ def three_way(
     schema = _merged_schema(merged.ir, catalog, schemas)
     sides = Sides.of(repo, (base, ours, theirs), catalog, part)
     settled = settle(sides, txn, decided, ours.catalog)
-    conflicts = (*_dropped(repo, base, ours, theirs, catalog), *settled.conflicts)
+    lost = lost_cells(States(repo, base, ours, theirs, part), catalog, decided)
+    conflicts = (*_dropped(repo, base, ours, theirs, catalog), *lost, *settled.conflicts)
     if conflicts:
         return _answer(MergeOutcome(CONFLICT, conflicts))
     whole = adopted(settled, sides, ours, theirs)

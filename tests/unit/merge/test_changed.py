@@ -111,9 +111,8 @@ def test_ids_are_looked_up_only_where_fragments_say_too_little(
     ways.clear()
     monkeypatch.setattr(changed, "COMPARED_ROWS_MAX", 4)
     found = between(graph, "loaded")
-    compared = Comparison.of(
-        *(s.table(table(graph, "Person")) for s in (found.one, found.other))
-    ).rows
+    one, other = (s.table(table(graph, "Person")) for s in (found.one, found.other))
+    compared = Comparison.of(one, other).rows
     assert compared > 4, "the compaction left the rows where they were"
     assert sides(delta(graph, "Person", found)) == (["a"], ["a"])
     assert ways == ["by_ids"]

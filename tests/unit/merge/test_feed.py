@@ -302,6 +302,21 @@ def test_one_operation_alone(graph: Graph, operation: str) -> None:
     assert len(list(graph.changes(after=start, operations=["insert", "update", "delete"]))) == 3
 
 
+def test_the_rows_of_a_dropped_type_are_deleted_and_come_back_with_it(graph: Graph) -> None:
+    text = graph.schema()
+    graph.apply_schema(text + "\nnode Extra { k: String @key }")
+    start = graph.load({"Extra": [{"k": "x"}, {"k": "y"}]}).commit
+    dropped = graph.apply_schema(text).commit
+    assert start is not None
+    assert dropped is not None
+    told = [shown(c) for c in graph.changes(after=start.id)]
+    assert told == [("delete", "Extra", "x"), ("delete", "Extra", "y")]
+    assert [shown(c) for c in graph.changes(after=start.id, types=["Person"])] == []
+    graph.revert(dropped.id)
+    told = [shown(c) for c in graph.changes(after=dropped.id)]
+    assert told == [("insert", "Extra", "x"), ("insert", "Extra", "y")]
+
+
 def test_the_shape_for_machines(graph: Graph) -> None:
     start = graph.changes().baseline().cursor
     commit = change(graph, 'insert City { name: "w" }')

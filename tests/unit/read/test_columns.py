@@ -129,6 +129,6 @@ def test_a_name_that_came_to_mean_another_column_is_read_anew(tmp_path: Path) ->
     graph.edit("Item", TableEdit(columns=ColumnEdit(rename=(("b", "a"),))))
     once = 'node Item { code: String @key  c: I64? @rename_from("a")  b: I64? }'
     twice = 'node Item { code: String @key  c: I64?  a: I64? @rename_from("b") }'
-    first = compile_schema(once, accepted=compile_schema(text), block=4096)
-    graph.catalog = catalog_of(compile_schema(twice, accepted=first, block=8192))
+    first = compile_schema(once, accepted=compile_schema(text))
+    graph.catalog = catalog_of(compile_schema(twice, accepted=first))
     assert opened(graph, cache).column("a").to_pylist() == [2]

@@ -14,10 +14,10 @@ from omnigraph.core.plan import PublishPlan, Verb
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import WriteConflict
 from omnigraph.graph import Graph
-from omnigraph.lang.schema import SchemaIR
+from omnigraph.lang.schema import SchemaIR, plan_migration
 from omnigraph.lang.schema.migrate import SchemaChangeRefused
 from omnigraph.validate import ValidationFailed
-from omnigraph.write.apply_schema import SchemaOutcome, apply_schema, plan_schema
+from omnigraph.write.apply_schema import SchemaOutcome, apply_schema
 from omnigraph.write.load import load
 from omnigraph.write.pending_indices import declared_indices, pending_indices
 
@@ -318,7 +318,7 @@ def test_offenders_are_listed_up_to_a_bound(graph: Graph) -> None:
 def test_an_unsupported_change_names_every_step_in_the_way(graph: Graph) -> None:
     before = head(graph)
     text = edited(("age: I32?", "age: String?"), ("city: String?", "city: String?\n  nick: String"))
-    plan = plan_schema(schema_of(graph)(graph.snapshot().commit.schema), text)
+    plan = plan_migration(schema_of(graph)(graph.snapshot().commit.schema), text)
     assert not plan.supported
     with pytest.raises(SchemaChangeRefused) as caught:
         apply(graph, text)

@@ -13,6 +13,7 @@ const WORDS: Record<string, string> = {
   unique_violation: "no longer unique",
   cardinality_violation: "too many or too few edges",
   value_constraint_violation: "breaks a rule",
+  lost_value: "has no place in the merged schema",
   schema_conflict: "both schemas changed",
 };
 

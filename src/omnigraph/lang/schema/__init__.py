@@ -100,9 +100,7 @@ def lint_schema(text: str, name: str = "") -> tuple[Diagnostic, ...]:
     return diagnostics.sorted()
 
 
-def compile_schema(
-    text: str, *, accepted: SchemaIR | None = None, block: int = 0, name: str = ""
-) -> SchemaIR:
+def compile_schema(text: str, *, accepted: SchemaIR | None = None, name: str = "") -> SchemaIR:
     """The schema of a text with identities; those of `accepted` are kept.
 
     >>> compile_schema("node Person { name: String @key }").nodes[0].table_id
@@ -111,24 +109,21 @@ def compile_schema(
     from omnigraph.lang.schema.identity import identify
 
     diagnostics = Diagnostics(Source(text, name))
-    ir = identify(accepted, _draft(diagnostics), block, diagnostics)
+    ir = identify(accepted, _draft(diagnostics), diagnostics)
     diagnostics.raise_errors()
     return ir
 
 
 def plan_migration(
-    accepted: SchemaIR, text: str, *, block: int, allow_data_loss: bool = False, name: str = ""
+    accepted: SchemaIR, text: str, *, allow_data_loss: bool = False, name: str = ""
 ) -> MigrationPlan:
-    """What it takes to bring a graph from its schema to that of a text.
-
-    `block` is a multiple of 4096 that no other schema change uses; new identities are drawn from it.
-    """
+    """What it takes to bring a graph from its schema to that of a text."""
     from omnigraph.lang.schema.identity import identify
     from omnigraph.lang.schema.migrate import MigrationPlan, compare
     from omnigraph.lang.schema.steps import UnsupportedChange
 
     diagnostics = Diagnostics(Source(text, name))
-    desired = identify(accepted, _draft(diagnostics), block, diagnostics)
+    desired = identify(accepted, _draft(diagnostics), diagnostics)
     diagnostics.raise_errors()
     steps = compare(accepted, desired, allow_data_loss=allow_data_loss)
     supported = not any(isinstance(step, UnsupportedChange) for step in steps)

@@ -154,12 +154,6 @@ ERRORS: tuple[Entry, ...] = (
 
 LIMITS: tuple[Entry, ...] = (
     (
-        "S25",
-        "A schema change adds too much at once",
-        "One change can add a bounded number of types and properties.",
-        "Apply the schema in several steps.",
-    ),
-    (
         "S26",
         "A name is too long",
         "The names of types and properties have at most 255 characters.",

@@ -1,16 +1,18 @@
 """Gives every type and property of a draft its identity: the accepted one where there is one, else a new one.
 
-A declaration keeps the identity of the accepted declaration of its name, or of the one its `@rename_from` names. New
-identities are drawn from a block of numbers the caller chose. Blocks are chosen at random, so that two branches which
-add types at once do not give one identity to two things.
+A declaration keeps the identity of the accepted declaration of its name, or of the one its `@rename_from` names. A new
+identity is derived from what is declared: the name, what it belongs to, and how often something has left that name
+before. So two branches that add the same property add ONE property, and a property that was dropped and is added again
+is another one: its old values do not come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
-from omnigraph.errors import OptionInvalid
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.schema.check import Draft
 from omnigraph.lang.schema.ir import AnyType, SchemaIR, T
@@ -18,8 +20,7 @@ from omnigraph.lang.schema.rules import ENDS
 from omnigraph.lang.source import Place
 from omnigraph.model.catalog import EntityType, Property
 
-BLOCK_SIZE = 4096
-BLOCK_MAX = 2**52
+IDENTITY_BITS = 52  # what a JSON number holds exactly; derived identities have the highest bit set
 
 
 @dataclass(slots=True)
@@ -30,26 +31,22 @@ class Identities:
     properties: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
 
-def identify(
-    accepted: SchemaIR | None, draft: Draft, block: int, diagnostics: Diagnostics
-) -> SchemaIR:
+def identify(accepted: SchemaIR | None, draft: Draft, diagnostics: Diagnostics) -> SchemaIR:
     """The draft with identities. Renames that make no sense are reported."""
-    _check_block(accepted, block)
     known = Matcher(accepted, draft, diagnostics).match()
-    _allocate(draft, known, block, diagnostics)
-    return SchemaIR(
-        tuple(_with_ids("interface", t, known) for _, t in sorted(draft.interfaces.items())),
-        tuple(_with_ids("node", t, known) for _, t in sorted(draft.nodes.items())),
-        tuple(_with_ids("edge", t, known) for _, t in sorted(draft.edges.items())),
+    if accepted is None:
+        retired: Mapping[str, int] = {}
+        _number(draft, known)
+    else:
+        retired = _retired(accepted, known)
+        _derive(draft, known, retired, set(accepted.identities()))
+    old = {t.type_id: t for _, t in accepted.types()} if accepted else {}
+    interfaces = (
+        _with_ids("interface", t, known, old) for _, t in sorted(draft.interfaces.items())
     )
-
-
-def _check_block(accepted: SchemaIR | None, block: int) -> None:
-    if not 0 <= block < BLOCK_MAX or block % BLOCK_SIZE:
-        raise OptionInvalid(f"block must be a multiple of {BLOCK_SIZE} below 2**52, not {block}")
-    taken = range(block + 1, block + BLOCK_SIZE)
-    if accepted is not None and any(identity in taken for identity in accepted.identities()):
-        raise OptionInvalid(f"the identities of block {block} are in use by the accepted schema")
+    nodes = (_with_ids("node", t, known, old) for _, t in sorted(draft.nodes.items()))
+    edges = (_with_ids("edge", t, known, old) for _, t in sorted(draft.edges.items()))
+    return SchemaIR(tuple(interfaces), tuple(nodes), tuple(edges), retired)
 
 
 def drafted(draft: Draft) -> Iterator[tuple[str, AnyType]]:
@@ -148,43 +145,92 @@ class Matcher:
         return next((hint.at for hint in hints if hint), Place(0, 0))
 
 
-def _allocate(draft: Draft, known: Identities, block: int, diagnostics: Diagnostics) -> None:
-    """New identities: types first, by kind and name, then properties by owner and name."""
-    following = block
+def _number(draft: Draft, known: Identities) -> None:
+    """The identities of a graph's first schema: types from 1 by kind and name, then properties by owner and name."""
+    numbers = count(1)
+    for kind, wanted in drafted(draft):
+        known.types[kind, wanted.name] = next(numbers)
+    for kind, wanted in drafted(draft):
+        for name in wanted.properties:
+            known.properties[kind, wanted.name, name] = next(numbers)
+
+
+def _retired(accepted: SchemaIR, known: Identities) -> dict[str, int]:
+    """How often a declaration has left each name, dropped or renamed; names nothing ever left are not listed."""
+    found = dict(accepted.retired)
+    names = {type_id: place for place, type_id in known.types.items()}
+
+    def leave(slot: str) -> None:
+        found[slot] = found.get(slot, 0) + 1
+
+    for kind, old in accepted.types():
+        place = names.get(old.type_id)
+        if place != (kind, old.name):
+            leave(_slot(kind, old.name))
+        if place is None:
+            continue
+        for prop in old.properties.values():
+            if known.properties.get((*place, prop.name)) != prop.property_id:
+                leave(_slot(old.type_id, prop.name))
+    return dict(sorted(found.items()))
+
+
+def _derive(draft: Draft, known: Identities, retired: Mapping[str, int], taken: set[int]) -> None:
+    """The identities of what a schema change adds."""
     for kind, wanted in drafted(draft):
         if (kind, wanted.name) not in known.types:
-            following += 1
-            known.types[kind, wanted.name] = following
-    owners = sorted(drafted(draft), key=lambda pair: known.types[pair[0], pair[1].name])
-    for kind, wanted in owners:
+            known.types[kind, wanted.name] = _derived(_slot(kind, wanted.name), retired, taken)
+        type_id = known.types[kind, wanted.name]
         for name in wanted.properties:
             if (kind, wanted.name, name) not in known.properties:
-                following += 1
-                known.properties[kind, wanted.name, name] = following
-    if block and following - block >= BLOCK_SIZE:
-        message = (
-            f"one change can add {BLOCK_SIZE - 1} types and properties, not {following - block}"
-        )
-        diagnostics.error("S25", message, Place(0, 0))
+                identity = _derived(_slot(type_id, name), retired, taken)
+                known.properties[kind, wanted.name, name] = identity
 
 
-def _with_ids(kind: str, wanted: T, known: Identities) -> T:
+def _slot(owner: str | int, name: str) -> str:
+    """A name in its place: of a type among its kind, of a property in its type."""
+    return f"{owner} {name}"
+
+
+def _derived(slot: str, retired: Mapping[str, int], taken: set[int]) -> int:
+    """An identity for what is added under a name; of numbers in use by something else, the next one is tried."""
+    for attempt in count():
+        text = f"{slot} {retired.get(slot, 0)} {attempt}"
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+        identity = number >> (64 - IDENTITY_BITS) | 1 << (IDENTITY_BITS - 1)
+        if identity not in taken:
+            taken.add(identity)
+            return identity
+    raise AssertionError
+
+
+def _with_ids(kind: str, wanted: T, known: Identities, accepted: Mapping[int, AnyType]) -> T:
     type_id = known.types[kind, wanted.name]
     properties = {
         name: replace(prop, property_id=known.properties[kind, wanted.name, name])
         for name, prop in wanted.properties.items()
     }
     if isinstance(wanted, EntityType):
-        table_id, key = f"{kind[0]}{type_id}", order_key(wanted.key, properties)
-        return replace(wanted, type_id=type_id, table_id=table_id, properties=properties, key=key)
+        key = _ordered_key(wanted.key, properties, accepted.get(type_id))
+        return replace(
+            wanted, type_id=type_id, table_id=f"{kind[0]}{type_id}", properties=properties, key=key
+        )
     return replace(wanted, type_id=type_id, properties=properties)
 
 
-def order_key(
-    key: tuple[str, ...] | None, properties: dict[str, Property]
+def _ordered_key(
+    key: tuple[str, ...] | None, properties: Mapping[str, Property], old: AnyType | None
 ) -> tuple[str, ...] | None:
-    """Key members in the order that derives ids: the ends of an edge, then properties by identity."""
+    """Key members in the order that derives ids: as accepted, whatever they are called now; of a new key the ends of an
+    edge, then properties by name."""
     if key is None:
         return None
-    members = sorted((k for k in key if k not in ENDS), key=lambda k: properties[k].property_id)
-    return (*(end for end in ENDS if end in key), *members)
+    names = {prop.property_id: name for name, prop in properties.items()}
+    if isinstance(old, EntityType) and old.key is not None:
+        before = tuple(
+            names.get(old.properties[k].property_id, "") if k in old.properties else k
+            for k in old.key
+        )
+        if set(before) == set(key):
+            return before
+    return (*(end for end in ENDS if end in key), *sorted(k for k in key if k not in ENDS))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from threading import Lock
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ import msgspec
 from omnigraph.errors import Corrupt, FormatUnsupported
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, InterfaceType, NodeType
 
-VERSION = 1
+VERSION = 2  # of schemas in which something has left its name; others are written as version 1
 STORED_BYTES_MAX = 64 * 1024 * 1024
 AnyType = InterfaceType | NodeType | EdgeType
 T = TypeVar("T", InterfaceType, NodeType, EdgeType)
@@ -27,11 +27,15 @@ T = TypeVar("T", InterfaceType, NodeType, EdgeType)
 
 @dataclass(frozen=True, slots=True)
 class SchemaIR:
-    """All types with their identities, each kind in order of name."""
+    """All types with their identities, each kind in order of name.
+
+    `retired` counts what has left a name, dropped or renamed: see `identity`.
+    """
 
     interfaces: tuple[InterfaceType, ...] = ()
     nodes: tuple[NodeType, ...] = ()
     edges: tuple[EdgeType, ...] = ()
+    retired: Mapping[str, int] = field(default_factory=dict)
 
     def types(self) -> Iterator[tuple[str, AnyType]]:
         """Every type with its kind: interfaces, nodes, edges."""
@@ -78,7 +82,7 @@ def _bare(kind: T) -> T:
 
 def encode_ir(ir: SchemaIR) -> bytes:
     """The schema as canonical JSON: the same schema gives the same bytes."""
-    return msgspec.json.encode({"version": VERSION, **_plain(ir)})
+    return msgspec.json.encode({"version": VERSION if ir.retired else 1, **_plain(ir)})
 
 
 def _plain(value: Any) -> Any:
@@ -113,14 +117,14 @@ def decode_ir(data: bytes) -> SchemaIR:
     try:
         document = msgspec.json.decode(data, type=dict[str, Any])
         version = document.pop("version")
-        if version == VERSION:
+        if version in (1, VERSION):
             with _one_at_a_time:
                 ir = msgspec.convert(document, SchemaIR)
     except (msgspec.MsgspecError, KeyError, RecursionError, UnicodeError) as damage:
         raise Corrupt(f"a stored schema is damaged: {damage}") from None
-    if version != VERSION:
+    if version not in (1, VERSION):
         raise FormatUnsupported(
-            f"a stored schema has format {version!r}; this version reads {VERSION}"
+            f"a stored schema has format {version!r}; this version reads up to {VERSION}"
         )
     _verify(ir, data)
     return ir

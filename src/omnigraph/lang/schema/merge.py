@@ -13,7 +13,6 @@ from typing import Any
 
 from omnigraph.lang.diagnostics import Diagnostics, Severity
 from omnigraph.lang.schema.check import Checker
-from omnigraph.lang.schema.identity import order_key
 from omnigraph.lang.schema.ir import AnyType, SchemaIR
 from omnigraph.lang.schema.migrate import constraints_of
 from omnigraph.lang.schema.parser import Parser
@@ -75,46 +74,28 @@ class SchemaMerge:
 
 def merge_schemas(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SchemaMerge:
     """What both sides did to the schema since `base`; a side that did nothing costs nothing."""
+    retired = _retired(ours, theirs)
     if theirs in (base, ours):
-        return SchemaMerge(ours)
+        return SchemaMerge(ours if ours.retired == retired else replace(ours, retired=retired))
     if ours == base:
-        return SchemaMerge(theirs)
-    theirs = _adopt_equal_properties(base, ours, theirs)
+        return SchemaMerge(
+            theirs if theirs.retired == retired else replace(theirs, retired=retired)
+        )
     names = _Names((ours, theirs, base))
     sides = _facts(base), _facts(ours), _facts(theirs)
     merged, conflicts = _merge_facts(*sides, names)
     conflicts += [*_orphans(merged, names), *_clashes(merged, names)]
     if conflicts:
         return SchemaMerge(None, _distinct(conflicts))
-    ir = _assemble(merged)
+    ir = replace(_assemble(merged), retired=retired)
     problems = _distinct(_broken_rules(ir))
     return SchemaMerge(None, problems) if problems else SchemaMerge(ir)
 
 
-def _adopt_equal_properties(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SchemaIR:
-    """Both sides added a property of one name and type to one type: it is one property, under our identity."""
-    known = set(base.identities())
-    mine = {
-        (t.type_id, p.name, p.type): p.property_id
-        for _, t in ours.types()
-        for p in t.properties.values()
-        if p.property_id not in known
-    }
-
-    def adopt(kind: Any) -> Any:
-        properties = {
-            name: replace(p, property_id=mine.get((kind.type_id, name, p.type), p.property_id))
-            if p.property_id not in known
-            else p
-            for name, p in kind.properties.items()
-        }
-        return replace(kind, properties=properties)
-
-    return SchemaIR(
-        tuple(map(adopt, theirs.interfaces)),
-        tuple(map(adopt, theirs.nodes)),
-        tuple(map(adopt, theirs.edges)),
-    )
+def _retired(ours: SchemaIR, theirs: SchemaIR) -> dict[str, int]:
+    """What has left a name on either side: an identity is not given twice on the merged line of history either."""
+    slots = sorted({*ours.retired, *theirs.retired})
+    return {s: max(ours.retired.get(s, 0), theirs.retired.get(s, 0)) for s in slots}
 
 
 # --- a schema as facts ---
@@ -167,12 +148,13 @@ def _property_facts(prop: Property, owner: AnyType) -> Iterator[tuple[str, Any, 
 
 
 def _by_identity(constraint: Constraint, owner: EntityType) -> Constraint:
-    """A constraint whose fields are identities, written as text; src and dst stay as they are."""
-    fields = (
+    """A constraint whose fields are identities, written as text; src and dst stay as they are. The members of a key
+    have an order, which derives ids; those of other constraints have none."""
+    fields = tuple(
         str(owner.properties[f].property_id) if f in owner.properties else f
         for f in constraint.fields
     )
-    return replace(constraint, fields=tuple(sorted(fields)))
+    return replace(constraint, fields=fields if constraint.kind == "key" else tuple(sorted(fields)))
 
 
 # --- merging ---
@@ -354,7 +336,8 @@ def _assemble_constraints(
     called = {str(p.property_id): p.name for p in properties.values()}
     groups: dict[str, list[Any]] = {k: [] for k in ("key", "unique", "index", "range", "check")}
     for c in constraints:
-        fields = tuple(sorted(called.get(f, f) for f in c.fields))
+        named = tuple(called.get(f, f) for f in c.fields)
+        fields = named if c.kind == "key" else tuple(sorted(named))
         match c.kind:
             case "range":
                 groups[c.kind].append(Range(fields[0], c.minimum, c.maximum))
@@ -362,7 +345,7 @@ def _assemble_constraints(
                 groups[c.kind].append(Check(fields[0], c.pattern or ""))
             case _:
                 groups[c.kind].append(fields)
-    key = order_key(groups["key"][0], properties) if groups["key"] else None
+    key = groups["key"][0] if groups["key"] else None
     return {
         "key": key,
         "uniques": tuple(sorted(g for g in groups["unique"] if {*g} != {*(key or ())})),

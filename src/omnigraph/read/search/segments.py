@@ -24,7 +24,7 @@ class Run:
 
     start: int
     stop: int
-    files: tuple[str, ...]
+    fragments: tuple[FragmentInfo, ...]
 
     @property
     def size(self) -> int:
@@ -60,19 +60,18 @@ def runs_of(fragments: Sequence[FragmentInfo]) -> tuple[Run, ...]:
     runs: list[Run] = []
     start = 0
     for fragment in fragments:
-        run = Run(start, start + fragment.physical_rows, (fragment.files,))
+        run = Run(start, start + fragment.physical_rows, (fragment,))
         while runs and runs[-1].size <= run.size:
             before = runs.pop()
-            run = Run(before.start, run.stop, before.files + run.files)
+            run = Run(before.start, run.stop, before.fragments + run.fragments)
         runs.append(run)
         start = run.stop
     return tuple(runs)
 
 
 def _segment(columns: Columns, prop: str, analyzer: Analyzer, run: Run) -> Segment:
-    # By the property's number: after two renames a name may mean another column of the same files.
-    number = columns.kind.properties[prop].property_id
-    key = (*columns.identity[:-1], "text", run.files, number, analyzer.signature)
+    cells = tuple(columns.cells(prop, fragment) for fragment in run.fragments)
+    key = (*columns.identity[:-1], "text", cells, analyzer.signature)
     live = None if columns.live is None else columns.live[run.start : run.stop]
     kept = columns.cache.get(key)
     if not isinstance(kept, _Kept) or not kept.serves(live):

@@ -52,6 +52,10 @@ class Columns(Protocol):
     @property
     def cache(self) -> Cache: ...
 
+    def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
+        """What names the values of a column in a fragment, whichever version reads them."""
+        ...
+
     def column(self, name: str) -> pa.Array:
         """The whole column by position. What stands at deleted rows means nothing."""
         ...

@@ -14,6 +14,7 @@ from lance import LanceDataset
 from lance import LanceOperation as Operation
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.model.columns import fitted
 from omnigraph.storage.lance.columns import is_marked_blob, stored_field
 from omnigraph.storage.lance.commits import commit
 from omnigraph.storage.lance.failures import lance_errors
@@ -81,7 +82,8 @@ def _constant(field: pa.Field, value: Any) -> Callable[[pa.RecordBatch], pa.Arra
 
 
 def _casting(field: pa.Field) -> Callable[[pa.RecordBatch], pa.Array]:
-    return lambda batch: batch.column(field.name).cast(field.type)
+    """What does not fit becomes null: a merge that narrows a column replaces those rows in the same version."""
+    return lambda batch: fitted(batch.column(field.name), field.type)
 
 
 def _edited(handle: LanceDataset, edit: ColumnEdit) -> list[Column]:

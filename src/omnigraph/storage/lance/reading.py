@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,13 @@ class LanceTable:
         fields = self.handle.lance_schema.fields()
         ids = tuple((field.name(), int(field.id())) for field in fields)
         return ids, tuple(str(field.type) for field in self.stored)
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[frozenset[int], str]]:
+        """By column, the ids under which data files hold it and its type."""
+        fields = self.handle.lance_schema.fields()
+        kinds = (str(field.type) for field in self.stored)
+        return {f.name(): (_ids_of(f), kind) for f, kind in zip(fields, kinds, strict=True)}
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -177,6 +184,11 @@ class LanceTable:
 
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return self._fragments
+
+    def cells(self, column: str, fragment: FragmentInfo) -> Hashable:
+        ids, kind = self._columns[column]
+        held = (file for file, fields in fragment.beside if not ids.isdisjoint(fields))
+        return next(held, fragment.rows_file), ids, kind
 
     def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
         if not fragment.deleted_rows:
@@ -416,7 +428,8 @@ def count_reads_and_writes(handle: LanceDataset) -> None:
 
 def describe(fragment: FragmentMetadata) -> FragmentInfo:
     """What callers may know of a fragment."""
-    files = ",".join(file.path for file in fragment.files)
+    first, *beside = fragment.files
+    files = ",".join(file.path for file in fragment.files) if beside else first.path
     deletions = fragment.deletion_file
     return FragmentInfo(
         fragment_id=fragment.id,
@@ -424,7 +437,13 @@ def describe(fragment: FragmentMetadata) -> FragmentInfo:
         deleted_rows=fragment.num_deletions,
         identity=f"{files}|{deletions.path(fragment.id) if deletions else ''}",
         files=files,
+        beside=tuple((file.path, frozenset(file.fields)) for file in beside),
     )
+
+
+def _ids_of(field: Any) -> frozenset[int]:
+    """The ids of a field and its parts."""
+    return frozenset({int(field.id())}).union(*(_ids_of(part) for part in field.children()))
 
 
 def manifest_file(version: int) -> str:

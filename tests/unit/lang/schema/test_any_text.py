@@ -70,17 +70,17 @@ def test_a_valid_schema_survives_storage_and_printing(text: str) -> None:
     ir = compile_schema(text)
     assert decode_ir(encode_ir(ir)) == ir
     assert shape_hash(compile_schema(schema_to_text(ir))) == shape_hash(ir)
-    assert plan_migration(ir, schema_to_text(ir), block=4096).steps == ()
+    assert plan_migration(ir, schema_to_text(ir)).steps == ()
 
 
 @given(schema_texts(), schema_texts())
 @settings(max_examples=100)
 def test_a_plan_leads_from_any_schema_to_any_other(before: str, after: str) -> None:
     accepted = compile_schema(before)
-    plan = plan_migration(accepted, after, block=4096)
+    plan = plan_migration(accepted, after)
     assert shape_hash(plan.desired_ir) == shape_hash(compile_schema(after))
     assert bool(plan.steps) == (shape_hash(accepted) != shape_hash(plan.desired_ir))
-    assert plan_migration(plan.desired_ir, after, block=8192).steps == ()
+    assert plan_migration(plan.desired_ir, after).steps == ()
     assert plan.supported == all(step.kind != "unsupported_change" for step in plan.steps)
 
 
@@ -88,8 +88,8 @@ def test_a_plan_leads_from_any_schema_to_any_other(before: str, after: str) -> N
 @settings(max_examples=150)
 def test_any_three_schemas_merge_or_conflict(base: str, ours: str, theirs: str) -> None:
     root = compile_schema(base)
-    one = plan_migration(root, ours, block=4096).desired_ir
-    other = plan_migration(root, theirs, block=8192).desired_ir
+    one = plan_migration(root, ours).desired_ir
+    other = plan_migration(root, theirs).desired_ir
     found = merge_schemas(root, one, other)
     back = merge_schemas(root, other, one)
     assert bool(found.conflicts) == bool(back.conflicts)
@@ -97,7 +97,7 @@ def test_any_three_schemas_merge_or_conflict(base: str, ours: str, theirs: str) 
     if found.ir is not None and back.ir is not None:
         assert shape_hash(found.ir) == shape_hash(back.ir)
         assert decode_ir(encode_ir(found.ir)) == found.ir
-        assert compile_schema(schema_to_text(found.ir), accepted=found.ir, block=12288) == found.ir
+        assert compile_schema(schema_to_text(found.ir), accepted=found.ir) == found.ir
 
 
 HOSTILE = {

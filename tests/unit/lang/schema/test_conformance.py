@@ -33,7 +33,7 @@ def run(step: dict[str, Any], text: str) -> MigrationPlan | None:
     if step["op"] == "init":
         compile_schema(step.get("schema", text))
         return None
-    plan = plan_migration(compile_schema(text), desired(step, text), block=4096)
+    plan = plan_migration(compile_schema(text), desired(step, text))
     if step["op"] == "apply_schema":
         plan.raise_unsupported()
     return plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
@@ -47,6 +47,9 @@ class MemoryColumns:
         self.kind = _kind(analyzer)
         self.cache = cache or Cache()
         self.identity = ("root", "table", next(_versions))
+
+    def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
+        return fragment.files, name
 
     def column(self, name: str) -> pa.Array:
         assert name == "p"
