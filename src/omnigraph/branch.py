@@ -13,7 +13,7 @@ from omnigraph.core.plan import Verb
 from omnigraph.errors import OptionInvalid
 from omnigraph.outcomes import Commit
 from omnigraph.sameness import fingerprint, named
-from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.load import LoadOutcome
 from omnigraph.write.mutate import MutateOutcome
 from omnigraph.write.together import together
 
@@ -114,7 +114,8 @@ class Branch:
                 verb: Verb = self._graph.mutation(text, params, name)
                 return verb
             case Rows(source, mode):
-                return load(source, mode)
+                rows: Verb = self._graph._rows(source, mode)
+                return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
 from omnigraph.policy.guard import Guard, Need
+from omnigraph.policy.questions import Action
 from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.jobs import Job
@@ -69,6 +71,21 @@ class Call:
         """Raise unless it is allowed."""
         if self.guard is not None:
             self.guard.require(need)
+
+    def snapshot(
+        self,
+        branch: str | None,
+        at: str | None = None,
+        types: Iterable[str] = (),
+        action: Action = Action.READ,
+    ) -> Snapshot:
+        """The state a request is about, once it is clear that the caller may see it."""
+        return self.graph._state(branch or "main", at, types, action)
+
+    def written_on(self, branch: str | None, at: str | None) -> str:
+        """The branch a point in time belongs to: the one it was written on. It must be readable."""
+        found = self.snapshot(branch, at)
+        return branch or "main" if at is None else found.commit.branch
 
     @property
     def is_async(self) -> bool:
