@@ -108,11 +108,15 @@ class Call:
         return most if wanted is None or not 0 < wanted < most else wanted
 
     def idempotency_key(self) -> str | None:
-        """The key of the request; everybody has their own."""
+        """The key of the request; everybody has their own.
+
+        The first colon ends the actor: one that is part of their name is written otherwise.
+        """
         key = self.headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
             raise RequestInvalid(f"an Idempotency-Key has 1 to {KEY_CHARACTERS_MAX} characters")
-        return None if not key else f"{self.actor or ''}:{key}"
+        owner = (self.actor or "").replace("%", "%25").replace(":", "%3A")
+        return None if not key else f"{owner}:{key}"
 
 
 @dataclass(slots=True)
