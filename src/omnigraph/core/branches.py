@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from omnigraph.core import layout
+from omnigraph.core.history import new_name
 from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.publisher import Outcome, create
 from omnigraph.core.records import (
@@ -78,7 +79,7 @@ def create_branch(
     first: Callable[[str, Commit], Commit] | None = None,
 ) -> Commit:
     """Make a branch. `first` builds its commit 0 from the chain's name and the commit it starts from."""
-    branch = branch_name(name)
+    branch = new_name(name)
     if branch == MAIN:
         raise BranchExists("the branch 'main' exists already")
     source_chain, base = _source(repo, start)
@@ -277,7 +278,7 @@ def create_tag(
     actor: str | None = None,
 ) -> None:
     """Give a commit a name. It is kept by cleanup from now on."""
-    tag = branch_name(name)
+    tag = new_name(name)
     if tag == MAIN:
         raise BranchExists("'main' is the name of a branch")
     operation = repo.world.fresh_id()

@@ -33,17 +33,17 @@ log = logging.getLogger("omnigraph.server")
 def export_at(call: Call) -> Iterable[Need]:
     """Exporting the branch, or the one a point in time was written on."""
     asked: Any = call.query if call.query is not None else call.body
-    branch = asked.branch or "main"
-    if asked.at is not None:
-        branch = call.unguarded.snapshot(branch, asked.at).commit.branch
-    yield Need(Action.EXPORT, branch)
+    if asked.at is None:
+        yield Need(Action.EXPORT, asked.branch or "main")
+    else:
+        call.snapshot(asked.branch, asked.at, action=Action.EXPORT)
 
 
 def chosen(
     call: Call, branch: str | None, at: str | None, types: Sequence[str] | None
 ) -> tuple[Snapshot, list[Kind]]:
     """The state that is meant and the types of it, once it is clear that they may be exported."""
-    snapshot = call.unguarded.snapshot(branch or "main", at)
+    snapshot = call.snapshot(branch, at, action=Action.EXPORT)
     kinds = chosen_types(snapshot, types)
     where = snapshot.commit.branch if at is not None else branch or "main"
     names = frozenset(kind.name for kind in kinds)

@@ -19,6 +19,7 @@ from omnigraph.server.references import allowed_reference
 from omnigraph.server.routes.texts import source_of
 from omnigraph.server.spooled import readable
 from omnigraph.server.wire import (
+    ImportRequest,
     LoadRequest,
     MutateRequest,
     SchemaRequest,
@@ -88,11 +89,11 @@ def change(call: Call, asked: MutateRequest, text: str, name: str) -> Answer:
 
 
 def load_needs(call: Call) -> Iterator[Need]:
-    """Changing the branch; and creating it, where it has to be forked first."""
-    asked: LoadRequest = call.body
-    branch = asked.branch or "main"
-    if asked.create_from is not None and branch not in call.unguarded.branches():
-        yield Need(Action.BRANCH_CREATE, asked.create_from, branch)
+    """Changing the branch; and creating it, where it has to be forked first from what can be read."""
+    asked: LoadRequest | ImportRequest = call.body
+    branch, source = asked.branch or "main", asked.create_from
+    if source is not None and branch not in call.unguarded.branches():
+        yield Need(Action.BRANCH_CREATE, source, branch, reads=(source,))
     yield Need(Action.CHANGE, branch, mode=asked.mode)
 
 
