@@ -35,6 +35,7 @@ from omnigraph.errors import (
     CommitUnknown,
     ObjectExists,
     RetriesExhausted,
+    StoreNotDurable,
     StoreOutcomeUnknown,
 )
 from omnigraph.model.names import MAIN, BranchName, branch_name
@@ -230,7 +231,7 @@ def end_name(repo: Repository, folder: str, number: int, state: LiveRef) -> None
 
 def _end_branch_name(repo: Repository, branch: BranchName, number: int, state: LiveRef) -> None:
     """End the name of a sealed chain. It counts as deleted whether or not the store says what became of this."""
-    with suppress(StoreOutcomeUnknown):
+    with suppress(StoreOutcomeUnknown, StoreNotDurable):
         end_name(repo, layout.ref_folder(branch), number, state)
 
 

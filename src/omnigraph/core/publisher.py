@@ -41,6 +41,7 @@ from omnigraph.errors import (
     OmnigraphError,
     PreconditionFailed,
     RetriesExhausted,
+    StoreNotDurable,
     StoreOutcomeUnknown,
     StoreUnavailable,
     WriteConflict,
@@ -140,6 +141,10 @@ def create(repo: Repository, thing: ChainObject) -> Outcome:
             repo.objects.put_new(key, data)
         except ObjectExists:
             return Outcome.TAKEN
+        except StoreNotDurable:
+            return (
+                Outcome.UNKNOWN
+            )  # everybody sees it, but a power cut may take it away: that is no commit yet
         except StoreOutcomeUnknown:
             if _is_taken(repo, thing):
                 return Outcome.TAKEN
