@@ -76,7 +76,13 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | Non
         progress = run(statement, progress, bound)
     outcome = MutateOutcome(progress.nodes, progress.edges)
     if progress.changes.is_empty and not progress.violations:
-        return PublishPlan(kind="mutation", value=outcome, empty=True)
+        return PublishPlan(
+            kind="mutation",
+            reads=progress.reads,
+            result=outcome.to_json(),
+            value=outcome,
+            empty=True,
+        )
     changes = progress.changes
     if embedder is not None:
         changes = embedded(changes, txn, embedder)
