@@ -180,7 +180,7 @@ class Writers:
     def _note(self, branch: BranchName, group: list[Waiter], began: int) -> None:
         outcomes = [waiter.ticket.outcome for waiter in group]
         commit = next((o.commit for o in outcomes if o is not None and not o.replayed), None)
-        if commit is not None:
+        if isinstance(commit, Commit):
             self._queues[branch].turn.published(commit, began, self._repo.world.now())
 
     def _take(self, branch: BranchName) -> list[Waiter]:

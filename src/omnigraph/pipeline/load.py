@@ -155,6 +155,7 @@ class BulkLoad:
             self.options,
             plan.state["seed"],
             self.tuning.flush_bytes,
+            settings_here(),
         )
         done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
         with watched(self._meter(inputs, done.values())) as counters:

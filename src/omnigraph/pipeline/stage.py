@@ -31,7 +31,7 @@ from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import row_violations
 from omnigraph.validate.findings import VIOLATIONS_MAX
-from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_of, settings_here
+from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.load import LoadOutcome, outcome_of
@@ -55,7 +55,7 @@ class Job:
     options: Options
     seed: int
     flush_bytes: int = FLUSH_BYTES
-    embed: EmbedSettings | None = field(default_factory=settings_here)  # as the driver was told
+    embed: EmbedSettings | None = None  # as the driver was told
 
     def embedded(self, changes: Changes, txn: WriteTxn, ask: EmbedTexts | None = None) -> Changes:
         """The changes with vectors for their texts, a few rows at a time: what is made is not kept in memory."""

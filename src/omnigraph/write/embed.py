@@ -79,8 +79,7 @@ def embedder_of(settings: EmbedSettings) -> Embedder:
     """What asks the provider of some settings."""
     from omnigraph.read.search.embed import embed_texts, provider_of
 
-    provider = provider_of(settings)
-    return Embedder(lambda *asked: list(embed_texts(*asked, provider=provider)))
+    return Embedder(lambda *asked: list(embed_texts(*asked, provider=provider_of(settings))))
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:

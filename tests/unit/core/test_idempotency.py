@@ -250,3 +250,24 @@ def test_an_answer_that_is_gone_is_an_error_with_a_code(repo: Repository) -> Non
     bare = msgspec.structs.replace(buried(head), answers=())
     with pytest.raises(CommitPruned):
         replay(bare, head.members[0].operation_id)
+
+
+def test_a_crash_at_any_write_of_one_that_does_nothing_and_a_retry_answer_alike(
+    repo: Repository,
+) -> None:
+    quiet = Disturbance()
+    store = disturbed(repo, quiet.before, quiet.after)
+    submit(store, lambda _: NOTHING, idempotency_key="quiet")
+    assert quiet.writes == 2, "the claim, and the commit that remembers it"
+    log = Graph(repo).log(limit=None)
+    for at in range(quiet.writes):
+        for fault in (Fault.DIE_BEFORE, Fault.DIE_AFTER):
+            key, storm = f"key {at} {fault.name}", Disturbance(fault, at)
+            store = disturbed(repo, storm.before, storm.after)
+            with pytest.raises(Died):
+                submit(store, lambda _: NOTHING, idempotency_key=key)
+            submit(another_process(repo), lambda _: NOTHING, idempotency_key=key)
+            again = submit(another_process(repo), add_person("late"), idempotency_key=key)
+            assert (again.commit, again.replayed) == (None, True)
+    assert Graph(another_process(repo)).log(limit=None) == log
+    assert "late" not in people(another_process(repo))
