@@ -102,11 +102,13 @@ class GuardedGraph(Graph):
         at: object = None,
         types: Sequence[str] | None = None,
         engine: str = "auto",
+        *,
+        order: str | None = None,
     ) -> Exported:
         now = self._pinned(branch, at)
         asked = _all_types(now) if types is None else frozenset(types)
         self._require(Need(Action.EXPORT, self._where(now, branch, at), types=asked))
-        return super().export(dest, format, branch, at, sorted(asked), engine)
+        return super().export(dest, format, branch, at, sorted(asked), engine, order=order)
 
     def branches(self) -> list[str]:
         self._require(Need(Action.READ))

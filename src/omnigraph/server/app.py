@@ -32,7 +32,7 @@ from omnigraph.server.bodies import (
     new_spool,
     read_all,
 )
-from omnigraph.server.calls import IF_COMMIT, JSON, Answer, Call, Served
+from omnigraph.server.calls import IF_COMMIT, JSON, STREAMED, Answer, Call, Served
 from omnigraph.server.errors import RequestInvalid, body_of, headers_of, status_of
 from omnigraph.server.identity import Identity
 from omnigraph.server.jobs import Jobs
@@ -239,10 +239,11 @@ class Exchange:
         size = announced(call.headers, limits)
         self.held.enter_context(self.server.admission.bytes(call.actor or ANONYMOUS, size))
         raw = await read_all(self.receive, call.headers, limits)
+        streamed = STREAMED if route.work is Work.LOAD else ()
         if len(raw) <= DECODED_AT_ONCE_BYTES_MAX:
-            return decode(raw, route.body, call.headers)
+            return decode(raw, route.body, call.headers, streamed)
         shape = route.body
-        return await self.server.in_thread(lambda: decode(raw, shape, call.headers))
+        return await self.server.in_thread(lambda: decode(raw, shape, call.headers, streamed))
 
     async def _load_stream(self, route: Route, call: Call) -> Answer:
         """A load of any size: allowed first, then received to disk, then read by a thread for loads."""
@@ -423,7 +424,7 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
 
 def _is_stream(route: Route, call: Call) -> bool:
     media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return route.streams or media in ("application/x-ndjson", "multipart/mixed")
+    return route.streams or media in STREAMED
 
 
 def _query_string(scope: Scope, shape: type[S]) -> S:
