@@ -5,8 +5,6 @@ Slow, because each line becomes Python objects; the faster ways read what they a
 
 from __future__ import annotations
 
-import base64
-import binascii
 import datetime as dt
 import json
 import math
@@ -17,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.lang.cast import parse_date, parse_datetime
+from omnigraph.lang.cast import parse_bytes, parse_date, parse_datetime
 from omnigraph.lang.diagnostics import did_you_mean as nearest
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.columns import arrow_type
@@ -348,12 +346,11 @@ def _vector(value: Any, dimension: int, name: str) -> list[float]:
 
 def blob_bytes(value: str, name: str, options: Options) -> bytes:
     """The bytes of a blob: inline base64, or what an address holds that the allow-list admits."""
-    if not value.startswith("base64:"):
-        return options.fetch(value, name)
     try:
-        return base64.b64decode(value.removeprefix("base64:"), validate=True)
-    except (binascii.Error, ValueError) as bad:
+        found = parse_bytes(value)
+    except ValueError as bad:
         raise Misfit(f"'{name}' is not valid base64: {bad}", name=name) from None
+    return options.fetch(value, name) if found is None else found
 
 
 # --- records to columns ------------------------------------------------------------------------------------------
