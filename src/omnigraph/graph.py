@@ -163,12 +163,17 @@ class Graph(Versions):
         at: object = None,
         types: Sequence[str] | None = None,
         engine: str = "auto",
+        *,
+        order: str | None = None,
     ) -> Exported:
-        """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv."""
+        """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv.
+
+        Rows come as they are stored, or with `order="id"` by their ids.
+        """
         with metrics.operation("export"):
             snapshot = self._state(branch, at, types, verbs.Action.EXPORT)
             with self._readable(snapshot):
-                return verbs.export_by(engine, self._repo, snapshot, dest, format, types)
+                return verbs.export_by(engine, self._repo, snapshot, dest, format, types, order)
 
     def analytics(
         self, branch: str = "main", at: object = None, engine: str = "local"

@@ -9,7 +9,15 @@ from datetime import UTC, date, datetime
 
 from omnigraph.core import layout
 from omnigraph.core.leases import newest_record, pruned
-from omnigraph.core.records import Commit, LiveRef, Member, Seal, Tombstone
+from omnigraph.core.records import (
+    Commit,
+    LiveRef,
+    Member,
+    Seal,
+    Tombstone,
+    operations_of,
+    written_by,
+)
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, CommitNotFound, CommitPruned, NameInvalid
 from omnigraph.model.names import BranchName, branch_name, canonical
@@ -267,18 +275,22 @@ def entries(thing: Commit | Tombstone, *, maintenance: bool = True) -> Iterator[
         return
     if not thing.members:
         yield Entry(here, *common, thing.kind, None, None, thing, None)
-    for index in reversed(range(len(thing.members))):
-        member = thing.members[index]
-        name = here if len(thing.members) == 1 else f"{here}.{index}"
-        parents = common[0] if index == 0 else (f"{here}.{index - 1}",)
-        yield Entry(
-            name,
-            parents,
-            thing.branch,
-            thing.time,
-            member.kind,
-            member.actor,
-            member.message,
-            thing,
-            member,
-        )
+    for place in reversed(range(len(thing.members))):
+        yield entry(thing, place)
+
+
+def entry(thing: Commit | Tombstone, place: int) -> Entry:
+    """One write of a commit; of a removed one, if it was made under an idempotency key."""
+    here = layout.commit_id(thing.chain, thing.number)
+    member = written_by(thing)[place]
+    return Entry(
+        here if len(operations_of(thing)) == 1 else f"{here}.{place}",
+        thing.parents if place == 0 else (f"{here}.{place - 1}",),
+        thing.branch,
+        thing.time,
+        member.kind,
+        member.actor,
+        member.message,
+        thing,
+        member,
+    )

@@ -111,7 +111,7 @@ class Seal(Struct, frozen=True, tag="seal"):
 
 
 class Tombstone(Struct, frozen=True, tag="tombstone"):
-    """What is left of a commit removed by garbage collection: enough to recognise repeated writes and walk lineage."""
+    """What is left of a commit removed by garbage collection: enough to answer repeated writes and walk lineage."""
 
     chain: Chain
     number: int
@@ -123,6 +123,8 @@ class Tombstone(Struct, frozen=True, tag="tombstone"):
     operations: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     recent: tuple[Recent, ...] = ()
+    answers: tuple[tuple[int, Member], ...] = ()  # writes under a key by place; changes: counts
+    types: dict[str, str] = {}  # the type names of the tables they changed
 
 
 ChainObject = Commit | Seal | Tombstone
@@ -242,6 +244,47 @@ def decode_chain_object(data: bytes, key: str) -> ChainObject:
 def decode_ref(data: bytes, key: str) -> RefState:
     found: RefState = decode(RefState, data, key)
     return found
+
+
+def buried(commit: Commit) -> Tombstone:
+    """What stays of a commit that is removed."""
+    keyed = {place: m for place, m in enumerate(commit.members) if m.idempotency_key}
+    changed = {table for member in keyed.values() for table in member.changes}
+    return Tombstone(
+        chain=commit.chain,
+        number=commit.number,
+        branch=commit.branch,
+        parents=commit.parents,
+        time=commit.time,
+        kind=commit.kind,
+        content=commit.content,
+        operations=tuple(member.operation_id for member in commit.members),
+        keys=tuple(sorted(keys_of(commit))),
+        recent=commit.recent,
+        answers=tuple((place, _counted(member)) for place, member in keyed.items()),
+        types={table: commit.tables[table].type_name for table in changed & commit.tables.keys()},
+    )
+
+
+def _counted(member: Member) -> Member:
+    """A write without the names of what it touched."""
+    counts = {
+        table: TableChange(change.inserted, change.updated, change.deleted)
+        for table, change in member.changes.items()
+    }
+    return msgspec.structs.replace(member, changes=counts, fingerprint=None, idempotency_key=None)
+
+
+def written_by(thing: Commit | Tombstone) -> dict[int, Member]:
+    """The writes of a commit by their place in it; of a removed one, those made under an idempotency key."""
+    return dict(enumerate(thing.members)) if isinstance(thing, Commit) else dict(thing.answers)
+
+
+def type_names(thing: Commit | Tombstone) -> dict[str, str]:
+    """The type names of the tables a commit knows; of a removed one, those its answers mention."""
+    if isinstance(thing, Tombstone):
+        return thing.types
+    return {table: entry.type_name for table, entry in thing.tables.items()}
 
 
 def operations_of(thing: ChainObject) -> frozenset[str]:

@@ -32,7 +32,7 @@ from omnigraph.server.bodies import (
     new_spool,
     read_all,
 )
-from omnigraph.server.calls import IF_COMMIT, JSON, Answer, Call, Served
+from omnigraph.server.calls import IF_COMMIT, JSON, STREAMED, Answer, Call, Served
 from omnigraph.server.errors import (
     LengthAmbiguous,
     RequestInvalid,
@@ -242,10 +242,11 @@ class Exchange:
         name = "json_load_bytes_max" if route.work is Work.LOAD else "body_bytes_max"
         limits = self._limits(name)
         raw = await read_all(self._counted(call, limits), call.headers, limits)
+        streamed = STREAMED if route.work is Work.LOAD else ()
         if len(raw) <= DECODED_AT_ONCE_BYTES_MAX:
-            return decode(raw, route.body, call.headers)
+            return decode(raw, route.body, call.headers, streamed)
         shape = route.body
-        return await self.server.in_thread(lambda: decode(raw, shape, call.headers))
+        return await self.server.in_thread(lambda: decode(raw, shape, call.headers, streamed))
 
     async def _load_stream(self, route: Route, call: Call) -> Answer:
         """A load of any size: allowed first, then received to disk, then read by a thread for loads."""
@@ -440,7 +441,7 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
 
 def _is_stream(route: Route, call: Call) -> bool:
     media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return route.streams or media in ("application/x-ndjson", "multipart/mixed")
+    return route.streams or media in STREAMED
 
 
 def _query_string(scope: Scope, shape: type[S]) -> S:

@@ -20,6 +20,8 @@ from omnigraph.server.stored import StoredQuery
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+LINES = f"{NDJSON}; charset=utf-8"  # as it is answered
+STREAMED = (NDJSON, "multipart/mixed")  # what loads take besides JSON
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 BYTES = "application/octet-stream"

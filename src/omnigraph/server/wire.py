@@ -96,12 +96,14 @@ class LoadRequest(Request, frozen=True, rename={"create_from": "from"}):
 class ExportRequest(StrictRequest, frozen=True):
     branch: str | None = None
     type_names: list[str] | None = None
+    order: Literal["id"] | None = None
 
 
 class ExportQuery(Request, frozen=True):
     branch: str | None = None
     at: str | None = None
     types: list[str] | None = None
+    order: Literal["id"] | None = None
 
 
 class BaselineRequest(StrictRequest, frozen=True):

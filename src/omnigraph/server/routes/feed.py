@@ -24,7 +24,7 @@ from omnigraph.read.export import chosen_types, stream
 from omnigraph.read.result import to_json
 from omnigraph.server import tokens
 from omnigraph.server.access import Need
-from omnigraph.server.calls import NDJSON, Answer, Call
+from omnigraph.server.calls import LINES, Answer, Call
 from omnigraph.server.limits import exceeded
 from omnigraph.server.routes.exports import streamed
 from omnigraph.server.tokens import CursorRejected, Position
@@ -287,4 +287,4 @@ def baseline(call: Call) -> Answer:
         yield from stream(snapshot, types)
         yield msgspec.json.encode({"baseline": last}) + b"\n"
 
-    return streamed(call, snapshot, Answer(media=NDJSON, blocks=blocks()))
+    return streamed(call, snapshot, Answer(media=LINES, blocks=blocks()))

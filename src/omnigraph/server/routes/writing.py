@@ -27,6 +27,7 @@ from omnigraph.server.wire import (
     load_output,
     maybe_commit,
 )
+from omnigraph.write.input.options import Options
 
 
 def change_on(call: Call) -> Iterable[Need]:
@@ -144,6 +145,7 @@ def _load(call: Call, source: Any, uri: Any) -> Answer:
             idempotency_key=call.idempotency_key(),
             timeout=call.bounds.load_seconds_max,
             progress=None if call.job is None else call.job.progress,
+            options=Options(compatible=True) if isinstance(source, Lines) else None,
             violations=False,  # the caller could not read a file of this machine
         )
     commit = done.commit.id if done.commit else None
