@@ -22,6 +22,7 @@ Shares = Callable[
 
 VARIABLES_MAX = 9
 GAIN_MIN = 2.0  # as written is kept unless another order promises this much
+HOPS_WEIGHED_MAX = 16  # more hops than this are expected to reach no further
 SCAN_COST = 0.1  # of a row scanned, in rows made by a hop
 SHARE = {Op.EQ: 0.05, Op.NE: 0.95}  # of rows a comparison keeps, where nothing is known
 SHARE_OF_RANGE = 0.33
@@ -122,8 +123,11 @@ class _Orders:
         link = self.chain.links[k]
         one = self.edges[k] * (2 if link.steps[0].direction is ir.Direction.BOTH else 1)
         one /= self.count[source]
-        far = link.dst if source == link.src else link.src
-        return min(float(one**link.max_hops), self.count[far]) if link.max_hops > 1 else one
+        if link.max_hops == 1:
+            return one
+        far = self.count[link.dst if source == link.src else link.src]
+        hops = min(link.max_hops, HOPS_WEIGHED_MAX)
+        return float(min(one**hops, far))
 
     def _closing(self, k: int) -> float:
         """The share of rows a link keeps whose both ends are bound."""
@@ -196,6 +200,8 @@ class _Orders:
         )
         bound = {first}
         used: set[int] = set()
+        plan = self._closed(plan, bound, used)
+        plan = _filtered(plan, bound, pending)
         for var, k in state.steps[1:]:
             assert k is not None  # noqa: S101 - only the first variable is scanned
             plan = self._walked(plan, var, k, pending)
