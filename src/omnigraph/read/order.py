@@ -191,10 +191,9 @@ class _Orders:
 
     def _put_together(self, state: _State) -> ir.Op:
         first = state.steps[0][0]
+        single = [frozenset({v}) for v in self.chain.types]
         pending = [c for v in self.chain.types for c in self.own[v] if v != first]
-        pending += [
-            c for c in self.chain.conditions if len(variables(c)) != 1 or c not in self._all_own()
-        ]
+        pending += [c for c in self.chain.conditions if variables(c) not in single]
         plan: ir.Op = ir.NodeScan(
             first, self.chain.types[first], conjunction(tuple(self.own[first]))
         )
@@ -211,18 +210,13 @@ class _Orders:
             plan = _filtered(plan, bound, pending)
         return plan
 
-    def _all_own(self) -> list[ir.Expr]:
-        return [c for conditions in self.own.values() for c in conditions]
-
     def _edge_variable(self, k: int) -> set[str]:
         name = self.chain.links[k].edge_var
         return set() if name is None else {name}
 
     def _walked(self, plan: ir.Op, var: str, k: int, pending: list[ir.Expr]) -> ir.Op:
         link = self.chain.links[k]
-        mine = [c for c in pending if variables(c) <= {var, *self._edge_variable(k)}]
-        pending[:] = [c for c in pending if c not in mine]
-        predicate = conjunction(tuple(mine))
+        predicate = _taken(pending, {var, *self._edge_variable(k)})
         if var == link.dst:
             return replace(
                 link, input=plan, predicate=predicate, into=False, dst_types=self.chain.types[var]
@@ -249,10 +243,16 @@ class _Orders:
 
 
 def _filtered(plan: ir.Op, bound: set[str], pending: list[ir.Expr]) -> ir.Op:
-    ready = tuple(c for c in pending if variables(c) <= bound)
-    pending[:] = [c for c in pending if c not in ready]
-    predicate = conjunction(ready)
+    predicate = _taken(pending, bound)
     return plan if predicate is None else ir.Filter(plan, predicate)
+
+
+def _taken(pending: list[ir.Expr], bound: set[str]) -> ir.Expr | None:
+    """The conditions that read nothing else, which then are not pending any more."""
+    ready = [variables(c) <= bound for c in pending]
+    taken = tuple(c for c, is_ready in zip(pending, ready, strict=True) if is_ready)
+    pending[:] = [c for c, is_ready in zip(pending, ready, strict=True) if not is_ready]
+    return conjunction(taken)
 
 
 def expected_share(condition: ir.Expr) -> float:
