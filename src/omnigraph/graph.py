@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
@@ -113,6 +114,7 @@ class Graph(Versions):
         """
         if engine not in ("local", "spark"):
             raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
+        started = time.monotonic()
         with metrics.operation("query"):
             snapshot = self._state(branch, at)
             query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
@@ -121,7 +123,13 @@ class Graph(Versions):
                 if engine == "spark":
                     return verbs.query_on_spark(self._repo, snapshot, query, params)
                 return run_query(
-                    query, params, snapshot, timeout=timeout, max_rows=max_rows, explain=explain
+                    query,
+                    params,
+                    snapshot,
+                    timeout=timeout,
+                    started=started,
+                    max_rows=max_rows,
+                    explain=explain,
                 )
 
     def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:
