@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.merge.cells import equal_cells
 from omnigraph.model.catalog import Property
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_type
@@ -113,7 +114,8 @@ def _stale(rows: pa.Table, prop: Property, change: TypeChanges, txn: WriteTxn) -
     stored = view.lookup("id", _one(rows["id"]), [source, prop.name])
     at = pc.index_in(_one(rows["id"]), value_set=_one(stored["id"]))
     before = stored.take(at)
-    same_text = pc.equal(_one(rows[source]), _one(before[source])).fill_null(False)
+    # No text before and none after is no change.
+    same_text = pa.array(equal_cells(rows[source], before[source]))
     changed = pc.indices_nonzero(pc.invert(same_text))
     old, new = (_one(t[prop.name]).take(changed).to_pylist() for t in (before, rows))
     kept = [b is None or a == b for a, b in zip(old, new, strict=True)]

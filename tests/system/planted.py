@@ -1,0 +1,5 @@
+"""placeholder"""
+
+
+def plant_for_ever(bug: str) -> None:
+    raise AssertionError(bug)
