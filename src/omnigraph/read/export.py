@@ -268,18 +268,24 @@ def _flat(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with duckdb.connect() as engine:
         for batch in batches:
             engine.register("batch", _in_utc(batch))
-            columns = ", ".join(f"{_cell(f)} as {_quoted(f.name)}" for f in batch.schema)
+            words = _not_finite(batch)
+            cells = (_cell(f, f.name in words) for f in batch.schema)
+            columns = ", ".join(
+                f"{cell} as {_quoted(f.name)}" for cell, f in zip(cells, batch.schema, strict=True)
+            )
             flat = engine.sql(f"select {columns} from batch").to_arrow_table()  # noqa: S608
             yield from flat.combine_chunks().to_batches() or flat.schema.empty_table().to_batches()
 
 
-def _cell(field: pa.Field) -> str:
+def _cell(field: pa.Field, worded: bool) -> str:
     name, kind = _quoted(field.name), field.type
     if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
         return f"'base64:' || base64({name})"
     if pa.types.is_timestamp(kind):
         return _moment(name)
-    return f"to_json({name})::varchar" if pa.types.is_nested(kind) else name
+    if pa.types.is_nested(kind):
+        return f"to_json({_worded(field.name, True) if worded else name})::varchar"
+    return name
 
 
 # --- NDJSON --------------------------------------------------------------------------------------------------------
@@ -289,10 +295,10 @@ def _ndjson(kind: Kind, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """Graph records as text, made column by column."""
     import duckdb
 
-    shape = _record(kind)
     with duckdb.connect() as engine:
         for batch in batches:
             if batch.num_rows:
+                shape = _record(kind, _not_finite(batch))
                 engine.register("batch", _in_utc(batch))
                 lines = engine.sql(f"select ({shape})::varchar || chr(10) as line from batch")  # noqa: S608
                 for (block,) in _blocks(lines.to_arrow_table()["line"]):
@@ -331,9 +337,15 @@ def _blocks(lines: pa.ChunkedArray) -> Iterator[tuple[bytes]]:
         yield (chunk.buffers()[2].to_pybytes()[first:last],)
 
 
-def _record(kind: Kind) -> str:
+def _record(kind: Kind, not_finite: frozenset[str]) -> str:
     """The expression that makes a row's record; names are the schema's, quoted."""
-    values = [(p.name, _value(p.name, p.type)) for p in kind.properties.values()]
+    values = [
+        (
+            p.name,
+            _worded(p.name, p.type.is_list) if p.name in not_finite else _value(p.name, p.type),
+        )
+        for p in kind.properties.values()
+    ]
     data = _object([("id", '"id"'), *values])
     if isinstance(kind, EdgeType):
         head = [("edge", _text(kind.name)), ("from", '"src"'), ("to", '"dst"')]
@@ -356,6 +368,27 @@ def _quoted(name: str) -> str:
 
 def _moment(value: str) -> str:
     return f"strftime({value}, '%Y-%m-%dT%H:%M:%S.%gZ')"
+
+
+def _not_finite(batch: pa.RecordBatch) -> frozenset[str]:
+    """The columns that hold floats JSON has no number for."""
+    found = set()
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        numbers = column.flatten() if pa.types.is_nested(field.type) else column
+        if pa.types.is_floating(numbers.type) and pc.any(pc.invert(pc.is_finite(numbers))).as_py():
+            found.add(field.name)
+    return frozenset(found)
+
+
+def _worded(name: str, is_list: bool) -> str:
+    """Floats as JSON, with words for what it has no number for, as loads read them."""
+
+    def one(value: str) -> str:
+        word = f"if(isnan({value}), 'NaN', if({value} > 0, 'Infinity', '-Infinity'))"
+        return f"if(not isfinite({value}), to_json({word}), to_json({value}))"
+
+    column = _quoted(name)
+    return f"list_transform({column}, lambda x: {one('x')})" if is_list else one(column)
 
 
 def _value(name: str, kind: PropType) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ node Person {
   moments: [DateTime]?
   shape: Vector(2)?
   score: F32?
+  odd: F64?
+  ratios: [F64]?
   big: U64?
   photo: Blob?
 }
@@ -42,7 +45,9 @@ PEOPLE: list[dict[str, Any]] = [
         "big": 2**64 - 1,
         "photo": "base64:AAEC",
     },
-    {"name": "plain"},
+    {"name": "plain", "score": math.inf, "odd": -0.0, "ratios": []},
+    {"name": "nan", "score": math.nan, "odd": math.nan, "ratios": [1.5, math.nan, -math.inf]},
+    {"name": "inf", "score": -math.inf, "odd": -math.inf, "ratios": [math.inf]},
 ]
 
 
@@ -70,7 +75,7 @@ def test_ndjson_loads_again_to_the_same_graph(tmp_path: Path, memory_root: str) 
     again = omnigraph.init(f"{memory_root}/two", schema=SCHEMA)
     again.load(str(tmp_path / "out" / "*.ndjson"))
     assert text_of(again) == text_of(graph)
-    assert done.rows == {"Person": 2, "Note": 1, "Knows": 1}
+    assert done.rows == {"Person": 4, "Note": 1, "Knows": 1}
 
 
 @pytest.mark.parametrize("format", ["parquet", "arrow", "csv"])
@@ -165,7 +170,7 @@ def test_rows_come_by_their_ids_where_that_is_asked_for(
     graph.mutate('delete Person where name = "bob"')
     for format in FORMATS:
         done = graph.export(tmp_path / format, format, order="id")
-        assert done.rows["Person"] == 6
+        assert done.rows["Person"] == 8
     lines = (tmp_path / "ndjson" / "node-Person.ndjson").read_bytes().splitlines()
     names = [json.loads(line)["data"]["name"] for line in lines]
     assert names == sorted(names, key=str.encode)
