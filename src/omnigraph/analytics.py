@@ -39,7 +39,7 @@ class Measure:
 
     def write(self, property: str, *, message: str | None = None) -> LoadResult:
         """Store the values as a property of the nodes, as one commit; nodes that changed meanwhile keep the rest."""
-        snapshot = self.graph.snapshot(self.branch)
+        snapshot = self.graph._state(self.branch, None, (self.node,))
         kind = snapshot.catalog.nodes[self.node]
         rows = self.table.rename_columns(["id", property])
         if kind.key is not None:
@@ -102,11 +102,11 @@ class Analytics:
     ) -> Measure:
         if self.engine not in ("local", "spark"):
             raise OptionInvalid(f"engine must be 'local' or 'spark', got {self.engine!r}")
-        snapshot = self.graph.snapshot(self.branch, self.at)
+        snapshot = self.graph._state(self.branch, self.at, (node, *edges))
         if self.engine == "spark":
             from omnigraph.pipeline import analytics as on_spark
 
-            frames = self.graph.spark(branch=self.branch, at=self.at)
+            frames = self.graph._frames(snapshot)
             table = getattr(on_spark, what)(on_spark.spark_network(frames, node, edges), **how)
         else:
             net = local.network(snapshot, node, edges)

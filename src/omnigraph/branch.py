@@ -13,7 +13,7 @@ from omnigraph.core.plan import Verb
 from omnigraph.errors import OptionInvalid
 from omnigraph.outcomes import Commit
 from omnigraph.sameness import fingerprint, named
-from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.load import LoadOutcome
 from omnigraph.write.mutate import MutateOutcome
 from omnigraph.write.together import together
 
@@ -114,7 +114,8 @@ class Branch:
                 verb: Verb = self._graph.mutation(text, params, name)
                 return verb
             case Rows(source, mode):
-                return load(source, mode)
+                rows: Verb = self._graph._rows(source, mode)
+                return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +150,12 @@ class Rows:
 
     source: Any
     mode: str = "merge"
+    digest: str | None = None  # of the rows, where whoever repeats the step sends them again
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What makes two steps the same; rows in memory are the caller's word."""
-        return ("load", self.mode, named(self.source))
+        """What makes two steps the same; rows in memory are the caller's word unless they come with a digest."""
+        return ("load", self.mode, self.digest or named(self.source))
 
 
 Step = Mutation | Rows
@@ -191,11 +193,14 @@ class WriteBlock:
         """Run a mutation as part of the block."""
         self._steps.append(Mutation(text, params, name))
 
-    def load(self, source: Any, mode: str = "merge") -> None:
-        """Load rows as part of the block; an overwrite is a write of its own."""
+    def load(self, source: Any, mode: str = "merge", *, digest: str | None = None) -> None:
+        """Load rows as part of the block; an overwrite is a write of its own.
+
+        Under an idempotency key, `digest` tells rows of one block from those of another.
+        """
         if mode == "overwrite":
             raise OptionInvalid("an overwrite cannot be part of a block; call load directly")
-        self._steps.append(Rows(source, mode))
+        self._steps.append(Rows(source, mode, digest))
 
     def __enter__(self) -> Self:
         return self

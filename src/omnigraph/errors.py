@@ -185,6 +185,16 @@ class StoreOutcomeUnknown(StoreError):
     default_help = "Read the object back before trying again."
 
 
+class StoreNotDurable(StoreError):
+    """An object is in place, but the disk would not confirm that it survives a power cut.
+
+    Everybody sees the object. Whether it is still there after a power cut is not known.
+    """
+
+    code, kind = "store_not_durable", Kind.UNKNOWN_OUTCOME
+    default_help = "Check the disk, then look at what is there before trying again."
+
+
 class StoreUnsuitable(StoreError):
     """The store lacks a guarantee that commits depend on.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
@@ -20,7 +21,7 @@ from omnigraph.errors import BranchNotFound, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.limits import DEFAULT, Limits
-from omnigraph.model.names import branch_name
+from omnigraph.model.names import branch_name, canonical
 from omnigraph.read import Result, run_query
 from omnigraph.sameness import fingerprint, named
 from omnigraph.storage import metrics
@@ -113,15 +114,22 @@ class Graph(Versions):
         """
         if engine not in ("local", "spark"):
             raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
+        started = time.monotonic()
         with metrics.operation("query"):
-            snapshot = self._pinned(branch, at)
+            snapshot = self._state(branch, at)
             query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
                 if engine == "spark":
                     return verbs.query_on_spark(self._repo, snapshot, query, params)
                 return run_query(
-                    query, params, snapshot, timeout=timeout, max_rows=max_rows, explain=explain
+                    query,
+                    params,
+                    snapshot,
+                    timeout=timeout,
+                    started=started,
+                    max_rows=max_rows,
+                    explain=explain,
                 )
 
     def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:
@@ -142,7 +150,7 @@ class Graph(Versions):
         self, type: str, id: str, property: str, branch: str = "main", at: object = None
     ) -> Blob:
         """A blob of one entity: its size, and its bytes by range."""
-        snapshot = self._pinned(branch, at)
+        snapshot = self._state(branch, at, (type,))
         with self._readable(snapshot):
             return verbs.open_blob(snapshot, type, id, property)
 
@@ -152,7 +160,7 @@ class Graph(Versions):
 
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
-        commit = self._pinned(branch, at).commit
+        commit = self._state(branch, at).commit
         return self._repo.schema(commit.schema).stored.source
 
     def export(
@@ -163,12 +171,17 @@ class Graph(Versions):
         at: object = None,
         types: Sequence[str] | None = None,
         engine: str = "auto",
+        *,
+        order: str | None = None,
     ) -> Exported:
-        """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv."""
+        """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv.
+
+        Rows come as they are stored, or with `order="id"` by their ids.
+        """
         with metrics.operation("export"):
-            snapshot = self._pinned(branch, at)
+            snapshot = self._state(branch, at, types, verbs.Action.EXPORT)
             with self._readable(snapshot):
-                return verbs.export_by(engine, self._repo, snapshot, dest, format, types)
+                return verbs.export_by(engine, self._repo, snapshot, dest, format, types, order)
 
     def analytics(
         self, branch: str = "main", at: object = None, engine: str = "local"
@@ -180,7 +193,10 @@ class Graph(Versions):
 
     def spark(self, session: Any = None, branch: str = "main", at: object = None) -> GraphFrames:
         """Nodes and edges as Spark DataFrames, pinned to one commit."""
-        return verbs.spark_frames(self._repo, self.snapshot(branch, at), session)
+        return self._frames(self.snapshot(branch, at), session)
+
+    def _frames(self, snapshot: Snapshot, session: Any = None) -> GraphFrames:
+        return verbs.spark_frames(self._repo, snapshot, session)
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -261,6 +277,7 @@ class Graph(Versions):
                 fingerprint=fingerprint("mutate", text, name, params),
                 if_commit=if_commit,
                 deadline=Deadline(timeout),
+                need=verbs.Need(verbs.Action.CHANGE, branch, reads=(branch,) if dry_run else ()),
             )
         counts = done.value if isinstance(done.value, dict) else done.value.to_json()
         return outcomes.MutateResult(
@@ -280,6 +297,10 @@ class Graph(Versions):
             return verbs.mutate(query, params)(txn)
 
         return verb
+
+    def _rows(self, source: Any, mode: str) -> Verb:
+        """Rows to load as a verb: a step of a block."""
+        return verbs.load(source, mode)
 
     def load(
         self,
@@ -307,6 +328,8 @@ class Graph(Versions):
         >>> g.load({"Person": [{"name": "Ada"}, {"name": "Grace"}]}).nodes
         {'Person': 2}
         """
+        need = verbs.Need(verbs.Action.CHANGE, branch, mode=mode)
+        self._permit(need, actor)
         created = create_from is not None and not self._exists(branch)
         with (
             metrics.operation("load"),
@@ -332,7 +355,7 @@ class Graph(Versions):
                 fingerprint=fingerprint("load", mode, named(source)),
                 alone=True,
                 deadline=Deadline(timeout),
-                need=verbs.Need(verbs.Action.CHANGE, branch, mode=mode),
+                need=need,
             )
         outcome = verbs.LoadOutcome.from_json(done.value) if done.replayed else done.value
         return outcomes.LoadResult(
@@ -366,8 +389,9 @@ class Graph(Versions):
         def planned(txn: WriteTxn) -> PublishPlan:
             raise _Checked(verb(txn).value)
 
+        need = verbs.Need(verbs.Action.CHANGE, branch, mode=mode, reads=(branch,))
         try:
-            self.publish(planned, branch=branch, alone=True)
+            self.publish(planned, branch=branch, alone=True, need=need)
         except _Checked as found:
             return found.outcome
         raise AssertionError("a checked load does not publish")
@@ -378,7 +402,7 @@ class Graph(Versions):
         """What applying a schema would do, step by step. Nothing is changed."""
         from omnigraph.lang.schema import plan_migration
 
-        accepted = self._repo.schema(self._pinned(branch).commit.schema).ir
+        accepted = self._repo.schema(self._state(branch).commit.schema).ir
         return plan_migration(accepted, schema_text(text), allow_data_loss=allow_data_loss)
 
     def apply_schema(
@@ -427,13 +451,13 @@ class Graph(Versions):
             self._repo.check_process()
             verbs.branches.create_branch(self._repo, name, self._start(from_), actor=actor)
 
-    def _start(self, from_: str) -> branches.Start:
-        known = self._repo.knows(from_)
-        if known:
-            return verbs.branches.Start(head_of=branch_name(from_))
+    def _start(self, from_: object) -> branches.Start:
+        name = canonical(from_) if isinstance(from_, str) else ""
+        if self._repo.knows(name) and not history.has_form_of_a_point(name):
+            return verbs.branches.Start(head_of=branch_name(name))
         point = history.resolve(self._repo, from_, "main")
-        if point.commit.branch == from_:
-            return verbs.branches.Start(head_of=branch_name(from_))
+        if point.commit.branch == name:
+            return verbs.branches.Start(head_of=branch_name(name))
         return verbs.branches.Start(commit=point.commit)
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
@@ -479,7 +503,7 @@ class Graph(Versions):
         """The commits that led to the head of a branch (or to `at`), newest first."""
         if limit is not None and limit < 0:
             raise OptionInvalid(f"limit must not be negative, got {limit}")
-        start = self._pinned(branch, at).commit
+        start = self._state(branch, at).commit
         entries = history.walk(self._repo, start, maintenance=maintenance)
         wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
         return [outcomes.Commit.of(entry) for entry in islice(wanted, limit)]

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
-from omnigraph.core.records import Commit as CommitObject
-from omnigraph.core.records import TableChange
+from omnigraph.core.records import TableChange, type_names
 
 if TYPE_CHECKING:
     from omnigraph.core.publisher import Published
@@ -33,7 +32,7 @@ class Commit:
     @classmethod
     def of(cls, entry: history.Entry) -> Commit:
         """The public form of a log entry."""
-        tables = entry.commit.tables if isinstance(entry.commit, CommitObject) else {}
+        names = type_names(entry.commit)
         changed = entry.member.changes if entry.member is not None else {}
         return cls(
             id=entry.id,
@@ -44,9 +43,9 @@ class Commit:
             kind=entry.kind,
             message=entry.message,
             changes={
-                tables[table].type_name: _counts(change)
+                names[table]: _counts(change)
                 for table, change in sorted(changed.items())
-                if table in tables
+                if table in names
             },
         )
 
@@ -55,8 +54,7 @@ class Commit:
         """The commit of a write that just ended; none if there was nothing to do."""
         if done.commit is None:
             return None
-        entries = {entry.id: entry for entry in history.entries(done.commit)}
-        return cls.of(entries[str(done.commit_id)])
+        return cls.of(history.entry(done.commit, done.member))
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""

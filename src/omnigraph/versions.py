@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.feed import Feed
     from omnigraph.outcomes import EntityHistory, MergeResult
     from omnigraph.policy.guard import Need
+    from omnigraph.policy.questions import Action
     from omnigraph.upkeep import Upkeep
     from omnigraph.write.clone import Cloned
     from omnigraph.write.maintain import TableReport
@@ -47,14 +48,34 @@ class Versions:
 
     def snapshot(self, branch: str = "main", at: object = None) -> Snapshot:
         """One pinned state: the head of a branch, or the point `at` names."""
+        return self._state(branch, at, None)
+
+    def _state(
+        self,
+        branch: str = "main",
+        at: object = None,
+        types: Iterable[str] | None = (),  # noqa: ARG002  what a policy is asked
+        action: Action | None = None,  # noqa: ARG002
+    ) -> Snapshot:
+        """The state a verb looks at, and the types whose rows it shows: none, or all where `types` is None.
+
+        Under a policy, this is where it is asked, before anything of the state is told.
+        """
         return self._pinned(branch, at)
 
     def _pinned(self, branch: str = "main", at: object = None) -> Snapshot:
-        """The same, for verbs that ask for themselves whether they may."""
+        """A state, for whoever knows already that it may be read."""
         self._repo.check_process()
         if at is None:
             return self._repo.snapshot(self._repo.head(branch).commit)
         return self._repo.snapshot(history.resolve(self._repo, at, branch).commit)
+
+    def _permit(self, need: Need, actor: str | None = None) -> None:
+        """Whether something may be done; under a policy, that is asked here."""
+
+    def _source(self, branch: str, at: object, actor: str | None) -> tuple[str, ...]:  # noqa: ARG002
+        """The branch a point was written on, for verbs that take over what it holds; under a policy alone."""
+        return ()
 
     @contextmanager
     def _readable(self, snapshot: Snapshot) -> Iterator[None]:
@@ -91,7 +112,8 @@ class Versions:
         """
         decided = verbs.decisions(strategy, resolutions)
         verb = verbs.merge(self._repo, source, into, decided, dry_run=dry_run)
-        need = verbs.Need(verbs.Action.BRANCH_MERGE, source, into)
+        reads = (source, into) if dry_run else (source,)
+        need = verbs.Need(verbs.Action.BRANCH_MERGE, source, into, reads=reads)
         return self._merged("merge", verb, into, message, actor, timeout, need)
 
     def _merged(
@@ -102,7 +124,7 @@ class Versions:
         message: str | None,
         actor: str | None,
         timeout: float | None,
-        need: Need | None = None,
+        need: Need,
     ) -> MergeResult:
         """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
         request = verbs.Request(
@@ -114,7 +136,7 @@ class Versions:
             deadline=Deadline(timeout),
         )
         with metrics.operation(operation):
-            done = self._submit(request, need or verbs.Need(verbs.Action.CHANGE, branch))
+            done = self._submit(request, need)
         found = done.value
         return outcomes.MergeResult(
             found.outcome, outcomes.Commit.published(done), found.conflicts, found.counts
@@ -135,7 +157,9 @@ class Versions:
         """Undo a commit by publishing its inverse; what was built on it since is a conflict."""
         decided = verbs.decisions(strategy, resolutions)
         verb = verbs.revert(self._repo, commit, branch, decided, dry_run=dry_run)
-        return self._merged("revert", verb, branch, message, actor, timeout)
+        reads = self._source(branch, commit, actor) + ((branch,) if dry_run else ())
+        need = verbs.Need(verbs.Action.CHANGE, branch, reads=reads)
+        return self._merged("revert", verb, branch, message, actor, timeout, need)
 
     def cherry_pick(
         self,
@@ -152,7 +176,9 @@ class Versions:
         """Do what one commit did, wherever it is, on a branch."""
         decided = verbs.decisions(strategy, resolutions)
         verb = verbs.cherry_pick(self._repo, commit, branch, decided, dry_run=dry_run)
-        return self._merged("cherry_pick", verb, branch, message, actor, timeout)
+        reads = self._source(branch, commit, actor) + ((branch,) if dry_run else ())
+        need = verbs.Need(verbs.Action.CHANGE, branch, reads=reads)
+        return self._merged("cherry_pick", verb, branch, message, actor, timeout, need)
 
     def reset(
         self,
@@ -165,7 +191,8 @@ class Versions:
     ) -> MergeResult:
         """Make a branch what it was at another point, as a new commit; nothing is copied and nothing is lost."""
         verb = verbs.reset(self._repo, to, branch)
-        return self._merged("reset", verb, branch, message, actor, timeout)
+        need = verbs.Need(verbs.Action.CHANGE, branch, reads=self._source(branch, to, actor))
+        return self._merged("reset", verb, branch, message, actor, timeout, need)
 
     def diff(
         self,
@@ -185,7 +212,7 @@ class Versions:
         {'Person': {'inserted': 1, 'updated': 0, 'deleted': 0}}
         """
         with metrics.operation("diff"):
-            one, other = self._pinned(branch, a), self._pinned(branch, b)
+            one, other = self._state(branch, a, types), self._state(branch, b, types)
             with self._readable(one), self._readable(other):
                 return verbs.diff(self._repo, one, other, types=types, operations=operations)
 
@@ -223,7 +250,7 @@ class Versions:
         >>> [change.operation for change in g.history("Person", "Ada").changes]
         ['insert']
         """
-        state = self._pinned(branch, at)
+        state = self._state(branch, at, (type,))
         kind = state.catalog.entity(type)
         if kind is None:
             raise TableNotFound(f"there is no type {type!r}")

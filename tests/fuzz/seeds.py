@@ -94,7 +94,7 @@ def _stored() -> Iterable[bytes]:
         records.GraphStamp: [records.GraphStamp(1, "g", CHAIN, 1)],
         records.ChainObject: [
             records.Commit(
-                *("g", CHAIN, 1, "main", (f"{CHAIN}.0",), 5, "load", "ab", 0, f"{CHAIN}.1"),
+                *("g", CHAIN, 1, "main", (f"{CHAIN}.0",), 5, "load", "ab" * 32, 0, f"{CHAIN}.1"),
                 tables={"t": entry},
                 members=(member,),
                 recent=(records.Recent("op", 1),),

@@ -249,3 +249,50 @@ def test_explore_serves_one_graph_until_it_is_interrupted(tmp_path: Path) -> Non
         process.wait(30)
         if process.stdout is not None:
             process.stdout.close()
+
+
+def test_a_repeated_key_is_answered_after_a_restart_a_cleanup_and_the_end_of_its_branch(
+    store: str,
+) -> None:
+    local = omnigraph.open(store)
+    line = b'{"type":"Person","data":{"name":"Grace"}}\n'
+
+    def written(address: str, branch: str) -> list[dict[str, Any]]:
+        asked = {"branch": branch, "query": ADD, "params": {"name": "Ada"}}
+        nothing = {"branch": branch, "query": 'query n() { delete Person where name = "Bea" }'}
+        steps = [{"query": ADD, "params": {"name": "Cy"}}]
+        with httpx2.Client(base_url=f"http://{address}/graphs/default", timeout=60) as client:
+            answers = [
+                client.post("/mutate", json=asked, headers={"Idempotency-Key": f"m {branch}"}),
+                client.post("/mutate", json=nothing, headers={"Idempotency-Key": f"n {branch}"}),
+                client.post(
+                    "/write",
+                    json={"branch": branch, "steps": steps},
+                    headers={"Idempotency-Key": f"w {branch}"},
+                ),
+                client.post(
+                    f"/load?mode=append&branch={branch}",
+                    content=line,
+                    headers={
+                        "Content-Type": "application/x-ndjson",
+                        "Idempotency-Key": f"l {branch}",
+                    },
+                ),
+            ]
+        assert [answer.status_code for answer in answers] == [200] * 4, answers[-1].text
+        return [answer.json() for answer in answers]
+
+    branches = ("main", "gone")
+    local.create_branch("gone")
+    with serving("--store", store, "--unauthenticated") as running:
+        first = [written(running.address, branch) for branch in branches]
+        running.stop()
+    for branch in branches:
+        for name in ("Bea", "Dee", "Eve"):
+            local.mutate(ADD, {"name": name}, branch=branch)
+    local.delete_branch("gone")
+    local.cleanup(keep=1)
+    with serving("--store", store, "--unauthenticated") as running:
+        again = [written(running.address, branch) for branch in branches]
+    assert again == [[answer | {"replayed": True} for answer in answers] for answers in first]
+    assert omnigraph.open(store).query(COUNT).scalar() == 7, "root and six more, none twice"

@@ -185,6 +185,18 @@ def test_exports_come_in_the_form_asked_for(world: World) -> None:
     assert told["error_code"] == "not_acceptable"
 
 
+def test_an_export_tells_ids_and_its_charset_and_keeps_to_an_order(world: World) -> None:
+    world.ok("POST", "/load", {"data": '{"type":"Person","data":{"name":"Aaron"}}'})
+    for told in (
+        world.call("GET", "/export", params={"types": "Person", "order": "id"}),
+        world.call("POST", "/export", {"type_names": ["Person"], "order": "id"}),
+    ):
+        assert told.headers["Content-Type"] == "application/x-ndjson; charset=utf-8"
+        records = [json.loads(line) for line in told.text.splitlines()]
+        assert [r["data"]["id"] for r in records] == ["Aaron", "Alice", "Bob"]
+    world.refused(400, "GET", "/export", params={"order": "name"})
+
+
 def test_an_export_is_pinned_to_its_commit(world: World) -> None:
     before = world.graphs["alpha"].snapshot().commit_id
     world.ok("POST", "/mutate", {"query": 'query q() { insert Person { name: "Zoe" } }'})

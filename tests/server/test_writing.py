@@ -156,6 +156,33 @@ def test_the_compatible_body_is_lenient(world: World) -> None:
     assert world.people() == ["Alice", "Bob"]
 
 
+def test_the_compatible_body_takes_records_over_several_lines_and_keeps_their_ids(
+    world: World,
+) -> None:
+    data = """
+      {"type": "Person",
+       "data": {"name": "Zoe", "height": 3, "age": "thirty"}}
+      {"type": "Person", "data": {"name": "Yan"}} {"edge": "Knows", "id": "k",
+       "from": "Zoe", "to": "Yan", "data": {"since": null}}"""
+    assert world.ok("POST", "/load", {"data": data})["total_entities"] == 3
+    assert world.people() == ["Alice", "Bob", "Yan", "Zoe"]
+    edges = world.call("POST", "/export", {"type_names": ["Knows"]}).text
+    assert '"id":"k"' in edges.replace(" ", "")
+    for wrong in ('{"type": "Person",\n "data": {"name": }}', '{"type": "Person"', "1", '"\\"'):
+        told = world.refused(400, "POST", "/load", {"data": "\n" + wrong})
+        assert "line 2" in told["error"]
+    told = world.refused(400, "POST", "/load", {"data": '{"type":"Person","data":{"name":1}}'})
+    assert "name" in told["error"]
+
+
+def test_a_media_type_no_load_takes_is_answered_with_those_it_does(world: World) -> None:
+    told = world.refused(415, "POST", "/load", raw=b"a,b", headers={"Content-Type": "text/csv"})
+    for media in ("application/json", NDJSON, "multipart/mixed"):
+        assert media in told["error"]
+    told = world.refused(415, "POST", "/query", raw=b"{}", headers={"Content-Type": NDJSON})
+    assert NDJSON not in told["error"].partition(", not ")[0]
+
+
 def test_ingest_is_the_same_under_an_older_name(world: World) -> None:
     answer = world.call("POST", "/ingest", {"data": _lines("Zoe").decode()})
     assert answer.json()["total_entities"] == 1

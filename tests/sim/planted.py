@@ -381,7 +381,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         LOADS,
     ),
     "a key somebody claimed is claimed again": (
-        swap(idempotency, "_join", lambda r, k, w: w),
+        swap(idempotency, "joined", lambda r, k, w: w),
         KEYS,
     ),
 }

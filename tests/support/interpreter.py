@@ -201,12 +201,9 @@ class Interpreter:
             }
             distance |= dict.fromkeys(new, hop)
             frontier = sorted(new, key=lambda n: (n.type, n.id))
-        reported = {n: d for n, d in distance.items() if low <= d <= high}
-        for node, d in distance.items():
-            has_loop = any(far == node for _, far in self.hops(node, steps))
-            if has_loop and low <= d + 1 <= high and node not in reported:
-                reported[node] = d + 1
-        return reported
+        if low == 1 and any(far == source for _, far in self.hops(source, steps)):
+            distance[source] = 1
+        return {n: d for n, d in distance.items() if low <= d <= high}
 
     def shortest(self, op: ir.ShortestPath, row: Row) -> Iterator[Row]:
         source = row[op.src]
@@ -226,13 +223,8 @@ class Interpreter:
     def reported_paths(
         self, source: Node, target: Node, steps: tuple[ir.EdgeStep, ...], length: int
     ) -> list[Path]:
-        """The paths by which a destination may be reported; through a self-loop, that is the last edge."""
-        shortest = self.reach(source, steps, 0, length)[target]
-        paths = list(self.walks(source, target, steps, shortest))
-        if shortest == length:
-            return paths
-        loops = [edge for edge, far in self.hops(target, steps) if far == target]
-        return [Path((*p.nodes, target), (*p.edges, loop)) for p in paths for loop in loops]
+        """The paths by which a destination may be reported."""
+        return list(self.walks(source, target, steps, length))
 
     def walks(
         self, source: Node, target: Node, steps: tuple[ir.EdgeStep, ...], length: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -160,7 +161,7 @@ def drop_person(name: str) -> Verb:
         gone = pa.array([name])
         person = txn.view(people).lookup("id", gone, ["id"])
         if not person.num_rows:
-            return NOTHING
+            return replace(NOTHING, reads={people: Reads(id_tokens(gone))})
         found = [
             txn.view(table).lookup(side, gone, ["id", "src", "dst"]) for side in ("src", "dst")
         ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from omnigraph.core import layout
+from omnigraph.core.history import new_name
 from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.publisher import Outcome, create
 from omnigraph.core.records import (
@@ -34,6 +35,7 @@ from omnigraph.errors import (
     CommitUnknown,
     ObjectExists,
     RetriesExhausted,
+    StoreNotDurable,
     StoreOutcomeUnknown,
 )
 from omnigraph.model.names import MAIN, BranchName, branch_name
@@ -78,7 +80,7 @@ def create_branch(
     first: Callable[[str, Commit], Commit] | None = None,
 ) -> Commit:
     """Make a branch. `first` builds its commit 0 from the chain's name and the commit it starts from."""
-    branch = branch_name(name)
+    branch = new_name(name)
     if branch == MAIN:
         raise BranchExists("the branch 'main' exists already")
     source_chain, base = _source(repo, start)
@@ -229,7 +231,7 @@ def end_name(repo: Repository, folder: str, number: int, state: LiveRef) -> None
 
 def _end_branch_name(repo: Repository, branch: BranchName, number: int, state: LiveRef) -> None:
     """End the name of a sealed chain. It counts as deleted whether or not the store says what became of this."""
-    with suppress(StoreOutcomeUnknown):
+    with suppress(StoreOutcomeUnknown, StoreNotDurable):
         end_name(repo, layout.ref_folder(branch), number, state)
 
 
@@ -277,7 +279,7 @@ def create_tag(
     actor: str | None = None,
 ) -> None:
     """Give a commit a name. It is kept by cleanup from now on."""
-    tag = branch_name(name)
+    tag = new_name(name)
     if tag == MAIN:
         raise BranchExists("'main' is the name of a branch")
     operation = repo.world.fresh_id()

@@ -21,6 +21,7 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import MAIN
+from omnigraph.storage.local import rely_on
 from omnigraph.storage.objects import ObjectStore, locate, open_objects
 from omnigraph.storage.probe import probe
 
@@ -115,3 +116,4 @@ def make_exist(repo: Repository) -> None:
     data = msgspec.json.format(msgspec.json.encode(repo.stamp), indent=2) + b"\n"
     if not repo.put_once(layout.GRAPH, data) and objects.get(layout.GRAPH) != data:
         raise GraphExists(f"somebody else created a graph at {objects.uri} meanwhile")
+    rely_on(objects, layout.GRAPH)

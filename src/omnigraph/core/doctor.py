@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +25,10 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError
 from omnigraph.model.names import MAIN
 from omnigraph.storage.objects import number_of
+from omnigraph.storage.paths import strays
 from omnigraph.storage.probe import probe
 
+FINDINGS_MAX = 10  # of one kind
 ERROR, WARNING, INFO = "error", "warning", "info"
 RESTORE = "Restore it from a backup (`omnigraph clone` makes one), or reset the branch to an older commit."
 
@@ -98,6 +102,15 @@ def check_store(patient: Patient) -> Iterator[Finding]:
     """The store keeps the promises commits rest on."""
     probe(patient.repo.objects)
     return iter(())
+
+
+def check_files(patient: Patient) -> Iterator[Finding]:
+    """Everything under the root is a file or a folder of its own: nothing leads out of the graph."""
+    place = patient.repo.place
+    if place.scheme == "file":
+        for stray in islice(strays(Path(place.uri)), FINDINGS_MAX):
+            fix = "Find out who put it there: a graph never makes one. Replace it by what belongs there, or remove it."
+            yield Finding(ERROR, "files", f"{stray}, which may lead out of the graph", fix)
 
 
 def check_branches(patient: Patient) -> Iterator[Finding]:
@@ -259,6 +272,7 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
 
 Check = Callable[[Patient], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
+    check_files,
     check_store,
     check_branches,
     check_chains,

@@ -16,7 +16,7 @@ from omnigraph.core import layout
 from omnigraph.core.branches import CalledOff, Start, create_branch
 from omnigraph.core.conflicts import Intent
 from omnigraph.core.footprints import touches
-from omnigraph.core.idempotency import claim, made_by
+from omnigraph.core.idempotency import claim, landed_anywhere, made_by, mismatch
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.publisher import (
     Accepted,
@@ -43,9 +43,8 @@ def publish_first(repo: Repository, request: Request) -> Published:
         raise AssertionError("the request names no branch to start from")
     source = branch_name(request.create_from)
     ticket = _ticket(repo, request)
-    landed = _landed(repo, ticket)
-    if landed is not None:
-        return landed
+    if ticket.outcome is not None:
+        return ticket.outcome
     excused = 0
     for attempt in range(repo.limits.publish_attempts_max):
         head = repo.head(source)
@@ -74,12 +73,19 @@ def _create(repo: Repository, ticket: Ticket, base: Commit, start: Start) -> Pub
 
 
 def _ticket(repo: Repository, request: Request) -> Ticket:
-    operation = repo.world.fresh_id()
+    """With a key, settled if its write was made before: by making the branch, or on one of its name."""
+    ticket = Ticket(request, repo.world.fresh_id(), instant=repo.world.now())
     key = request.idempotency_key
     if key is not None:
-        wanted = KeyClaim(operation, request.fingerprint, request.branch, "", -1)
-        operation = claim(repo, key, wanted).operation_id
-    return Ticket(request, operation, -1 if key is not None else None, instant=repo.world.now())
+        wanted = KeyClaim(ticket.operation_id, request.fingerprint, request.branch, "", -1)
+        found = claim(repo, key, wanted)
+        ticket.operation_id, ticket.claimed_at = found.operation_id, -1
+        landed = landed_anywhere(repo, found)
+        if landed is not None:
+            ticket.outcome = replay(landed, found.operation_id)
+        elif found.chain:
+            raise mismatch(key, "chain", request.branch)
+    return ticket
 
 
 def _plan(repo: Repository, ticket: Ticket, base: Commit) -> PublishPlan:

@@ -29,8 +29,8 @@ from omnigraph.core.records import (
     Recent,
     Seal,
     Tombstone,
+    buried,
     encode,
-    keys_of,
 )
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import table_ref
@@ -432,19 +432,8 @@ def _commits_below(
 
 def _bury(repo: Repository, commit: Commit) -> None:
     """Replace a commit by its tombstone. It is never removed: its number must not become free again."""
-    tomb = Tombstone(
-        chain=commit.chain,
-        number=commit.number,
-        branch=commit.branch,
-        parents=commit.parents,
-        time=commit.time,
-        kind=commit.kind,
-        content=commit.content,
-        operations=tuple(member.operation_id for member in commit.members),
-        keys=tuple(sorted(keys_of(commit))),
-        recent=commit.recent,
-    )
-    repo.objects.put(numbered(layout.chain_folder(commit.chain), commit.number), encode(tomb))
+    where = numbered(layout.chain_folder(commit.chain), commit.number)
+    repo.objects.put(where, encode(buried(commit)))
     repo.chains.forget(commit.chain, commit.number)
 
 

@@ -13,12 +13,14 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
-from omnigraph.core.idempotency import claim
+import msgspec
+
+from omnigraph.core.idempotency import claim, joined, landed_anywhere, mismatch
 from omnigraph.core.plan import Request
-from omnigraph.core.publisher import Published, Ticket, publish
-from omnigraph.core.records import Commit, KeyClaim
+from omnigraph.core.publisher import Published, Ticket, publish, replay
+from omnigraph.core.records import ChainObject, Commit, KeyClaim
 from omnigraph.core.repository import Repository
-from omnigraph.errors import CommitUnknown
+from omnigraph.errors import BranchNotFound, CommitUnknown
 from omnigraph.model.names import BranchName
 
 TURN_COMMITS_MIN, TURN_COMMITS_MAX = 8, 128
@@ -89,9 +91,10 @@ class Writers:
         request.deadline.check()
         waiter = Waiter(self._ticket(request))
         ticket = waiter.ticket
-        self._enter(waiter)
-        if not waiter.leads:
-            self._wait(waiter)
+        if not ticket.is_settled:
+            self._enter(waiter)
+            if not waiter.leads:
+                self._wait(waiter)
         if not ticket.is_settled:
             self._lead(waiter)
         if ticket.error is not None:
@@ -111,10 +114,28 @@ class Writers:
         operation = repo.world.fresh_id()
         if request.idempotency_key is None:
             return Ticket(request, operation, instant=repo.world.now())
-        head = repo.head(request.branch).commit
-        wanted = KeyClaim(operation, request.fingerprint, request.branch, head.chain, head.number)
-        found = claim(repo, request.idempotency_key, wanted)
-        return Ticket(request, found.operation_id, found.base_number, instant=repo.world.now())
+        return self._keyed(request, request.idempotency_key, operation)
+
+    def _keyed(self, request: Request, key: str, operation: str) -> Ticket:
+        """A ticket under an idempotency key: settled at once if the branch was deleted since the key was used."""
+        repo, branch = self._repo, request.branch
+        wanted = KeyClaim(operation, request.fingerprint, branch, "", -1)
+        try:
+            head = repo.head(branch).commit
+        except BranchNotFound:
+            found = joined(repo, key, wanted)
+            landed = None if found is None else landed_anywhere(repo, found)
+            if found is None or landed is None:
+                raise
+            return _settled(request, found, landed)
+        wanted = msgspec.structs.replace(wanted, chain=head.chain, base_number=head.number)
+        found = claim(repo, key, wanted)
+        if found.chain in ("", head.chain):
+            return Ticket(request, found.operation_id, found.base_number, instant=repo.world.now())
+        landed = landed_anywhere(repo, found)
+        if landed is None:
+            raise mismatch(key, "chain", branch)  # nothing can land on the chain it was used on
+        return _settled(request, found, landed)
 
     def _enter(self, waiter: Waiter) -> None:
         """Queue up; whoever finds nobody busy has to lead."""
@@ -159,7 +180,7 @@ class Writers:
     def _note(self, branch: BranchName, group: list[Waiter], began: int) -> None:
         outcomes = [waiter.ticket.outcome for waiter in group]
         commit = next((o.commit for o in outcomes if o is not None and not o.replayed), None)
-        if commit is not None:
+        if isinstance(commit, Commit):
             self._queues[branch].turn.published(commit, began, self._repo.world.now())
 
     def _take(self, branch: BranchName) -> list[Waiter]:
@@ -183,6 +204,12 @@ class Writers:
             successor = queue.waiting[0]
             successor.leads = True
             successor.turn.set()
+
+
+def _settled(request: Request, claimed: KeyClaim, landed: ChainObject) -> Ticket:
+    """The ticket of a write that was made before."""
+    outcome = replay(landed, claimed.operation_id)
+    return Ticket(request, claimed.operation_id, claimed.base_number, outcome)
 
 
 def _abandon(group: list[Waiter], own: Waiter, error: BaseException) -> None:

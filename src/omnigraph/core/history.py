@@ -9,10 +9,18 @@ from datetime import UTC, date, datetime
 
 from omnigraph.core import layout
 from omnigraph.core.leases import newest_record, pruned
-from omnigraph.core.records import Commit, LiveRef, Member, Seal, Tombstone
+from omnigraph.core.records import (
+    Commit,
+    LiveRef,
+    Member,
+    Seal,
+    Tombstone,
+    operations_of,
+    written_by,
+)
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, CommitNotFound, CommitPruned, NameInvalid
-from omnigraph.model.names import branch_name
+from omnigraph.model.names import BranchName, branch_name, canonical
 
 LOG_PAGE_COMMITS = 32
 
@@ -63,18 +71,45 @@ class Entry:
 
 
 def resolve(repo: Repository, at: object, branch: str) -> Point:
-    """What `at` names: a commit id, a tag, a branch, `name~n`, then a time (on `branch`)."""
+    """What `at` means: a commit id, `name~n`, a time (on `branch`), or else the tag or branch of this name.
+
+    No new name has the form of the others (see `new_name`); a branch or tag of an older graph that has one does not
+    stand in their way.
+    """
     if isinstance(at, datetime | date):
         return Point(at_time(repo, branch, _micros(at)))
     if not isinstance(at, str) or not at:
         raise CommitNotFound(f"{at!r} is not a commit, tag, branch or time")
-    found = _by_id(repo, at) or _by_name(repo, at) or _by_distance(repo, at, branch)
+    text = canonical(at)
+    found = _by_id(repo, text) or _by_distance(repo, text, branch)
     if found is None:
-        when = _parse_time(repo, at)
-        found = None if when is None else Point(at_time(repo, branch, when))
+        when = _parse_time(repo, text)
+        found = _by_name(repo, text) if when is None else Point(at_time(repo, branch, when))
     if found is None:
-        raise CommitNotFound(f"no commit, tag, branch or time matches {at!r}", details={"at": at})
+        raise no_point(text)
     return found
+
+
+def no_point(at: object) -> CommitNotFound:
+    """What is told of a point that is not there, or that must look so."""
+    return CommitNotFound(f"no commit, tag, branch or time matches {at!r}", details={"at": str(at)})
+
+
+def new_name(text: object) -> BranchName:
+    """The name of a branch or tag that is to be made: one that could not be taken for a point in time."""
+    name = branch_name(text)
+    if has_form_of_a_point(name):
+        raise NameInvalid(
+            f"the name {name!r} has the form of a commit id, a time or name~n",
+            help="Choose a name that cannot be taken for a point in time, such as release-2026-11-16.",
+        )
+    return name
+
+
+def has_form_of_a_point(text: str) -> bool:
+    """Whether a text means a commit id, a distance or a time, whatever names there are."""
+    patterns = layout.COMMIT_ID, _TILDE, _AGO
+    return any(p.fullmatch(text) for p in patterns) or _iso_time(text) is not None
 
 
 def commit_at(repo: Repository, chain: str, number: int) -> Commit:
@@ -161,10 +196,15 @@ def at_time(repo: Repository, branch: str, micros: int) -> Commit:
         if first.time <= micros:
             return _last_before(repo, chain, newest, micros)
         if isinstance(first, Seal) or not first.parents:
-            raise CommitNotFound(
-                f"branch {branch!r} did not exist at {datetime.fromtimestamp(micros / 1e6, UTC).isoformat()}"
-            )
+            raise CommitNotFound(f"branch {branch!r} did not exist at {_told(micros)}")
         chain, newest, _ = layout.parse_commit_id(first.parents[0])
+
+
+def _told(micros: int) -> str:
+    try:
+        return datetime.fromtimestamp(micros / 1e6, UTC).isoformat()
+    except (ValueError, OverflowError):  # before the first year of calendars
+        return "that time"
 
 
 def _last_before(repo: Repository, chain: str, newest: int, micros: int) -> Commit:
@@ -191,8 +231,13 @@ def _parse_time(repo: Repository, text: str) -> int | None:
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return repo.world.now() - int(ago["count"]) * _UNIT_MICROS[ago["unit"]]
+    when = _iso_time(text)
+    return None if when is None else _micros(when)
+
+
+def _iso_time(text: str) -> datetime | None:
     try:
-        return _micros(datetime.fromisoformat(text))
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
 
@@ -230,18 +275,22 @@ def entries(thing: Commit | Tombstone, *, maintenance: bool = True) -> Iterator[
         return
     if not thing.members:
         yield Entry(here, *common, thing.kind, None, None, thing, None)
-    for index in reversed(range(len(thing.members))):
-        member = thing.members[index]
-        name = here if len(thing.members) == 1 else f"{here}.{index}"
-        parents = common[0] if index == 0 else (f"{here}.{index - 1}",)
-        yield Entry(
-            name,
-            parents,
-            thing.branch,
-            thing.time,
-            member.kind,
-            member.actor,
-            member.message,
-            thing,
-            member,
-        )
+    for place in reversed(range(len(thing.members))):
+        yield entry(thing, place)
+
+
+def entry(thing: Commit | Tombstone, place: int) -> Entry:
+    """One write of a commit; of a removed one, if it was made under an idempotency key."""
+    here = layout.commit_id(thing.chain, thing.number)
+    member = written_by(thing)[place]
+    return Entry(
+        here if len(operations_of(thing)) == 1 else f"{here}.{place}",
+        thing.parents if place == 0 else (f"{here}.{place - 1}",),
+        thing.branch,
+        thing.time,
+        member.kind,
+        member.actor,
+        member.message,
+        thing,
+        member,
+    )

@@ -9,6 +9,7 @@ from omnigraph.core.records import (
     KeyClaim,
     LiveRef,
     Seal,
+    Tombstone,
     decode,
     decode_ref,
     encode,
@@ -20,8 +21,21 @@ from omnigraph.errors import IdempotencyMismatch, ObjectNotFound, StoreOutcomeUn
 
 def claim(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
     """Claim a key, or join whoever did: the answer says under which operation id to work."""
-    made = repo.put_once(layout.claim_key(key), encode(wanted))
-    return wanted if made else _join(repo, key, wanted)
+    if repo.put_once(layout.claim_key(key), encode(wanted)):
+        return wanted
+    found = joined(repo, key, wanted)
+    if found is None:
+        raise StoreOutcomeUnknown(f"the claim of the key {key!r} exists but cannot be read")
+    return found
+
+
+def joined(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim | None:
+    """The claim of a key, if there is one; it must be of the same request."""
+    found = existing_claim(repo, key)
+    for name in ("fingerprint", "branch") if found is not None else ():
+        if getattr(found, name) != getattr(wanted, name):
+            raise mismatch(key, name, wanted.branch if found is None else found.branch)
+    return found
 
 
 def existing_claim(repo: Repository, key: str) -> KeyClaim | None:
@@ -34,23 +48,30 @@ def existing_claim(repo: Repository, key: str) -> KeyClaim | None:
     return found
 
 
-def _join(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
-    found = existing_claim(repo, key)
-    if found is None:
-        raise StoreOutcomeUnknown(f"the claim of the key {key!r} exists but cannot be read")
-    # A write that makes its own branch claims its key before there is a chain.
-    names = ("fingerprint", "branch", "chain") if found.chain else ("fingerprint", "branch")
-    for name in names:
-        if getattr(found, name) != getattr(wanted, name):
-            raise IdempotencyMismatch(
-                f"the idempotency key {key!r} was used for another request (its {name} differs)",
-                details={"key": key, "differs": name, "branch": found.branch},
-            )
-    return found
+def mismatch(key: str, name: str, branch: str) -> IdempotencyMismatch:
+    return IdempotencyMismatch(
+        f"the idempotency key {key!r} was used for another request (its {name} differs)",
+        details={"key": key, "differs": name, "branch": branch},
+    )
+
+
+def landed_anywhere(repo: Repository, claimed: KeyClaim) -> ChainObject | None:
+    """What was done under a claim, on whatever chain its branch had then.
+
+    A write that makes its own branch claims its key before there is a chain.
+    """
+    if not claimed.chain:
+        return made_by(repo, claimed.operation_id, claimed.branch)
+    last: ChainObject | None = repo.chains.end(claimed.chain)
+    if isinstance(last, Seal):
+        last = repo.chains.get(last.chain, last.number - 1) if last.number else None
+    if last is None or isinstance(last, Seal):
+        return None
+    return landed_before(repo, claimed.operation_id, claimed.base_number, last)
 
 
 def landed_before(
-    repo: Repository, operation_id: str, claimed_at: int, head: Commit
+    repo: Repository, operation_id: str, claimed_at: int, head: Commit | Tombstone
 ) -> ChainObject | None:
     """The commit of an operation, if it lies after `claimed_at` and not after `head`.
 

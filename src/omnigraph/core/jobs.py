@@ -17,7 +17,7 @@ from omnigraph.core.leases import remove_plan, save_plan
 from omnigraph.core.records import StoredPlan, Struct, decode, encode
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import ObjectNotFound
+from omnigraph.errors import Corrupt, ObjectNotFound
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
 FAILED, CANCELLED, LOST, EXPIRED = "failed", "cancelled", "lost", "expired"
@@ -63,6 +63,8 @@ def load_job(repo: Repository, job: str) -> JobRecord | None:
         found: JobRecord = decode(JobRecord, repo.objects.get(key), key)
     except ObjectNotFound:
         return None
+    if found.job != job:  # what is over is deleted under this name
+        raise Corrupt(f"the object {key} says it is job {found.job!r}", details={"object": key})
     return _judged(repo, found)
 
 

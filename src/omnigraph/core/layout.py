@@ -23,7 +23,7 @@ EXPORTS = "_exports"
 TABLE_FOLDERS = {"node": "nodes", "edge": "edges"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_COMMIT_ID = re.compile(rf"([{_ALPHABET}]{{16}})\.([0-9]{{1,15}})(?:\.([0-9]{{1,6}}))?")
+COMMIT_ID = re.compile(rf"([{_ALPHABET}]{{16}})\.([0-9]{{1,15}})(?:\.([0-9]{{1,6}}))?")
 
 
 def fresh_id() -> str:
@@ -96,7 +96,7 @@ def content_id(chain: str, number: int, members: int) -> str:
 
 def parse_commit_id(text: str) -> tuple[str, int, int | None]:
     """Chain, number and member of a commit id."""
-    match = _COMMIT_ID.fullmatch(text)
+    match = COMMIT_ID.fullmatch(text)
     if match is None:
         raise CommitNotFound(f"{text!r} is not a commit id")
     chain, number, member = match.groups()

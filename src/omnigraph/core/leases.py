@@ -47,6 +47,8 @@ def load_plan(repo: Repository, plan: str) -> StoredPlan | None:
         found: StoredPlan = decode(StoredPlan, repo.objects.get(key), key)
     except ObjectNotFound:
         return None
+    if found.plan != plan:
+        raise Corrupt(f"the object {key} says it is plan {found.plan!r}", details={"object": key})
     return found
 
 

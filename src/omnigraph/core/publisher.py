@@ -19,15 +19,17 @@ from omnigraph.core.conflicts import Decision, Intent, Verdict, decide
 from omnigraph.core.footprints import changes, touches
 from omnigraph.core.idempotency import landed_before
 from omnigraph.core.leases import may_adopt, newest_record, still_honoured
-from omnigraph.core.plan import PublishPlan, Request
+from omnigraph.core.plan import NOTHING, PublishPlan, Request
 from omnigraph.core.records import (
     ChainObject,
     Commit,
     Member,
     Recent,
+    Seal,
+    Tombstone,
     encode,
-    keys_of,
     operations_of,
+    written_by,
 )
 from omnigraph.core.repository import Head, Repository
 from omnigraph.core.stage import StagedTables, restage, stage
@@ -41,6 +43,7 @@ from omnigraph.errors import (
     OmnigraphError,
     PreconditionFailed,
     RetriesExhausted,
+    StoreNotDurable,
     StoreOutcomeUnknown,
     StoreUnavailable,
     WriteConflict,
@@ -53,7 +56,7 @@ from omnigraph.storage.objects import numbered
 class Published:
     """How a write ended: its commit, or none when there was nothing to do."""
 
-    commit: Commit | None
+    commit: Commit | Tombstone | None  # a repetition may find that its commit was removed since
     member: int = 0
     value: Any = None
     replayed: bool = False
@@ -62,7 +65,7 @@ class Published:
     def commit_id(self) -> str | None:
         if self.commit is None:
             return None
-        grouped = len(self.commit.members) > 1
+        grouped = len(operations_of(self.commit)) > 1
         return layout.commit_id(
             self.commit.chain, self.commit.number, self.member if grouped else None
         )
@@ -140,6 +143,10 @@ def create(repo: Repository, thing: ChainObject) -> Outcome:
             repo.objects.put_new(key, data)
         except ObjectExists:
             return Outcome.TAKEN
+        except StoreNotDurable:
+            return (
+                Outcome.UNKNOWN
+            )  # everybody sees it, but a power cut may take it away: that is no commit yet
         except StoreOutcomeUnknown:
             if _is_taken(repo, thing):
                 return Outcome.TAKEN
@@ -223,7 +230,7 @@ def _publish(repo: Repository, attempt: Attempt) -> None:
         repo.stand_back(lost + 1)
         judged = head.commit  # what came before it was judged when it became the head
         missed = repo.chains.since(judged.chain, judged.number)
-        if _settle_landed(attempt, missed):
+        if _settle_landed(attempt, missed, commit):
             return
         decision = _decide(repo, attempt, judged, missed)
         if decision.head is None:
@@ -254,7 +261,7 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             )
             with unless_overtaken(repo, attempt):
                 plan = request.verb(txn)
-            if plan.empty:
+            if plan.empty and request.idempotency_key is None:
                 ticket.outcome = Published(None, value=plan.value)
                 continue
             _check_sources(repo, plan)
@@ -267,6 +274,8 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             continue
         attempt.accepted.append(Accepted(ticket, plan, intent, catalog))
         txn = txn.after(plan)
+    # What does nothing under a key is remembered in a commit that shows nothing, so never beside something.
+    attempt.accepted = [one for one in attempt.accepted if not one.plan.empty] or attempt.accepted
 
 
 def _check_sources(repo: Repository, plan: PublishPlan) -> None:
@@ -291,12 +300,17 @@ def _landed_already(repo: Repository, ticket: Ticket, head: Commit) -> bool:
     return True
 
 
-def replay(commit: ChainObject, operation_id: str) -> Published:
-    """The outcome of a write that was made before."""
-    if not isinstance(commit, Commit):
-        return Published(None, replayed=True)
-    index = [m.operation_id for m in commit.members].index(operation_id)
-    return Published(commit, index, dict(commit.members[index].result), replayed=True)
+def replay(thing: ChainObject, operation_id: str) -> Published:
+    """The outcome of a write that was made before, under an idempotency key."""
+    if not isinstance(thing, Seal):
+        for place, member in written_by(thing).items():
+            if member.operation_id == operation_id:
+                commit = None if member.kind == NOTHING.kind else thing
+                return Published(commit, place, dict(member.result), replayed=True)
+    raise CommitPruned(
+        "this was done before under the same idempotency key, and a cleanup has removed the answer",
+        help="Nothing was done again.",
+    )
 
 
 def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedTables) -> Commit:
@@ -305,7 +319,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
     number = parent.number + 1
     members = tuple(_member(repo, one) for one in attempt.accepted)
     plans = attempt.plans
-    maintenance = all(plan.is_maintenance for plan in plans)
+    unchanged = all(plan.is_maintenance or plan.empty for plan in plans)
     schemas = [layout.schema_hash(encode(p.schema.stored)) for p in plans if p.schema is not None]
     own = layout.content_id(parent.chain, number, len(members))
     keyed = [m.operation_id for m in members if m.idempotency_key]
@@ -320,10 +334,10 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
             *(x for p in plans for x in p.parents),
         ),
         time=max(repo.world.now(), parent.time + 1),
-        kind=plans[0].kind if len(plans) == 1 else "group",
+        kind=members[0].kind if len(plans) == 1 else "group",
         schema=schemas[-1] if schemas else parent.schema,
         gc_epoch=parent.gc_epoch,
-        content=parent.content if maintenance else own,
+        content=parent.content if unchanged else own,
         tables=staged.on(parent.tables),
         members=members,
         recent=tuple(r for r in parent.recent if r.number > oldest)
@@ -335,7 +349,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
 def _member(repo: Repository, one: Accepted) -> Member:
     request = one.ticket.request
     return Member(
-        kind=one.plan.kind,
+        kind=NOTHING.kind if one.plan.empty else one.plan.kind,
         operation_id=one.ticket.operation_id,
         actor=request.actor,
         message=request.message,
@@ -404,30 +418,28 @@ def _succeed(repo: Repository, attempt: Attempt, commit: Commit, head: Head) -> 
             repo.learn(commit.schema, plan.schema.stored)
     repo.moved(Head(head.branch, head.ref_number, commit))
     for index, one in enumerate(attempt.accepted):
-        one.ticket.outcome = Published(commit, index, one.plan.value)
+        one.ticket.outcome = Published(None if one.plan.empty else commit, index, one.plan.value)
 
 
-def _settle_landed(attempt: Attempt, missed: Sequence[ChainObject]) -> bool:
+def _settle_landed(attempt: Attempt, missed: Sequence[ChainObject], ours: Commit) -> bool:
     """Recognise our own writes among those we missed: an answer was lost, or somebody works under the same key."""
     landed = False
     for one in attempt.accepted:
-        ticket = one.ticket
         for thing in missed:
-            key = ticket.request.idempotency_key
-            if ticket.operation_id in operations_of(thing) or (key and key in keys_of(thing)):
-                ticket.outcome = _found(thing, ticket, one.plan)
+            if one.ticket.operation_id in operations_of(thing):
+                one.ticket.outcome = _found(thing, one, ours)
                 landed = True
     return landed
 
 
-def _found(thing: ChainObject, ticket: Ticket, plan: PublishPlan) -> Published:
+def _found(thing: ChainObject, one: Accepted, ours: Commit) -> Published:
+    operation, keyed = one.ticket.operation_id, one.ticket.claimed_at is not None
     if not isinstance(thing, Commit):
-        return Published(None, value=plan.value)
-    key = ticket.request.idempotency_key
-    for index, member in enumerate(thing.members):
-        if member.operation_id == ticket.operation_id or (key and member.idempotency_key == key):
-            return Published(thing, index, plan.value)
-    raise AssertionError("the commit was found by this operation")
+        return replay(thing, operation) if keyed else Published(None, value=one.plan.value)
+    if keyed and (thing.time, thing.tables) != (ours.time, ours.tables):
+        return replay(thing, operation)  # somebody else's, under the same key
+    place = [member.operation_id for member in thing.members].index(operation)
+    return Published(None if one.plan.empty else thing, place, one.plan.value)
 
 
 def _give_up(repo: Repository, attempt: Attempt, decision: Decision) -> None:

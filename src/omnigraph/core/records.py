@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,12 @@ from omnigraph.model.limits import DEFAULT
 
 FORMAT = 1
 T = TypeVar("T")
+
+# Names that become keys or folders. Whatever was put into a stored object, none of them leads out of the graph.
+Chain = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-z]{1,64}\Z")]
+Hash = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+TablePath = Annotated[str, msgspec.Meta(pattern=r"\A(?:nodes|edges)/[0-9A-Za-z_-]{1,128}\Z")]
+Version = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,20}\Z")]  # unsigned 64-bit, as text
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -27,7 +33,7 @@ class GraphStamp(Struct, frozen=True):
 
     format: int
     graph_id: str
-    main_chain: str
+    main_chain: Chain
     created: int  # microseconds since 1970, UTC
 
 
@@ -36,8 +42,8 @@ class TableEntry(Struct, frozen=True):
 
     kind: str  # node or edge
     type_name: str
-    path: str  # relative to the graph's root
-    version: str  # unsigned 64-bit, as text
+    path: TablePath  # relative to the graph's root
+    version: Version
     rows: int
 
 
@@ -78,13 +84,13 @@ class Commit(Struct, frozen=True, tag="commit"):
     """Commit `number` of a chain. It names every table, so that one read gives the whole state."""
 
     graph_id: str
-    chain: str
+    chain: Chain
     number: int
     branch: str
     parents: tuple[str, ...]
     time: int  # microseconds; later than the parent's
     kind: str
-    schema: str
+    schema: Hash
     gc_epoch: int
     content: str  # id of the newest commit that is not maintenance: this one, or an older one
     tables: dict[str, TableEntry]
@@ -97,7 +103,7 @@ class Commit(Struct, frozen=True, tag="commit"):
 class Seal(Struct, frozen=True, tag="seal"):
     """The last object of a deleted branch's chain."""
 
-    chain: str
+    chain: Chain
     number: int
     operation_id: str
     actor: str | None = None
@@ -105,9 +111,9 @@ class Seal(Struct, frozen=True, tag="seal"):
 
 
 class Tombstone(Struct, frozen=True, tag="tombstone"):
-    """What is left of a commit removed by garbage collection: enough to recognise repeated writes and walk lineage."""
+    """What is left of a commit removed by garbage collection: enough to answer repeated writes and walk lineage."""
 
-    chain: str
+    chain: Chain
     number: int
     branch: str
     parents: tuple[str, ...]
@@ -117,6 +123,8 @@ class Tombstone(Struct, frozen=True, tag="tombstone"):
     operations: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     recent: tuple[Recent, ...] = ()
+    answers: tuple[tuple[int, Member], ...] = ()  # writes under a key by place; changes: counts
+    types: dict[str, str] = {}  # the type names of the tables they changed
 
 
 ChainObject = Commit | Seal | Tombstone
@@ -125,10 +133,10 @@ ChainObject = Commit | Seal | Tombstone
 class LiveRef(Struct, frozen=True, tag="live"):
     """A branch or tag name in use. A branch owns `chain`; a tag points at commit `base_number` of it."""
 
-    chain: str
+    chain: Chain
     operation_id: str
     tag: bool = False
-    source_chain: str | None = None
+    source_chain: Chain | None = None
     base_number: int | None = None
     member: int | None = None
     actor: str | None = None
@@ -139,7 +147,7 @@ class LiveRef(Struct, frozen=True, tag="live"):
 class DeletedRef(Struct, frozen=True, tag="deleted"):
     """A branch or tag name no longer in use."""
 
-    chain: str
+    chain: Chain
     operation_id: str
 
 
@@ -150,12 +158,12 @@ class GcRecord(Struct, frozen=True):
     """What this and all earlier collections may have taken. `epoch` is its own number."""
 
     epoch: int
-    floors: dict[str, int]  # per chain: commits below may be gone
-    dead: tuple[str, ...]  # chains that may be gone as a whole
-    kept: tuple[tuple[str, int], ...]  # commits below a floor that stay
+    floors: dict[Chain, int]  # per chain: commits below may be gone
+    dead: tuple[Chain, ...]  # chains that may be gone as a whole
+    kept: tuple[tuple[Chain, int], ...]  # commits below a floor that stay
     plans: tuple[str, ...]  # plans of long operations that were honoured
-    unfinished: tuple[str, ...] = ()  # chains of branches whose creation was not finished
-    released: tuple[tuple[str, int], ...] = ()  # commits once kept that are not buried yet
+    unfinished: tuple[Chain, ...] = ()  # chains of branches whose creation was not finished
+    released: tuple[tuple[Chain, int], ...] = ()  # commits once kept that are not buried yet
 
 
 class StoredSchema(Struct, frozen=True):
@@ -171,7 +179,7 @@ class KeyClaim(Struct, frozen=True):
     operation_id: str
     fingerprint: str
     branch: str
-    chain: str
+    chain: str  # empty while a write that makes its own branch has none; only ever compared
     base_number: int
 
 
@@ -184,7 +192,7 @@ class StoredPlan(Struct, frozen=True):
     branch: str
     gc_epoch: int
     created: int
-    tables: tuple[str, ...]  # folders whose unreferenced files must be kept
+    tables: tuple[TablePath, ...]  # folders whose unreferenced files must be kept
     state: dict[str, Any] = {}
     renewed: int = 0  # the last sign of life, in microseconds
 
@@ -236,6 +244,47 @@ def decode_chain_object(data: bytes, key: str) -> ChainObject:
 def decode_ref(data: bytes, key: str) -> RefState:
     found: RefState = decode(RefState, data, key)
     return found
+
+
+def buried(commit: Commit) -> Tombstone:
+    """What stays of a commit that is removed."""
+    keyed = {place: m for place, m in enumerate(commit.members) if m.idempotency_key}
+    changed = {table for member in keyed.values() for table in member.changes}
+    return Tombstone(
+        chain=commit.chain,
+        number=commit.number,
+        branch=commit.branch,
+        parents=commit.parents,
+        time=commit.time,
+        kind=commit.kind,
+        content=commit.content,
+        operations=tuple(member.operation_id for member in commit.members),
+        keys=tuple(sorted(keys_of(commit))),
+        recent=commit.recent,
+        answers=tuple((place, _counted(member)) for place, member in keyed.items()),
+        types={table: commit.tables[table].type_name for table in changed & commit.tables.keys()},
+    )
+
+
+def _counted(member: Member) -> Member:
+    """A write without the names of what it touched."""
+    counts = {
+        table: TableChange(change.inserted, change.updated, change.deleted)
+        for table, change in member.changes.items()
+    }
+    return msgspec.structs.replace(member, changes=counts, fingerprint=None, idempotency_key=None)
+
+
+def written_by(thing: Commit | Tombstone) -> dict[int, Member]:
+    """The writes of a commit by their place in it; of a removed one, those made under an idempotency key."""
+    return dict(enumerate(thing.members)) if isinstance(thing, Commit) else dict(thing.answers)
+
+
+def type_names(thing: Commit | Tombstone) -> dict[str, str]:
+    """The type names of the tables a commit knows; of a removed one, those its answers mention."""
+    if isinstance(thing, Tombstone):
+        return thing.types
+    return {table: entry.type_name for table, entry in thing.tables.items()}
 
 
 def operations_of(thing: ChainObject) -> frozenset[str]:

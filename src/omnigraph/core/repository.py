@@ -40,6 +40,7 @@ from omnigraph.lang.schema import SchemaIR, catalog_of, decode_ir
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import MAIN, BranchName, branch_name
+from omnigraph.storage.local import rely_on
 from omnigraph.storage.objects import Location, ObjectStore, locate, numbered, open_objects
 from omnigraph.storage.tables import TableStore
 
@@ -250,7 +251,9 @@ def open_repository(uri: object, *, limits: Limits = DEFAULT) -> Repository:
     """Open the graph at an address; a clear error if there is none, or one of another format."""
     place = locate(uri)
     objects = open_objects(place)
-    return repository_at(place, objects, read_stamp(objects), limits)
+    stamp = read_stamp(objects)
+    rely_on(objects, layout.GRAPH)
+    return repository_at(place, objects, stamp, limits)
 
 
 def repository_at(

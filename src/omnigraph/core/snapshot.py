@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.core.records import Commit, TableEntry
-from omnigraph.errors import TableNotFound
+from omnigraph.errors import Corrupt, TableNotFound
 from omnigraph.model.catalog import Catalog, EntityType
 from omnigraph.storage.tables import Table, TableRef, TableStore
+
+VERSIONS = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +47,7 @@ class Snapshot:
 
 def table_ref(entry: TableEntry) -> TableRef:
     """Where the storage finds the version an entry names."""
-    return TableRef(entry.path, int(entry.version))
+    version = int(entry.version)
+    if version >= VERSIONS:
+        raise Corrupt(f"table {entry.path} has no version {entry.version}: it is no 64-bit number")
+    return TableRef(entry.path, version)

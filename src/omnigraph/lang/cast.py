@@ -1,7 +1,8 @@
-"""Casts of single values, and reading dates and times from text."""
+"""Casts of single values, and reading dates, times and bytes from text."""
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import math
 import re
@@ -45,6 +46,17 @@ def parse_datetime(text: str) -> dt.datetime | None:
         return value.astimezone(dt.UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def parse_bytes(text: str) -> bytes | None:
+    """The bytes `base64:` spells; nothing for other texts, and `ValueError` for what is not base64.
+
+    >>> parse_bytes("base64:SGVsbG8=")
+    b'Hello'
+    """
+    if not text.startswith("base64:"):
+        return None
+    return base64.b64decode(text.removeprefix("base64:"), validate=True)
 
 
 def cast_value(value: Any, kind: PropType) -> Any:

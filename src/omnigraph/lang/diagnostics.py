@@ -156,9 +156,10 @@ class Diagnostics:
         self, code: str, message: str, at: Located, *, word: str, options: Iterable[str]
     ) -> None:
         """Report a word that names nothing, with the name that was probably meant."""
-        suggestion = did_you_mean(word, options)
-        help = f"Did you mean `{suggestion}`?" if suggestion else ""
-        self.error(code, message, at, help=help, suggestion=suggestion)
+        if not self.full:
+            suggestion = did_you_mean(word, options)
+            help = f"Did you mean `{suggestion}`?" if suggestion else ""
+            self.error(code, message, at, help=help, suggestion=suggestion)
 
     def _keep(self, found: Diagnostic) -> None:
         key = (found.span.start, found.code, found.message)

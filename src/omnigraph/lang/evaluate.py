@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import Kind, LimitExceeded, OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
 from omnigraph.lang.tree import walk
@@ -29,6 +29,18 @@ class ArithmeticOverflow(OmnigraphError):
 
     code, kind = "arithmetic_overflow", Kind.INVALID
     default_help = "Integers are calculated in 64 bits; cast one side to F64 for larger values."
+
+
+TEXT_BYTES_MAX = 16 << 20  # of a text an expression makes
+
+
+def text_too_long(size: int) -> LimitExceeded:
+    """What to raise where an expression would make a longer text."""
+    return LimitExceeded(
+        f"an expression would make a text of {size:,} bytes; at most {TEXT_BYTES_MAX:,} are allowed",
+        help="Join fewer or shorter texts.",
+        details={"limit": "text_bytes_max", "limit_value": TEXT_BYTES_MAX, "observed": size},
+    )
 
 
 class NotConstant(Exception):
@@ -255,6 +267,13 @@ def _regex_match(text: str, pattern: str) -> bool:
     return bool(pc.match_substring_regex(pa.array([text]), pattern)[0].as_py())
 
 
+def _concat(*texts: str) -> str:
+    size = sum(len(text.encode()) for text in texts)
+    if size > TEXT_BYTES_MAX:
+        raise text_too_long(size)
+    return "".join(texts)
+
+
 def _substring(text: str, start: int, count: int | None = None) -> str:
     first = max(start, 0)
     return text[first:] if count is None else text[first : first + max(count, 0)]
@@ -287,7 +306,7 @@ FUNCTIONS: Mapping[ir.Function, Callable[..., Any]] = {
     ir.Function.UPPER: _per_character(str.upper),
     ir.Function.TRIM: str.strip,
     ir.Function.LENGTH: len,
-    ir.Function.CONCAT: lambda *texts: "".join(texts),
+    ir.Function.CONCAT: _concat,
     ir.Function.SUBSTRING: _substring,
     **{
         function: _part(function.value)

@@ -58,6 +58,11 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def depth(node: Node) -> int:
+    """How many nodes stand below each other, from this one to the farthest leaf."""
+    return 1 + max((depth(child) for child in children(node)), default=0)
+
+
 def rebuild(node: T, change: Callable[[Node], Node]) -> T:
     """The node with `change` applied to each node directly below it; the same object if none changed."""
     changed: dict[str, Any] = {}

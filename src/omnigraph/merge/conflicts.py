@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.lang.cast import parse_bytes
 from omnigraph.lang.query.params import Misfit, convert
 from omnigraph.lang.schema import SchemaConflict
 from omnigraph.merge.lens import Kind
@@ -145,8 +146,19 @@ def value_of(decided: Value, kind: Kind, name: str) -> Any:
     if decided.value is None:
         return None
     try:
-        return pa.scalar(convert(decided.value, prop.type), arrow_type(prop.type)).as_py()
+        value = convert(decided.value, prop.type)
+        if prop.type.is_blob and isinstance(value, str):
+            value = _bytes(value)
+        return pa.scalar(value, arrow_type(prop.type)).as_py()
     except (Misfit, ValueError) as error:
         raise OptionInvalid(
             f"{decided.value!r} is no value for {kind.name}.{name} ({prop.type}): {error}"
         ) from error
+
+
+def _bytes(text: str) -> bytes:
+    """A text spells the bytes of a blob, as everywhere; an address is not followed here."""
+    found = parse_bytes(text)
+    if found is None:
+        raise Misfit("expected base64:<data>")
+    return found

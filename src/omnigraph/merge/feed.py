@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.core import layout
 from omnigraph.core.history import Entry, entries, is_pruned_now, pruned_error, resolve
-from omnigraph.core.records import ChainObject, Commit, Member, TableChange
+from omnigraph.core.records import ChainObject, Commit, Member, Seal, TableChange
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import CommitNotFound, Corrupt, ObjectNotFound, OptionInvalid
@@ -138,6 +138,17 @@ class Feed:
                 raise
             yield entry.id, found
 
+    def branches(self) -> list[str]:
+        """The branches on which the writes after the cursor were made: this one, and those it was forked along."""
+        chain, number, _ = self.after
+        whole = self.repo.chains.expect(chain, number)  # with writes of others behind the cursor's
+        ended = isinstance(whole, Seal) or whole.content == self.start or self.after[2] is None
+        places = dict(_lines(self.repo, self.head, chain, number))
+        if places[chain] == number and ended:
+            del places[chain]
+        zeros = (self.repo.chains.expect(place, 0) for place in places)
+        return [zero.branch for zero in zeros if not isinstance(zero, Seal)]
+
     def entries(self) -> Iterator[tuple[Entry, Commit]]:
         """The writes after the cursor, oldest first, each with the commit object before its own."""
         count = 0
@@ -227,6 +238,14 @@ def toucher(change: TableChange) -> Callable[[str], bool]:
 
 def _between(repo: Repository, head: Commit, chain: str, number: int) -> Iterator[ChainObject]:
     """The objects from a commit to a head along first parents, both included, a page at a time."""
+    for place, last in _lines(repo, head, chain, number):
+        start = number if place == chain else 0
+        for first in range(start, last + 1, PAGE_COMMITS):
+            yield from repo.chains.range(place, first, min(first + PAGE_COMMITS - 1, last))
+
+
+def _lines(repo: Repository, head: Commit, chain: str, number: int) -> list[tuple[str, int]]:
+    """The chains from a commit to a head, oldest first, each with the last of its commits that leads there."""
     lines: list[tuple[str, int]] = []
     for place, last in ancestry(repo, head):
         lines.append((place, last))
@@ -237,10 +256,7 @@ def _between(repo: Repository, head: Commit, chain: str, number: int) -> Iterato
             f"commit {chain}.{number} is not in the history of branch {head.branch!r}",
             help="A cursor belongs to the branch it was read from; start again from baseline().",
         )
-    for place, last in reversed(lines):
-        start = number if place == chain else 0
-        for first in range(start, last + 1, PAGE_COMMITS):
-            yield from repo.chains.range(place, first, min(first + PAGE_COMMITS - 1, last))
+    return lines[::-1]
 
 
 def changes(

@@ -26,6 +26,15 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def canonical(text: str) -> str:
+    """The one spelling of a name, or of a text that has one in it. Texts Unicode holds to be the same are one name.
+
+    >>> canonical("RIS\N{KELVIN SIGN}")
+    'RISK'
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def branch_name(text: object) -> BranchName:
     """A branch or tag name: NFC, no control characters, at most 255 bytes.
 
@@ -35,7 +44,7 @@ def branch_name(text: object) -> BranchName:
     if not isinstance(text, str):
         raise NameInvalid(f"a branch or tag name must be text, got {type(text).__name__}")
     plain = text.isascii() and text.isprintable()  # most names are, and need no closer look
-    name = text if plain else unicodedata.normalize("NFC", text)
+    name = canonical(text)
     if not name or name != name.strip():
         raise NameInvalid(f"the name {text!r} is empty or starts or ends with white space")
     if not plain and any(unicodedata.category(c) in ("Cc", "Cs") for c in name):

@@ -138,13 +138,16 @@ def export_by(
     dest: str | os.PathLike[str],
     format: str,
     types: Sequence[str] | None,
+    order: str | None = None,
 ) -> Exported:
-    """Export in process, or on Spark when that was asked for or a cluster is configured."""
+    """Export in process, or on Spark when that was asked for or a cluster is configured, and in any order."""
     if engine not in ENGINES:
         raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
-    shared = repo.place.scheme != "memory" and is_installed()
+    shared = repo.place.scheme != "memory" and is_installed() and order is None
     if engine == "local" or (engine == "auto" and not (is_configured() and shared)):
-        return export(snapshot, dest, format, types)
+        return export(snapshot, dest, format, types, order)
+    if order is not None:
+        raise OptionInvalid("an export on Spark has no order; leave order= or engine= out")
     pinned = pin(repo, snapshot)
     session = spark_session()
     from omnigraph.pipeline.export import export_on_spark

@@ -54,6 +54,7 @@ from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
 from omnigraph.validate.evaluate import report_of
 from omnigraph.validate.listing import Destination, listing
+from omnigraph.write.embed import settings_here
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import Problems
 from omnigraph.write.load import LoadOutcome, mode_of
@@ -154,6 +155,7 @@ class BulkLoad:
             self.options,
             plan.state["seed"],
             self.tuning.flush_bytes,
+            settings_here(),
         )
         done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
         with watched(self._meter(inputs, done.values())) as counters:
@@ -216,7 +218,8 @@ class BulkLoad:
     def _fingerprint(self, inputs: Inputs) -> str:
         """What a repetition is compared by: with anything else, staged splits would be of another load."""
         files = sorted(inputs.files.items())
-        what = (self.mode, self.branch, files, inputs.splits, repr(self.options))
+        how = repr((self.options, settings_here()))  # the key of a provider does not show
+        what = (self.mode, self.branch, files, inputs.splits, how)
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
 
     def _note(self, done: Iterable[StagedSplit]) -> None:

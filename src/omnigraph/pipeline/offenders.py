@@ -150,7 +150,7 @@ def _broken(job: Job, split: int, rows: Iterable[Piece]) -> Iterator[Violation]:
     for piece in rows:
         resolved = resolve(txn, to_incoming(piece.parts), job.mode, ids, EVERY)
         yield from (v for v in resolved.violations if v.rule != "duplicate")
-        for change in resolved.changes:
+        for change in job.embedded(resolved.changes, txn, _any_vectors):
             for found, origin in (
                 (change.inserts, change.insert_origin),
                 (change.updates, change.update_origin),
@@ -158,6 +158,11 @@ def _broken(job: Job, split: int, rows: Iterable[Piece]) -> Iterator[Violation]:
                 if found is not None:
                     for some, places in _portions(found, origin):
                         yield from row_violations(some, change.kind, places, EVERY)
+
+
+def _any_vectors(texts: Sequence[str], dim: int, _model: str | None) -> list[list[float]]:
+    """Vectors for rows that are only looked at: a provider is not asked again for a load that is refused."""
+    return [[1.0] * dim] * len(texts)
 
 
 def _portions(rows: pa.Table, origin: Origin) -> Iterator[tuple[pa.Table, Origin]]:

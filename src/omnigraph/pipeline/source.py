@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -56,6 +56,8 @@ from omnigraph.pipeline.load import publishing
 from omnigraph.pipeline.pinned import Pinned, pin
 from omnigraph.pipeline.rows import frame_pieces, kind_by_table
 from omnigraph.pipeline.stage import SEED_BITS, Job, StagedSplit, stage_pieces
+from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.write.embed import settings_here
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import mode_of
 
@@ -80,11 +82,19 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
     def name(cls) -> str:
         return "omnigraph"
 
+    embed: ClassVar[EmbedSettings | None] = None
+
     @classmethod
     def register(cls, session: SparkSession) -> None:
-        """Make the format known to a session."""
+        """Make the format known to a session. Texts will be embedded as this process is told to now."""
+
+        class Told(cls):  # type: ignore[misc, valid-type]
+            """Carries the settings to Spark's other processes, which options would show to everybody."""
+
+            embed = settings_here()
+
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-        session.dataSource.register(cls)
+        session.dataSource.register(Told)
 
     def schema(self) -> StructType:
         target = Target.of(self.options)
@@ -113,7 +123,7 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: ARG002
         mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
-        return Writer(Target.of(self.options), mode)
+        return Writer(Target.of(self.options), mode, self.embed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +257,13 @@ class StagedMessage(WriterCommitMessage):  # type: ignore[misc]
 class Writer(DataSourceArrowWriter):  # type: ignore[misc]
     """Stages in tasks, then verifies and publishes as one commit."""
 
-    def __init__(self, target: Target, mode: str) -> None:
+    def __init__(self, target: Target, mode: str, embed: EmbedSettings | None) -> None:
         now = datetime.now(UTC)
         seed = secrets.randbits(SEED_BITS)
         self.target = target
-        self.job = Job(target.pinned, target.branch, now, mode_of(mode), Options(), seed)
+        self.job = Job(
+            target.pinned, target.branch, now, mode_of(mode), Options(), seed, embed=embed
+        )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
         from pyspark import TaskContext

@@ -21,15 +21,17 @@ from omnigraph.core.plan import Overwrite
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError, Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
-from omnigraph.model.changes import Incoming, TypeChanges
+from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
 from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
 from omnigraph.pipeline.sources import Inputs, Split
+from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import row_violations
 from omnigraph.validate.findings import VIOLATIONS_MAX
+from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.load import LoadOutcome, outcome_of
@@ -53,6 +55,13 @@ class Job:
     options: Options
     seed: int
     flush_bytes: int = FLUSH_BYTES
+    embed: EmbedSettings | None = None  # as the driver was told
+
+    def embedded(self, changes: Changes, txn: WriteTxn, ask: EmbedTexts | None = None) -> Changes:
+        """The changes with vectors for their texts, a few rows at a time: what is made is not kept in memory."""
+        if self.embed is None:
+            return changes
+        return embedded(changes, txn, embedder_of(self.embed) if ask is None else Embedder(ask))
 
     def txn(self) -> WriteTxn:
         """What rows are completed from: for a merge the stored rows, else nothing (the driver compares ids)."""
@@ -205,7 +214,7 @@ class _Writer:
                 done.keys.append(violation)
         done.keys = first_keys(done.keys)
         done.repeated = {table: set(sorted(ids)[:MANY]) for table, ids in done.repeated.items()}
-        for change in resolved.changes:
+        for change in self._job.embedded(resolved.changes, self._txn):
             self._take(change)
         if self._bytes >= self._job.flush_bytes:
             self.flush()

@@ -84,9 +84,7 @@ def _reached(op: ir.Expand, rows: Bag, scanner: Scanner) -> DataFrame:
     ).localCheckpoint()
     seen, found = level, [level] if op.min_hops == 0 else []
     for distance in range(1, op.max_hops + 1):
-        if (
-            distance == op.min_hops
-        ):  # a loop leads where one stands, one hop later, if that was not told yet
+        if distance == op.min_hops == 1:  # a source is one hop from itself by its own loop
             found.append(level.join(loops, list(NEAR), "left_semi"))
         steps = level.join(ways, list(NEAR)).select(*SOURCE, *FAR).distinct()
         level = (
@@ -182,7 +180,7 @@ def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
 
     seen, found = level.select(*SOURCE, *NEAR), [level] if op.min_hops == 0 else []
     for distance in range(1, op.max_hops + 1):
-        if distance == op.min_hops:
+        if distance == op.min_hops == 1:
             looped = level.join(loops, list(NEAR)).select(*SOURCE, *NEAR, *longer(NEAR[1]))
             found.append(looped)
         steps = level.join(ways, list(NEAR)).select(*SOURCE, *FAR, *longer(FAR[1]))

@@ -16,6 +16,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from omnigraph.errors import NameInvalid
+from omnigraph.model.names import branch_name
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.questions import (
     ON_BRANCH,
@@ -106,8 +108,11 @@ def _mistakes(bundle: Bundle) -> Any:
     for group, members in bundle.groups.items():
         if not group.strip() or not members or any(not m.strip() for m in members):
             yield f"the group {group!r} needs a name and members that have one"
-    if any(not branch.strip() for branch in bundle.protected_branches):
-        yield "a protected branch needs a name"
+    for branch in bundle.protected_branches:
+        try:
+            branch_name(branch)
+        except NameInvalid as error:
+            yield f"a protected branch needs a name: {error.message}"
     seen: set[str] = set()
     for rule in bundle.rules:
         if not rule.id.strip() or rule.id in seen:
@@ -134,5 +139,10 @@ def _rule_mistakes(allow: Allow, bundle: Bundle) -> Any:
         yield "load_modes fits only change"
     if allow.types is not None and not actions <= ON_TYPES:
         yield f"types fits only {', '.join(sorted(ON_TYPES))}"
-    if allow.types is not None and not (allow.types and all(t.strip() for t in allow.types)):
+    if allow.types is not None and not (allow.types and all(map(_is_type_name, allow.types))):
         yield "types needs the names of types"
+
+
+def _is_type_name(text: str) -> bool:
+    """Whether a schema could have a type of this name; a rule for another would never apply."""
+    return text.isascii() and text.isidentifier()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.names import branch_name
 from omnigraph.policy.bundle import Allow, Bundle, Rule, parse_bundle
 from omnigraph.policy.questions import Decision, PolicyInvalid, Question
 
@@ -51,7 +52,7 @@ def compile_bundle(bundle: Bundle) -> Rules:
     return Rules(
         text,
         bundle.groups,
-        frozenset(bundle.protected_branches),
+        frozenset(branch_name(name) for name in bundle.protected_branches),
         bundle.actors,
         bundle.is_for_server if bundle.rules else None,
     )

@@ -23,6 +23,9 @@ class Need:
     target_branch: str | None = None
     mode: str | None = None
     types: frozenset[str] = frozenset()
+    reads: tuple[
+        str, ...
+    ] = ()  # branches whose rows it takes over or tells: to be read, in the same types
     instead: OmnigraphError | None = None  # what a refusal looks like where it must tell nothing
 
     def of(self, types: frozenset[str]) -> Need:
@@ -57,7 +60,7 @@ class Guard:
             )  # names may hold line breaks
             if need.instead is not None:
                 raise need.instead
-            details = {"action": str(need.action)}
+            details = {"action": str(question.action)}
             if question.type is not None:
                 details["type"] = question.type
             raise PolicyDenied(why, details=details)
@@ -67,16 +70,12 @@ class Guard:
         return all(self._refusal(question) is None for question in self._questions(need))
 
     def _questions(self, need: Need) -> Iterator[Question]:
-        for type_name in sorted(need.types) or (None,):
-            yield Question(
-                self.actor or "",
-                need.action,
-                self.graph,
-                need.branch,
-                need.target_branch,
-                need.mode,
-                type_name,
-            )
+        actor, graph = self.actor or "", self.graph
+        for name in sorted(need.types) or (None,):
+            where = need.branch, need.target_branch
+            yield Question(actor, need.action, graph, *where, need.mode, name)
+            for branch in need.reads:
+                yield Question(actor, Action.READ, graph, branch, type=name)
 
     def _refusal(self, question: Question) -> str | None:
         """Why not; none if it is allowed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.names import branch_name
 
 
 class Action(StrEnum):
@@ -49,7 +50,10 @@ class PolicyDenied(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """May this actor do this? `graph` is none for what concerns a server as a whole."""
+    """May this actor do this? `graph` is none for what concerns a server as a whole.
+
+    Branches are called by the names the store knows them by, however they were spelled by whoever asks.
+    """
 
     actor: str
     action: Action
@@ -58,6 +62,12 @@ class Question:
     target_branch: str | None = None
     mode: str | None = None  # of a load: append, merge or overwrite
     type: str | None = None  # whose rows; none: all that can be asked before that is known
+
+    def __post_init__(self) -> None:
+        for name in ("branch", "target_branch"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, branch_name(given))
 
     def __str__(self) -> str:
         on = f" on branch '{self.branch}'" if self.branch is not None else ""

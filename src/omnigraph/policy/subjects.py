@@ -27,6 +27,16 @@ def types_read(query: ir.Query) -> frozenset[str]:
     return found
 
 
+def types_searched(query: ir.Query) -> frozenset[str]:
+    """The types whose rows a mutation looks for: what it finds, or only how much, tells of them."""
+    match query.body:
+        case ir.Mutation(statements):
+            searches = tuple(s for s in statements if not isinstance(s, ir.Insert))
+            return frozenset(_named(searches))
+        case _:
+            return frozenset()
+
+
 def _named(part: Any) -> Iterator[str]:
     """Every type named anywhere below a part of a query."""
     match part:
@@ -58,9 +68,13 @@ def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
                 found.add(entry.type_name)
         if action.table_id in tables:
             found.add(tables[action.table_id].type_name)
-    told = {conflict.type for conflict in getattr(plan.value, "conflicts", ())}
     counted = getattr(plan.value, "counts", {})
-    return frozenset(found | told | set(counted))
+    return frozenset(found | types_in_conflict(plan) | set(counted))
+
+
+def types_in_conflict(plan: PublishPlan) -> frozenset[str]:
+    """The types whose rows a merge shows, so that somebody decides between them."""
+    return frozenset(conflict.type for conflict in getattr(plan.value, "conflicts", ()))
 
 
 def types_told(error: OmnigraphError) -> frozenset[str]:

@@ -37,6 +37,7 @@ def run_query(
     *,
     now: dt.datetime | None = None,
     timeout: float | None = None,
+    started: float | None = None,
     max_rows: int | None = None,
     explain: bool = False,
     cache: Cache = SHARED,
@@ -44,15 +45,17 @@ def run_query(
 ) -> Result:
     """Run a read on one state of a graph.
 
-    `timeout` (seconds) and `max_rows` bound the run; crossing one raises an error that names it. With `explain` the
-    result tells how it was obtained.
+    `timeout` (seconds) and `max_rows` bound the run; crossing one raises an error that names it. The time counts from
+    `started` (of `time.monotonic`), so that a caller's compilation is part of it. With `explain` the result tells how
+    it was obtained.
     """
+    started = time.monotonic() if started is None else started
     bound = bind_params(query, params, now or dt.datetime.now(dt.UTC))
     ctx = Context(
         snapshot,
         bound,
         cache,
-        deadline=None if timeout is None else time.monotonic() + timeout,
+        deadline=None if timeout is None else started + timeout,
         seconds=timeout,
         cancelled=cancelled,
         trace=Trace() if explain else None,

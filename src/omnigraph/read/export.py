@@ -15,16 +15,19 @@ from typing import IO, Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.types import PropType, Scalar
+from omnigraph.storage.tables import ADDRESS
 
 Kind = NodeType | EdgeType
 FORMATS = ("ndjson", "parquet", "arrow", "csv")
 MANIFEST = "export.json"
 BATCH_ROWS = 65_536
+ORDERED_ROWS = 8_192  # fetched at a time, from wherever they lie
 PART_ROWS = 1 << 20  # fragments are put together up to this
 
 
@@ -64,11 +67,13 @@ def export(
     dest: str | os.PathLike[str],
     format: str = "ndjson",
     types: Sequence[str] | None = None,
+    order: str | None = None,
 ) -> Exported:
-    """Write each type to a file of its own in the folder `dest`."""
+    """Write each type to a file of its own in the folder `dest`; with order "id", rows come by their ids."""
+    check_order(order)
     folder = export_folder(dest, format)
     chosen = chosen_types(snapshot, types)
-    parts = [write_part(snapshot, kind, folder, format) for kind in chosen]
+    parts = [write_part(snapshot, kind, folder, format, order=order) for kind in chosen]
     return finish_export(snapshot, folder, format, parts)
 
 
@@ -88,18 +93,38 @@ def finish_export(snapshot: Snapshot, folder: Path, format: str, parts: Iterable
     return done
 
 
-def stream(snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[bytes]:
+def check_order(order: str | None) -> None:
+    """Rows come as they are stored, or by their ids."""
+    if order not in (None, "id"):
+        raise OptionInvalid(f"order is 'id' or nothing, not {order!r}")
+
+
+def stream(
+    snapshot: Snapshot, types: Sequence[str] | None = None, order: str | None = None
+) -> Iterator[bytes]:
     """The NDJSON records of all types, nodes first, as blocks of whole lines."""
     for kind in chosen_types(snapshot, types):
-        yield from _ndjson(
-            kind, snapshot.table_of(kind).batches(_columns(kind), batch_rows=BATCH_ROWS)
-        )
+        yield from _ndjson(kind, _rows(snapshot, kind, order))
 
 
-def batches(snapshot: Snapshot, kind: Kind) -> Iterator[pa.RecordBatch]:
+def batches(snapshot: Snapshot, kind: Kind, order: str | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one type under the names loads use; always at least one batch."""
-    rows = snapshot.table_of(kind).batches(_columns(kind), batch_rows=BATCH_ROWS)
-    return _plain(kind, rows)
+    return _plain(kind, _rows(snapshot, kind, order))
+
+
+def _rows(
+    snapshot: Snapshot, kind: Kind, order: str | None, fragments: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a type, or of some of its fragments. In the order of ids, these are held in memory."""
+    table, columns = snapshot.table_of(kind), _columns(kind)
+    if order is None:
+        yield from table.batches(columns, batch_rows=BATCH_ROWS, fragments=fragments)
+        return
+    found = table.scan(["id"], with_address=True)
+    places = found[ADDRESS].combine_chunks().take(pc.sort_indices(found["id"]))
+    for start in range(0, len(places), ORDERED_ROWS):
+        rows = table.take(places.slice(start, ORDERED_ROWS), columns)
+        yield from rows.combine_chunks().to_batches()
 
 
 def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[Kind]:
@@ -139,14 +164,12 @@ def write_part(
     format: str,
     fragments: Sequence[int] | None = None,
     number: int | None = None,
+    order: str | None = None,
 ) -> Part:
     """Write the rows of a type to a file: all of them, or those of some fragments as a numbered part."""
     part = "" if number is None else f"-{number:05}"
     name = f"{kind.kind}-{kind.name}{part}.{format}"
-    rows = snapshot.table_of(kind).batches(
-        _columns(kind), batch_rows=BATCH_ROWS, fragments=fragments
-    )
-    counted = _Counted(rows)
+    counted = _Counted(_rows(snapshot, kind, order, fragments))
     if format == "ndjson":
         size, digest = _whole_file(folder / name, _ndjson(kind, counted))
     else:
@@ -245,18 +268,24 @@ def _flat(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with duckdb.connect() as engine:
         for batch in batches:
             engine.register("batch", _in_utc(batch))
-            columns = ", ".join(f"{_cell(f)} as {_quoted(f.name)}" for f in batch.schema)
+            words = _not_finite(batch)
+            cells = (_cell(f, f.name in words) for f in batch.schema)
+            columns = ", ".join(
+                f"{cell} as {_quoted(f.name)}" for cell, f in zip(cells, batch.schema, strict=True)
+            )
             flat = engine.sql(f"select {columns} from batch").to_arrow_table()  # noqa: S608
             yield from flat.combine_chunks().to_batches() or flat.schema.empty_table().to_batches()
 
 
-def _cell(field: pa.Field) -> str:
+def _cell(field: pa.Field, worded: bool) -> str:
     name, kind = _quoted(field.name), field.type
     if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
         return f"'base64:' || base64({name})"
     if pa.types.is_timestamp(kind):
         return _moment(name)
-    return f"to_json({name})::varchar" if pa.types.is_nested(kind) else name
+    if pa.types.is_nested(kind):
+        return f"to_json({_worded(field.name, True) if worded else name})::varchar"
+    return name
 
 
 # --- NDJSON --------------------------------------------------------------------------------------------------------
@@ -266,10 +295,10 @@ def _ndjson(kind: Kind, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """Graph records as text, made column by column."""
     import duckdb
 
-    shape = _record(kind)
     with duckdb.connect() as engine:
         for batch in batches:
             if batch.num_rows:
+                shape = _record(kind, _not_finite(batch))
                 engine.register("batch", _in_utc(batch))
                 lines = engine.sql(f"select ({shape})::varchar || chr(10) as line from batch")  # noqa: S608
                 for (block,) in _blocks(lines.to_arrow_table()["line"]):
@@ -308,10 +337,16 @@ def _blocks(lines: pa.ChunkedArray) -> Iterator[tuple[bytes]]:
         yield (chunk.buffers()[2].to_pybytes()[first:last],)
 
 
-def _record(kind: Kind) -> str:
+def _record(kind: Kind, not_finite: frozenset[str]) -> str:
     """The expression that makes a row's record; names are the schema's, quoted."""
-    named = [] if kind.key is not None else [("id", '"id"')]
-    data = _object(named + [(p.name, _value(p.name, p.type)) for p in kind.properties.values()])
+    values = [
+        (
+            p.name,
+            _worded(p.name, p.type.is_list) if p.name in not_finite else _value(p.name, p.type),
+        )
+        for p in kind.properties.values()
+    ]
+    data = _object([("id", '"id"'), *values])
     if isinstance(kind, EdgeType):
         head = [("edge", _text(kind.name)), ("from", '"src"'), ("to", '"dst"')]
     else:
@@ -333,6 +368,27 @@ def _quoted(name: str) -> str:
 
 def _moment(value: str) -> str:
     return f"strftime({value}, '%Y-%m-%dT%H:%M:%S.%gZ')"
+
+
+def _not_finite(batch: pa.RecordBatch) -> frozenset[str]:
+    """The columns that hold floats JSON has no number for."""
+    found = set()
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        numbers = column.flatten() if pa.types.is_nested(field.type) else column
+        if pa.types.is_floating(numbers.type) and pc.any(pc.invert(pc.is_finite(numbers))).as_py():
+            found.add(field.name)
+    return frozenset(found)
+
+
+def _worded(name: str, is_list: bool) -> str:
+    """Floats as JSON, with words for what it has no number for, as loads read them."""
+
+    def one(value: str) -> str:
+        word = f"if(isnan({value}), 'NaN', if({value} > 0, 'Infinity', '-Infinity'))"
+        return f"if(not isfinite({value}), to_json({word}), to_json({value}))"
+
+    column = _quoted(name)
+    return f"list_transform({column}, lambda x: {one('x')})" if is_list else one(column)
 
 
 def _value(name: str, kind: PropType) -> str:

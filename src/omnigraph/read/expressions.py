@@ -6,7 +6,7 @@ alone is left to the reference evaluator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang import ir
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.lang.tree import children
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
 from omnigraph.read import functions, lists, numbers, texts, values
@@ -21,11 +22,37 @@ from omnigraph.read.arrays import Mask, Value, to_mask
 from omnigraph.read.context import Context
 from omnigraph.read.rows import Entities, Paths, Rows
 
+Known = dict[
+    int, Value
+]  # of nodes that occur more than once, by identity: their value, or None until it is computed
+NOTHING: Known = {}
 
-def column(expr: ir.Expr, rows: Rows, ctx: Context) -> pa.Array:
+
+def column(expr: ir.Expr, rows: Rows, ctx: Context, known: Known = NOTHING) -> pa.Array:
     """The expression's value for every row."""
-    value = evaluate(expr, rows, ctx)
+    value = evaluate(expr, rows, ctx, known)
     return spread(value, rows.n) if isinstance(value, pa.Scalar) else value
+
+
+def columns(exprs: Sequence[ir.Expr], rows: Rows, ctx: Context) -> list[pa.Array]:
+    """The values of several expressions; what they share, because one names another, is computed once."""
+    known = dict.fromkeys(_shared(exprs))
+    return [column(expr, rows, ctx, known) for expr in exprs]
+
+
+def _shared(exprs: Sequence[ir.Expr]) -> set[int]:
+    """The nodes that are reached more than once, without walking through them again."""
+    seen: set[int] = set()
+    again: set[int] = set()
+    waiting: list[object] = list(exprs)
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            again.add(id(node))
+        else:
+            seen.add(id(node))
+            waiting.extend(children(node))
+    return again
 
 
 def holds(expr: ir.Expr, rows: Rows, ctx: Context) -> Mask:
@@ -50,7 +77,7 @@ def spread(value: pa.Scalar, n: int) -> pa.Array:
     return pa.repeat(value, n) if value.is_valid else pa.nulls(n, value.type)
 
 
-def evaluate(expr: ir.Expr, rows: Rows, ctx: Context) -> Value:
+def evaluate(expr: ir.Expr, rows: Rows, ctx: Context, known: Known = NOTHING) -> Value:
     """The value of an expression, as a column or a constant."""
     match expr:
         case ir.Literal() | ir.ListOf() | ir.Param() | ir.Now():
@@ -79,7 +106,7 @@ def evaluate(expr: ir.Expr, rows: Rows, ctx: Context) -> Value:
         case ir.TextMatch():
             return texts.text_match(expr, rows, ctx)
         case _:
-            return _operation(expr, rows, ctx)
+            return _operation(expr, rows, ctx, known)
 
 
 def constant(expr: ir.Expr, ctx: Context) -> pa.Scalar:
@@ -94,11 +121,17 @@ def _scalar(value: object, kind: ir.ValueType) -> pa.Scalar:
     return pa.scalar(value, arrow_type(kind))
 
 
-def _operation(expr: ir.Expr, rows: Rows, ctx: Context) -> Value:
-    operands = [evaluate(part, rows, ctx) for part in _operands(expr)]
-    if all(isinstance(value, pa.Scalar) for value in operands):
-        return constant(expr, ctx)
-    return _apply(expr, operands, rows.n)
+def _operation(expr: ir.Expr, rows: Rows, ctx: Context, known: Known) -> Value:
+    value = known.get(id(expr))
+    if value is None:
+        operands = [evaluate(part, rows, ctx, known) for part in _operands(expr)]
+        if all(isinstance(operand, pa.Scalar) for operand in operands):
+            value = constant(expr, ctx)
+        else:
+            value = _apply(expr, operands, rows.n)
+        if id(expr) in known:
+            known[id(expr)] = value
+    return value
 
 
 def _operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:

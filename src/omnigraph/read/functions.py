@@ -11,14 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import LimitExceeded
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
-from omnigraph.lang.evaluate import FUNCTIONS, ArithmeticOverflow
+from omnigraph.lang.evaluate import (
+    FUNCTIONS,
+    TEXT_BYTES_MAX,
+    ArithmeticOverflow,
+    text_too_long,
+)
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
 from omnigraph.read.arrays import Ints, Value
 from omnigraph.read.elementwise import in_duckdb
 
+COLUMN_BYTES_MAX = 2**31 - 1  # of the texts of one column: what its offsets can count
 DAY_MICROS = 86_400_000_000
 DATE_MIN = (dt.date.min - dt.date(1970, 1, 1)).days
 DATE_MAX = (dt.date.max - dt.date(1970, 1, 1)).days
@@ -122,15 +129,33 @@ def _length(given: _Given) -> Value:
     return pc.cast((pc.utf8_length if text else pc.list_value_length)(value), given.kind)
 
 
+def _concat(given: _Given) -> Value:
+    sizes = sum(_sizes(arg, given.n) for arg in given.args)
+    if int(sizes.max(initial=0)) > TEXT_BYTES_MAX:
+        raise text_too_long(int(sizes.max()))
+    if int(sizes.sum()) > COLUMN_BYTES_MAX:
+        raise LimitExceeded(
+            f"an expression would make {int(sizes.sum()):,} bytes of text over all rows",
+            help="Ask for fewer rows, or join shorter texts.",
+            details={"limit": "column_bytes_max", "limit_value": COLUMN_BYTES_MAX},
+        )
+    return pc.binary_join_element_wise(*given.args, "", null_handling="emit_null")
+
+
+def _sizes(value: Value, n: int) -> Any:
+    return _plain(pc.cast(pc.binary_length(value), pa.int64()), n)
+
+
 def _substring(given: _Given) -> Value:
     text, *bounds = given.args
     if not all(isinstance(b, pa.Scalar) for b in bounds):
-        count = ", greatest(c, 0)" if len(bounds) == 2 else ""
-        return in_duckdb(f"substring(a, greatest(b, 0) + 1{count})", given.n, text, *bounds)
+        count = ", least(greatest(c, 0), 2147483647)::bigint" if len(bounds) == 2 else ""
+        start = "least(greatest(b, 0), 2147483646)::bigint + 1"
+        return in_duckdb(f"substring(a, {start}{count})", given.n, text, *bounds)
     if not all(b.is_valid for b in bounds):
         return pa.nulls(given.n, given.kind)
-    start = max(bounds[0].as_py(), 0)
-    stop = start + max(bounds[1].as_py(), 0) if len(bounds) == 2 else None
+    start = min(max(bounds[0].as_py(), 0), COLUMN_BYTES_MAX)
+    stop = start + min(max(bounds[1].as_py(), 0), COLUMN_BYTES_MAX) if len(bounds) == 2 else None
     return pc.utf8_slice_codeunits(text, start, stop)
 
 
@@ -185,9 +210,7 @@ CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
     ir.Function.UPPER: _changed_case(ir.Function.UPPER, pc.ascii_upper),
     ir.Function.TRIM: lambda given: pc.utf8_trim_whitespace(*given.args),
     ir.Function.LENGTH: _length,
-    ir.Function.CONCAT: lambda given: pc.binary_join_element_wise(
-        *given.args, "", null_handling="emit_null"
-    ),
+    ir.Function.CONCAT: _concat,
     ir.Function.SUBSTRING: _substring,
     ir.Function.COALESCE: lambda given: pc.coalesce(*(_widened(a, given.kind) for a in given.args)),
     ir.Function.YEAR: _date_part(pc.year),

@@ -22,6 +22,7 @@ Shares = Callable[
 
 VARIABLES_MAX = 9
 GAIN_MIN = 2.0  # as written is kept unless another order promises this much
+HOPS_WEIGHED_MAX = 16  # more hops than this are expected to reach no further
 SCAN_COST = 0.1  # of a row scanned, in rows made by a hop
 SHARE = {Op.EQ: 0.05, Op.NE: 0.95}  # of rows a comparison keeps, where nothing is known
 SHARE_OF_RANGE = 0.33
@@ -122,8 +123,11 @@ class _Orders:
         link = self.chain.links[k]
         one = self.edges[k] * (2 if link.steps[0].direction is ir.Direction.BOTH else 1)
         one /= self.count[source]
-        far = link.dst if source == link.src else link.src
-        return min(float(one**link.max_hops), self.count[far]) if link.max_hops > 1 else one
+        if link.max_hops == 1:
+            return one
+        far = self.count[link.dst if source == link.src else link.src]
+        hops = min(link.max_hops, HOPS_WEIGHED_MAX)
+        return float(min(one**hops, far))
 
     def _closing(self, k: int) -> float:
         """The share of rows a link keeps whose both ends are bound."""
@@ -187,15 +191,16 @@ class _Orders:
 
     def _put_together(self, state: _State) -> ir.Op:
         first = state.steps[0][0]
+        single = [frozenset({v}) for v in self.chain.types]
         pending = [c for v in self.chain.types for c in self.own[v] if v != first]
-        pending += [
-            c for c in self.chain.conditions if len(variables(c)) != 1 or c not in self._all_own()
-        ]
+        pending += [c for c in self.chain.conditions if variables(c) not in single]
         plan: ir.Op = ir.NodeScan(
             first, self.chain.types[first], conjunction(tuple(self.own[first]))
         )
         bound = {first}
         used: set[int] = set()
+        plan = self._closed(plan, bound, used)
+        plan = _filtered(plan, bound, pending)
         for var, k in state.steps[1:]:
             assert k is not None  # noqa: S101 - only the first variable is scanned
             plan = self._walked(plan, var, k, pending)
@@ -205,18 +210,13 @@ class _Orders:
             plan = _filtered(plan, bound, pending)
         return plan
 
-    def _all_own(self) -> list[ir.Expr]:
-        return [c for conditions in self.own.values() for c in conditions]
-
     def _edge_variable(self, k: int) -> set[str]:
         name = self.chain.links[k].edge_var
         return set() if name is None else {name}
 
     def _walked(self, plan: ir.Op, var: str, k: int, pending: list[ir.Expr]) -> ir.Op:
         link = self.chain.links[k]
-        mine = [c for c in pending if variables(c) <= {var, *self._edge_variable(k)}]
-        pending[:] = [c for c in pending if c not in mine]
-        predicate = conjunction(tuple(mine))
+        predicate = _taken(pending, {var, *self._edge_variable(k)})
         if var == link.dst:
             return replace(
                 link, input=plan, predicate=predicate, into=False, dst_types=self.chain.types[var]
@@ -243,10 +243,16 @@ class _Orders:
 
 
 def _filtered(plan: ir.Op, bound: set[str], pending: list[ir.Expr]) -> ir.Op:
-    ready = tuple(c for c in pending if variables(c) <= bound)
-    pending[:] = [c for c in pending if c not in ready]
-    predicate = conjunction(ready)
+    predicate = _taken(pending, bound)
     return plan if predicate is None else ir.Filter(plan, predicate)
+
+
+def _taken(pending: list[ir.Expr], bound: set[str]) -> ir.Expr | None:
+    """The conditions that read nothing else, which then are not pending any more."""
+    ready = [variables(c) <= bound for c in pending]
+    taken = tuple(c for c, is_ready in zip(pending, ready, strict=True) if is_ready)
+    pending[:] = [c for c, is_ready in zip(pending, ready, strict=True) if not is_ready]
+    return conjunction(taken)
 
 
 def expected_share(condition: ir.Expr) -> float:

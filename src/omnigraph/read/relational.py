@@ -14,7 +14,7 @@ from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.read.arrays import Ints, to_mask
 from omnigraph.read.blocks import encode, number_rows
 from omnigraph.read.context import Context
-from omnigraph.read.expressions import column
+from omnigraph.read.expressions import column, columns
 from omnigraph.read.plan import Step
 from omnigraph.read.rows import Rows, concat_rows
 
@@ -27,8 +27,8 @@ def project(step: Step, rows: Rows, ctx: Context) -> Rows:
     assert isinstance(op, ir.Project)  # noqa: S101
     if step.bag:
         rows = rows.spelled_out()
-    columns = {c.name: column(c.expr, rows, ctx) for c in op.columns}
-    return Rows(rows.n, columns=columns)
+    values = columns([c.expr for c in op.columns], rows, ctx)
+    return Rows(rows.n, columns={c.name: v for c, v in zip(op.columns, values, strict=True)})
 
 
 def remove_equal(rows: Rows) -> Rows:

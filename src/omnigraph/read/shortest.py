@@ -98,16 +98,13 @@ class _Finder:
         if stages is None:
             return self._no_path()
         distance = len(stages[0]) + len(stages[1]) - 2
-        loop = distance == self.op.min_hops - 1 and self._has_loop(b)
-        if distance < self.op.min_hops and not loop:
+        if a == b and self.op.min_hops == 1 and self._has_loop(a):
+            return self._path([a, a], [self._best_edge(a, np.array([a]))[0]])
+        if distance < self.op.min_hops:
             return self._no_path()
         if not self.spelled_out:
-            return Paths(np.array([distance + loop]))
-        nodes, edges = self._best_through(layers(self.space, *stages))
-        if loop:
-            nodes.append(b)
-            edges.append(self._best_edge(b, np.array([b]))[0])
-        return self._path(nodes, edges)
+            return Paths(np.array([distance]))
+        return self._path(*self._best_through(layers(self.space, *stages)))
 
     def _has_loop(self, node: int) -> bool:
         return self.space.loops is not None and bool(self.space.loops[node])
@@ -151,8 +148,8 @@ class _Finder:
             self.ctx.check()
             if distance >= self.op.min_hops:
                 tree.report(frontier, distance)
-            elif distance == self.op.min_hops - 1 and self.space.loops is not None:
-                self._report_loops(tree, frontier[self.space.loops[frontier]], distance)
+            elif self.op.min_hops == 1 and self._has_loop(source):
+                self._report_loop(tree, source)
             if distance == self.op.max_hops or not len(frontier):
                 break
             frontier, rank = self._next_level(tree, frontier, rank)
@@ -178,11 +175,13 @@ class _Finder:
         tree.attach(node[best], frontier[source[best]], code[best], edge[best])
         return node[best], np.arange(len(best))
 
-    def _report_loops(self, tree: _Tree, nodes: Ints, distance: int) -> None:
-        tree.report(nodes, distance + 1)
+    def _report_loop(self, tree: _Tree, source: int) -> None:
+        """The source leads to itself: its trail is that one edge."""
+        tree.report(np.array([source], np.int64), 1)
         if self.spelled_out:
-            for node in nodes.tolist():
-                tree.loops[node] = self._best_edge(node, np.array([node]))[0]
+            code, edge = self._best_edge(source, np.array([source]))[0]
+            here = np.array([source])
+            tree.attach(here, here, np.array([code]), np.array([edge]))
 
     def _paths_of(self, tree: _Tree) -> tuple[Ints, Paths]:
         nodes, length = tree.reported()
@@ -233,7 +232,6 @@ class _Tree:
     def __init__(self, size: int, source: int, spelled_out: bool) -> None:
         self.seen: Mask = np.zeros(size, np.bool_)
         self.seen[source] = True
-        self.loops: dict[int, Edge] = {}
         self._parent, self._code, self._edge = (
             np.zeros(size if spelled_out else 0, np.int64) for _ in range(3)
         )
@@ -259,12 +257,6 @@ class _Tree:
         node_at, edge_at = np.cumsum(length + 1) - 1, np.cumsum(length) - 1
         nodes[node_at] = ends
         current, left = ends.copy(), length.copy()
-        for i in np.flatnonzero(np.isin(ends, list(self.loops))).tolist():
-            nodes[node_at[i] - 1] = ends[i]
-            code[edge_at[i]], edge[edge_at[i]] = self.loops[int(ends[i])]
-            left[i] -= 1
-        shift = length - left
-        node_at, edge_at = node_at - shift, edge_at - shift
         while (going := np.flatnonzero(left > 0)).size:
             here = current[going]
             code[edge_at[going]], edge[edge_at[going]] = self._code[here], self._edge[here]

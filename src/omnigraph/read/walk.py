@@ -1,5 +1,7 @@
 """Walking several hops at once: from each source the nodes at their shortest distances.
 
+A source is one hop from itself if an edge leads from it to itself; other self-loops lead nowhere new.
+
 Nodes of all types a walk may meet are numbered in one space, so that a frontier is one array of integers whatever the
 pattern. A visited set is a bitmap of the space for each source; sources are taken in groups so that it stays in bounds.
 """
@@ -163,9 +165,8 @@ def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context)
     for distance, nodes in enumerate(levels(space, source, high, ctx)):
         if distance >= low:
             found.append(nodes)
-        elif distance == low - 1 and space.loops is not None:
-            # A self-loop reports its node one hop later than the node itself.
-            found.append(nodes[space.loops[nodes]])
+        elif low == 1 and space.loops is not None:
+            found.append(nodes[space.loops[nodes]])  # the source, by an edge to itself
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
@@ -199,7 +200,7 @@ def _reach_group(
     for distance in range(high + 1):
         if distance >= low:
             found.append(frontier)
-        elif distance == low - 1 and space.loops is not None:
+        elif low == 1 and space.loops is not None:
             found.append(frontier[space.loops[frontier % space.size]])
         if distance == high or not len(frontier):
             break

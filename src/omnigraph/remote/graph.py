@@ -161,18 +161,23 @@ class RemoteGraph:
         at: object = None,
         types: Sequence[str] | None = None,
         engine: str = "auto",  # noqa: ARG002  a server has one
+        *,
+        order: str | None = None,
     ) -> Exported:
         """Write one state to files in the folder `dest`: ndjson, parquet, arrow or csv; much of it as a job."""
         if format not in (*FORMATS, "csv"):
             raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, csv, not {format!r}")
+        if order is not None and format not in FORMATS:
+            raise OptionInvalid(f"a server writes {format} without an order; leave order= out")
         snapshot = self.snapshot(branch, at)
         chosen = {k: n for k, n in snapshot.rows.items() if types is None or k[1] in types}
-        if format not in FORMATS or sum(chosen.values()) > STREAMED_ROWS_MAX:
+        is_large = sum(chosen.values()) > STREAMED_ROWS_MAX and order is None
+        if format not in FORMATS or is_large:
             return export_by_job(self._http, dest, format, snapshot.commit_id, types)
         folder = Path(dest)
         folder.mkdir(parents=True, exist_ok=True)
         parts = tuple(
-            self._part(folder, kind, name, rows, format, snapshot.commit_id)
+            self._part(folder, kind, name, rows, format, snapshot.commit_id, order)
             for (kind, name), rows in sorted(chosen.items(), key=lambda k: k[0][0] != "node")
         )
         done = Exported(snapshot.commit_id, format, parts)
@@ -180,10 +185,17 @@ class RemoteGraph:
         return done
 
     def _part(
-        self, folder: Path, kind: str, name: str, rows: int, format: str, commit: str
+        self,
+        folder: Path,
+        kind: str,
+        name: str,
+        rows: int,
+        format: str,
+        commit: str,
+        order: str | None,
     ) -> Part:
         file = f"{kind}-{name}.{format}"
-        query = {"at": commit, "types": [name]}
+        query = {"at": commit, "types": [name], **({} if order is None else {"order": order})}
         headers = {"Accept": FORMATS[format]}
         asked = Asked("GET", "/export", query, headers=headers, safe=True)
         partial = folder / f".{file}.partial"

@@ -22,7 +22,7 @@ import msgspec
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.server import openapi
-from omnigraph.server.access import ANONYMOUS, Access, Need
+from omnigraph.server.access import Access, Need
 from omnigraph.server.bodies import (
     BodyLimits,
     ClientGone,
@@ -32,8 +32,14 @@ from omnigraph.server.bodies import (
     new_spool,
     read_all,
 )
-from omnigraph.server.calls import IF_COMMIT, JSON, Answer, Call, Served
-from omnigraph.server.errors import RequestInvalid, body_of, headers_of, status_of
+from omnigraph.server.calls import IF_COMMIT, JSON, STREAMED, Answer, Call, Served
+from omnigraph.server.errors import (
+    LengthAmbiguous,
+    RequestInvalid,
+    body_of,
+    headers_of,
+    status_of,
+)
 from omnigraph.server.identity import Identity
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission
@@ -190,7 +196,7 @@ class Exchange:
         if route.work is Work.NONE:
             await self._send_answer(route, _made(route.handler(call)))
             return
-        self.held.enter_context(self.server.admission.request(actor or ANONYMOUS))
+        self.held.enter_context(self.server.admission.request(actor))
         answer = await self._work(route, call)
         self.record["commit"] = answer.commit
         await self._send_answer(route, answer)
@@ -225,8 +231,7 @@ class Exchange:
         if route.body is not None:
             call.body = await self._json(route, call)
         if route.work is Work.EXPORT:
-            bounds = self.server.bounds
-            self.held.enter_context(self.server.admission.slot("exports_max", bounds.exports_max))
+            self.held.enter_context(self.server.admission.slot("exports_max", call.actor))
         if _becomes_job(route, call):
             return await self.server.in_thread(lambda: _begin(route, call))
         pool = self.server.load_pool if route.work is Work.LOAD else None
@@ -236,13 +241,12 @@ class Exchange:
         assert route.body is not None  # noqa: S101
         name = "json_load_bytes_max" if route.work is Work.LOAD else "body_bytes_max"
         limits = self._limits(name)
-        size = announced(call.headers, limits)
-        self.held.enter_context(self.server.admission.bytes(call.actor or ANONYMOUS, size))
-        raw = await read_all(self.receive, call.headers, limits)
+        raw = await read_all(self._counted(call, limits), call.headers, limits)
+        streamed = STREAMED if route.work is Work.LOAD else ()
         if len(raw) <= DECODED_AT_ONCE_BYTES_MAX:
-            return decode(raw, route.body, call.headers)
+            return decode(raw, route.body, call.headers, streamed)
         shape = route.body
-        return await self.server.in_thread(lambda: decode(raw, shape, call.headers))
+        return await self.server.in_thread(lambda: decode(raw, shape, call.headers, streamed))
 
     async def _load_stream(self, route: Route, call: Call) -> Answer:
         """A load of any size: allowed first, then received to disk, then read by a thread for loads."""
@@ -250,18 +254,28 @@ class Exchange:
         call.body = _query_string(self.scope, route.body)
         await self.server.in_thread(lambda: _authorize(route, call))
         limits = self._limits("load_bytes_max")
-        admission, bounds = self.server.admission, self.server.bounds
-        size = announced(call.headers, limits)
-        self.held.enter_context(admission.slot("uploads_max", bounds.uploads_max))
-        self.held.enter_context(admission.bytes(call.actor or ANONYMOUS, size))
+        self.held.enter_context(self.server.admission.slot("uploads_max", call.actor))
+        receive = self._counted(call, limits)
         call.spool = new_spool(call.headers, limits)
         self.held.callback(lambda: None if call.goes_on else call.close())
-        receiving = fill(call.spool, self.receive, limits, self.server.in_thread)
+        receiving = fill(call.spool, receive, limits, self.server.in_thread)
         try:
-            await asyncio.wait_for(receiving, bounds.load_seconds_max)
+            await asyncio.wait_for(receiving, self.server.bounds.load_seconds_max)
         except TimeoutError:
             raise ClientGone("the body took too long") from None
         return await self._loaded(route, call)
+
+    def _counted(self, call: Call, limits: BodyLimits) -> Receive:
+        """The body of a request, whose bytes its actor holds until the request is answered."""
+        size = announced(call.headers, limits)
+        held = self.held.enter_context(self.server.admission.body(call.actor, size))
+
+        async def receive() -> Any:
+            message = await self.receive()
+            held.come(len(message.get("body", b"")))
+            return message
+
+        return receive
 
     async def _loaded(self, route: Route, call: Call) -> Answer:
         """A load whose body is here: done while the client waits, or as a job that is asked about later."""
@@ -400,6 +414,10 @@ def _headers(scope: Scope) -> dict[str, str]:
             found[key] += "," + value.decode("latin-1")
         else:
             found[key] = value.decode("latin-1")
+    if "content-length" in found and "transfer-encoding" in found:
+        raise LengthAmbiguous(
+            "a request has Content-Length or Transfer-Encoding, not both", {"Connection": "close"}
+        )
     return found
 
 
@@ -423,7 +441,7 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
 
 def _is_stream(route: Route, call: Call) -> bool:
     media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return route.streams or media in ("application/x-ndjson", "multipart/mixed")
+    return route.streams or media in STREAMED
 
 
 def _query_string(scope: Scope, shape: type[S]) -> S:

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
 
@@ -205,11 +205,14 @@ async def read_all(receive: Receive, headers: Mapping[str, str], limits: BodyLim
     return bytes(found)
 
 
-def decode(raw: bytes, shape: type[T], headers: Mapping[str, str]) -> T:
-    """A JSON body as the struct a route takes; an empty one has no fields."""
+def decode(
+    raw: bytes, shape: type[T], headers: Mapping[str, str], streamed: Sequence[str] = ()
+) -> T:
+    """A JSON body as the struct a route takes; an empty one has no fields. `streamed` is what it takes besides."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if raw and media != "application/json":
-        raise MediaUnsupported(f"this route takes application/json, not {media[:80]!r}")
+        taken = " or ".join(["application/json", *streamed])
+        raise MediaUnsupported(f"this route takes {taken}, not {media[:80]!r}")
     if not raw.strip() or raw.strip() == b"null":
         raw = b"{}"
     try:

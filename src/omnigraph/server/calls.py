@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
 from omnigraph.policy.guard import Guard, Need
+from omnigraph.policy.questions import Action
 from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.jobs import Job
@@ -18,6 +20,8 @@ from omnigraph.server.stored import StoredQuery
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+LINES = f"{NDJSON}; charset=utf-8"  # as it is answered
+STREAMED = (NDJSON, "multipart/mixed")  # what loads take besides JSON
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 BYTES = "application/octet-stream"
@@ -70,6 +74,21 @@ class Call:
         if self.guard is not None:
             self.guard.require(need)
 
+    def snapshot(
+        self,
+        branch: str | None,
+        at: str | None = None,
+        types: Iterable[str] = (),
+        action: Action = Action.READ,
+    ) -> Snapshot:
+        """The state a request is about, once it is clear that the caller may see it."""
+        return self.graph._state(branch or "main", at, types, action)
+
+    def written_on(self, branch: str | None, at: str | None) -> str:
+        """The branch a point in time belongs to: the one it was written on. It must be readable."""
+        found = self.snapshot(branch, at)
+        return branch or "main" if at is None else found.commit.branch
+
     @property
     def is_async(self) -> bool:
         """Whether the client would rather be answered at once, and ask later."""
@@ -91,11 +110,15 @@ class Call:
         return most if wanted is None or not 0 < wanted < most else wanted
 
     def idempotency_key(self) -> str | None:
-        """The key of the request; everybody has their own."""
+        """The key of the request; everybody has their own.
+
+        The first colon ends the actor: one that is part of their name is written otherwise.
+        """
         key = self.headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
             raise RequestInvalid(f"an Idempotency-Key has 1 to {KEY_CHARACTERS_MAX} characters")
-        return None if not key else f"{self.actor or ''}:{key}"
+        owner = (self.actor or "").replace("%", "%25").replace(":", "%3A")
+        return None if not key else f"{owner}:{key}"
 
 
 @dataclass(slots=True)

@@ -90,6 +90,16 @@ class RequestInvalid(OmnigraphError):
     default_help = "`/docs` shows the fields of every route."
 
 
+class LengthAmbiguous(Headed):
+    """The request says in two ways where its body ends.
+
+    A proxy and the server might each believe another one, and take the end of a body for the next request.
+    """
+
+    code, kind = "length_ambiguous", Kind.INVALID
+    default_help = "Send Content-Length or Transfer-Encoding, not both."
+
+
 class MediaUnsupported(OmnigraphError):
     """The body is of a kind this route does not take."""
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -20,8 +22,9 @@ from omnigraph.core import jobs as stored
 from omnigraph.core.jobs import JobRecord
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Cancelled, Kind, OmnigraphError
+from omnigraph.server.access import ANONYMOUS
 from omnigraph.server.errors import body_of
-from omnigraph.server.limits import TooManyRequests, exceeded
+from omnigraph.server.limits import check_share
 from omnigraph.server.settings import Bounds
 
 TOLD_SECONDS = 1.0  # progress is written at most so often
@@ -85,6 +88,9 @@ class Jobs:
         self._pool = ThreadPoolExecutor(bounds.jobs_running_max, "omnigraph-job")
         self._lock = threading.Lock()
         self._mine: dict[str, Job] = {}
+        self._waiting: list[tuple[Job, Callable[[Job], Any]]] = []
+        self._turns: dict[str, int] = {}  # when an actor's last job was begun
+        self._clock = count(1)
         self._closed = threading.Event()
         self._speaker: threading.Thread | None = None
 
@@ -92,17 +98,15 @@ class Jobs:
         """Queue work; what it returns becomes the result of the job."""
         job = Job(repo, record)
         with self._lock:
-            if len(self._mine) >= self._bounds.jobs_max:
-                limit = self._bounds.jobs_max
-                raise TooManyRequests(
-                    f"{limit + 1} jobs at once are more than jobs_max={limit}",
-                    details=exceeded("jobs_max", limit, limit + 1),
-                )
+            held = Counter(_owner(other) for other in self._mine.values())
+            check_share("jobs_max", self._bounds.jobs_max, held, record.actor)
             self._mine[record.job] = job
             self._speak()
         try:
             job.update()
-            self._pool.submit(self._run, job, work)
+            with self._lock:
+                self._waiting.append((job, work))
+            self._pool.submit(self._next)
         except BaseException:
             self._forget(job)
             raise
@@ -130,6 +134,14 @@ class Jobs:
             self._speaker.join()
 
     # --- running -------------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        """Run a job that waits: actors take turns, and of one actor the job that waited longest comes first."""
+        with self._lock:
+            chosen = min(self._waiting, key=lambda each: self._turns.get(_owner(each[0]), 0))
+            self._waiting.remove(chosen)
+            self._turns[_owner(chosen[0])] = next(self._clock)
+        self._run(*chosen)
 
     def _run(self, job: Job, work: Callable[[Job], Any]) -> None:
         try:
@@ -168,6 +180,10 @@ class Jobs:
             for job in list(self._mine.values()):
                 with suppress(OmnigraphError):
                     job.still_here()
+
+
+def _owner(job: Job) -> str:
+    return job.record.actor or ANONYMOUS
 
 
 def _plain(value: Any) -> Any:

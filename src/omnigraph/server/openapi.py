@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 import omnigraph
-from omnigraph.server.calls import IF_COMMIT
+from omnigraph.server.calls import IF_COMMIT, STREAMED
 from omnigraph.server.table import Route, Work
 
-STREAMED = ("application/x-ndjson", "multipart/mixed")
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["error", "error_code", "kind", "help", "details", "retryable"],

@@ -9,12 +9,17 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from omnigraph.model.names import canonical
 from omnigraph.policy.questions import Action
 from omnigraph.server.access import Need
 from omnigraph.server.calls import Answer, Call
 from omnigraph.server.errors import NotAllowedHere, RequestInvalid, RouteNotFound
 
 SEGMENT_BYTES_MAX = 2048
+NAMES = (
+    "name",
+    "commit_id",
+)  # of branches, tags and points, which have one spelling; ids of rows are values
 
 
 class Work(Enum):
@@ -107,7 +112,8 @@ class _Place:
 
 
 def _match(route: Route, values: Sequence[str]) -> Match:
-    return Match(route, dict(zip(route.names, values, strict=True)))
+    params = dict(zip(route.names, values, strict=True))
+    return Match(route, params | {n: canonical(params[n]) for n in NAMES if n in params})
 
 
 class Router:

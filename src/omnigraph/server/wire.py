@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from omnigraph.core.layout import parse_commit_id
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.model.names import canonical
 from omnigraph.outcomes import Commit, LoadResult, MergeResult, MutateResult
 
 COMPATIBLE_VERSION = "0.10.0"  # clients compare it with the version they were made for
@@ -23,11 +24,25 @@ Name = Annotated[str, msgspec.Meta(max_length=1024)]  # of a branch, or an addre
 Message = Annotated[str, msgspec.Meta(max_length=4096)]  # of a commit
 
 
-class Request(msgspec.Struct, frozen=True):
+class Spelled(msgspec.Struct, frozen=True):
+    """What a request says. Branches, tags and points have one spelling before anything looks at them."""
+
+    names: ClassVar[frozenset[str]] = frozenset(
+        ("branch", "create_from", "source", "target", "at", "snapshot", "commit", "a", "b", "start")
+    )
+
+    def __post_init__(self) -> None:
+        for name in self.names.intersection(self.__struct_fields__):
+            given = getattr(self, name)
+            if given is not None:
+                msgspec.structs.force_setattr(self, name, canonical(given))
+
+
+class Request(Spelled, frozen=True):
     """A body or query string; fields nobody knows are ignored."""
 
 
-class StrictRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StrictRequest(Spelled, frozen=True, forbid_unknown_fields=True):
     """A body or query string whose fields are all known."""
 
 
@@ -81,12 +96,14 @@ class LoadRequest(Request, frozen=True, rename={"create_from": "from"}):
 class ExportRequest(StrictRequest, frozen=True):
     branch: str | None = None
     type_names: list[str] | None = None
+    order: Literal["id"] | None = None
 
 
 class ExportQuery(Request, frozen=True):
     branch: str | None = None
     at: str | None = None
     types: list[str] | None = None
+    order: Literal["id"] | None = None
 
 
 class BaselineRequest(StrictRequest, frozen=True):
@@ -143,6 +160,7 @@ class BlobQuery(Request, frozen=True):
 
 
 class BranchRequest(Request, frozen=True, rename={"start": "from"}):
+    names = Request.names | {"name"}
     name: str
     start: str | None = None
 
@@ -167,6 +185,7 @@ class UndoRequest(Request, frozen=True):
 
 
 class TagRequest(Request, frozen=True):
+    names = Request.names | {"name"}
     name: str
     at: str | None = None
     branch: str | None = None

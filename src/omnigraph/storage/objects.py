@@ -1,7 +1,8 @@
 """A small key-value store with create-only puts: local disk, S3 and memory behind one interface.
 
 Keys are relative paths with `/`. What can go wrong is typed by evidence: `ObjectNotFound`, `ObjectExists`,
-`StoreDenied`, `StoreUnavailable` (it did not happen) and `StoreOutcomeUnknown` (it may have happened).
+`StoreDenied`, `StoreUnavailable` (it did not happen), `StoreOutcomeUnknown` (it may have happened) and
+`StoreNotDurable` (it happened, but a power cut may undo it).
 
 Numbered objects form a series: `numbered(folder, n)` is the key of number n, written so that the newest comes first in
 a listing, and `newest(folder)` finds it without reading the rest.
@@ -10,15 +11,12 @@ a listing, and `newest(folder)` finds it without reading the rest.
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
-import secrets
-import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
@@ -38,8 +36,6 @@ NUMBER_MAX = (1 << 60) - 1
 REQUEST_SECONDS_MAX = 60
 READ_RETRIES_MAX = 5
 STREAM_BYTES = 8 << 20
-TEMPORARY = "_tmp"
-PLACE_ATTEMPTS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,162 +111,10 @@ def number_of(key: str) -> int:
     return NUMBER_MAX - int(key.rsplit("/", 1)[-1], 16)
 
 
-def _count(kind: str, n: int = 1, bytes: int = 0) -> None:
+def counted(kind: str, n: int = 1, bytes: int = 0) -> None:
     """Object requests are made one after the other unless `metrics.parallel` says otherwise."""
     metrics.request(kind, n, bytes)
     metrics.stage(n)
-
-
-# --- local disk --------------------------------------------------------------------------------------------------
-
-
-class LocalObjects:
-    """Objects as files. A create is a hard link to a finished file, so it is whole, exclusive and durable."""
-
-    def __init__(self, root: Path, *, fsync: bool) -> None:
-        self._root = root
-        self._fsync = fsync
-
-    @property
-    def uri(self) -> str:
-        return str(self._root)
-
-    def get(self, key: str) -> bytes:
-        _count("get")
-        with self._translated(key, reading=True):
-            return self._path(key).read_bytes()
-
-    def put_new(self, key: str, data: bytes) -> None:
-        _count("put", bytes=len(data))
-        self._place(key, data, os.link)
-
-    def put(self, key: str, data: bytes) -> None:
-        _count("put", bytes=len(data))
-        self._place(key, data, os.replace)
-
-    def put_file(self, key: str, path: Path) -> None:
-        _count("put", bytes=path.stat().st_size)
-        with open(path, "rb") as source:
-            self._place(key, source, os.replace)
-
-    def stream(self, key: str) -> IO[bytes]:
-        _count("get")
-        with self._translated(key, reading=True):
-            return open(self._path(key), "rb")
-
-    def signed(self, key: str, seconds: int) -> None:  # noqa: ARG002  a disk has no addresses
-        return None
-
-    def delete(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            _count("delete")
-            with self._translated(key), contextlib.suppress(FileNotFoundError):
-                self._path(key).unlink()
-
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        _count("list")
-        folder = self._path(prefix.rstrip("/")) if prefix else self._root
-        for base, _, files in os.walk(folder):
-            for name in files:
-                path = Path(base, name)
-                with contextlib.suppress(FileNotFoundError):
-                    found = path.stat()
-                    when = datetime.fromtimestamp(found.st_mtime, UTC)
-                    yield ObjectInfo(path.relative_to(self._root).as_posix(), found.st_size, when)
-
-    def folders(self, prefix: str) -> tuple[str, ...]:
-        _count("list")
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._path(prefix)) as found:
-            return tuple(sorted(entry.name for entry in found if entry.is_dir()))
-        return ()
-
-    def newest(self, folder: str, at_least: int = -1) -> int | None:
-        # A directory of a hundred thousand commits is not read: numbers have no gaps, so doubling steps and then
-        # halving them finds the last one with a handful of look-ups.
-        _count("list")
-        here = self._path(folder)
-        low, step = at_least, 1
-        while (here / numbered("", low + step)[1:]).exists():
-            low, step = low + step, step * 2
-        while step > 1:
-            step //= 2
-            if (here / numbered("", low + step)[1:]).exists():
-                low += step
-        return low if low >= 0 else None
-
-    def _path(self, key: str) -> Path:
-        parts = key.split("/")
-        if any(part in ("", ".", "..") for part in parts):
-            raise AddressInvalid(f"{key!r} is not a key of an object")
-        return self._root.joinpath(*parts)
-
-    def _place(self, key: str, data: bytes | IO[bytes], move: Callable[[Path, Path], None]) -> None:
-        path = self._path(key)
-        for attempt in range(PLACE_ATTEMPTS_MAX):
-            try:
-                with self._translated(key), self._finished_file(data) as temporary:
-                    self._make_folder(path.parent)
-                    move(temporary, path)
-                    self._sync_folder(path.parent)
-                    return
-            except ObjectNotFound:
-                # A collection may take a temporary file from under a slow writer, who then writes it again.
-                if attempt + 1 == PLACE_ATTEMPTS_MAX:
-                    raise
-
-    @contextlib.contextmanager
-    def _finished_file(self, data: bytes | IO[bytes]) -> Iterator[Path]:
-        """A temporary file with this content, already durable; its name can never be taken for an object."""
-        folder = self._root / TEMPORARY
-        self._make_folder(folder)
-        path = folder / secrets.token_hex(12)
-        try:
-            with open(path, "wb") as file:
-                if isinstance(data, bytes):
-                    file.write(data)
-                else:
-                    data.seek(0)
-                    shutil.copyfileobj(data, file, STREAM_BYTES)
-                file.flush()
-                if self._fsync:
-                    os.fsync(file.fileno())
-            yield path
-        finally:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-
-    def _make_folder(self, folder: Path) -> None:
-        if folder.is_dir():
-            return
-        self._make_folder(folder.parent)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir()
-        self._sync_folder(folder.parent)
-
-    def _sync_folder(self, folder: Path) -> None:
-        if not self._fsync:
-            return
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-    @contextlib.contextmanager
-    def _translated(self, key: str, *, reading: bool = False) -> Iterator[None]:
-        try:
-            yield
-        except FileExistsError as error:
-            raise ObjectExists(f"the object {key} exists already") from error
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-            raise ObjectNotFound(f"there is no object {key} under {self._root}") from error
-        except PermissionError as error:
-            raise StoreDenied(f"no permission for {key} under {self._root}: {error}") from error
-        except OSError as error:
-            happened = (
-                StoreUnavailable if reading or error.errno == errno.ENOSPC else StoreOutcomeUnknown
-            )
-            raise happened(f"the disk failed on {key} under {self._root}: {error}") from error
 
 
 # --- object stores -----------------------------------------------------------------------------------------------
@@ -319,14 +163,14 @@ class RemoteObjects:
     def get(self, key: str) -> bytes:
         import obstore
 
-        _count("get")
+        counted("get")
         with self._translated(key, reading=True):
             return bytes(obstore.get(self._store, key).bytes())
 
     def stream(self, key: str) -> IO[bytes]:
         import obstore
 
-        _count("get")
+        counted("get")
         with self._translated(key, reading=True):
             reader = obstore.open_reader(self._store, key, buffer_size=STREAM_BYTES)
         return cast(IO[bytes], _ObjectStream(reader))
@@ -335,7 +179,7 @@ class RemoteObjects:
         """How many bytes the object has, and a text that changes when they do."""
         import obstore
 
-        _count("head")
+        counted("head")
         with self._translated(key, reading=True):
             found = obstore.head(self._store, key)
         return int(found["size"]), found["e_tag"] or found["last_modified"].isoformat()
@@ -343,7 +187,7 @@ class RemoteObjects:
     def put_file(self, key: str, path: Path) -> None:
         import obstore
 
-        _count("put", bytes=path.stat().st_size)
+        counted("put", bytes=path.stat().st_size)
         with self._translated(key):
             obstore.put(self._store, key, path)
 
@@ -358,14 +202,14 @@ class RemoteObjects:
     def put_new(self, key: str, data: bytes) -> None:
         import obstore
 
-        _count("put", bytes=len(data))
+        counted("put", bytes=len(data))
         with self._translated(key):
             obstore.put(self._create_only, key, data, mode="create", use_multipart=False)
 
     def put(self, key: str, data: bytes) -> None:
         import obstore
 
-        _count("put", bytes=len(data))
+        counted("put", bytes=len(data))
         with self._translated(key):
             obstore.put(self._store, key, data, use_multipart=False)
 
@@ -375,7 +219,7 @@ class RemoteObjects:
         wanted = list(keys)
         if not wanted:
             return
-        _count("delete", (len(wanted) + 999) // 1000)
+        counted("delete", (len(wanted) + 999) // 1000)
         with contextlib.suppress(ObjectNotFound), self._translated(wanted[0]):
             obstore.delete(self._store, wanted)
 
@@ -384,14 +228,14 @@ class RemoteObjects:
 
         with self._translated(prefix, reading=True):
             for chunk in obstore.list(self._store, prefix or None, chunk_size=1000):
-                _count("list")
+                counted("list")
                 for found in chunk:
                     yield ObjectInfo(found["path"], found["size"], found["last_modified"])
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         import obstore
 
-        _count("list")
+        counted("list")
         with self._translated(prefix, reading=True):
             found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
         return tuple(sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found))
@@ -399,7 +243,7 @@ class RemoteObjects:
     def newest(self, folder: str, at_least: int = -1) -> int | None:
         import obstore
 
-        _count("list")
+        counted("list")
         with self._translated(folder, reading=True):
             # Stores list in order of keys and the newest number has the smallest key: one page is enough.
             numbers = [
@@ -420,6 +264,10 @@ class RemoteObjects:
             raise ObjectNotFound(f"there is no object {key} under {self._uri}") from error
         except (seen.PermissionDeniedError, seen.UnauthenticatedError) as error:
             raise StoreDenied(f"the store {self._uri} refused access to {key}") from error
+        except (
+            ValueError
+        ) as error:  # obstore's word for a key with `..`, control characters or empty parts
+            raise AddressInvalid(f"{key!r} is not a key of an object") from error
         except (seen.BaseError, OSError) as error:
             happened = StoreUnavailable if reading else StoreOutcomeUnknown
             raise happened(f"the store {self._uri} gave no answer for {key}: {error}") from error
@@ -506,6 +354,8 @@ def fsync_wanted() -> bool:
 def open_objects(place: Location) -> ObjectStore:
     """The object store at a location."""
     if place.scheme == "file":
+        from omnigraph.storage.local import LocalObjects
+
         return LocalObjects(Path(place.uri), fsync=fsync_wanted())
     if place.scheme == "memory":
         return _open_memory(place)

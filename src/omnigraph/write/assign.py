@@ -36,6 +36,8 @@ def converted(values: pa.Array, prop: Property) -> pa.Array:
     kind = arrow_type(prop.type)
     if values.type == kind:
         return values
+    if prop.type.is_blob:
+        return column_of(values.to_pylist(), prop)  # a text spells the bytes, as in an insert
     try:
         result = values.cast(kind)
     except pa.ArrowInvalid:

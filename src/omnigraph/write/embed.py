@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +21,11 @@ from omnigraph.model.catalog import Property
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_type
 
-EmbedTexts = Callable[[Sequence[str], int, str | None], Sequence[Sequence[float]]]
+if TYPE_CHECKING:
+    from omnigraph.read.search.embed import EmbedSettings
+
+Vector = Any  # a sequence of numbers, or an array of them
+EmbedTexts = Callable[[Sequence[str], int, str | None], Sequence[Vector]]
 
 
 class EmbeddingFailed(OmnigraphError):
@@ -34,9 +40,9 @@ class Embedder:
 
     def __init__(self, provider: EmbedTexts) -> None:
         self._provider = provider
-        self._known: dict[tuple[str | None, int, str], Sequence[float]] = {}
+        self._known: dict[tuple[str | None, int, str], Vector] = {}
 
-    def vectors(self, texts: Sequence[str], dim: int, model: str | None) -> list[Sequence[float]]:
+    def vectors(self, texts: Sequence[str], dim: int, model: str | None) -> list[Vector]:
         """The vectors of some texts."""
         unknown = [t for t in dict.fromkeys(texts) if (model, dim, t) not in self._known]
         if unknown:
@@ -44,7 +50,7 @@ class Embedder:
             self._known |= {(model, dim, t): v for t, v in zip(unknown, made, strict=True)}
         return [self._known[model, dim, text] for text in texts]
 
-    def _ask(self, texts: Sequence[str], dim: int, model: str | None) -> Sequence[Sequence[float]]:
+    def _ask(self, texts: Sequence[str], dim: int, model: str | None) -> Sequence[Vector]:
         try:
             return self._provider(texts, dim, model)
         except OmnigraphError:
@@ -57,11 +63,24 @@ def embedder_for(embed: EmbedTexts | None) -> Embedder | None:
     """The given provider, else the one the environment names, else none: vectors are then the caller's to give."""
     if embed is not None:
         return Embedder(embed)
+    settings = settings_here()
+    return None if settings is None else embedder_of(settings)
+
+
+def settings_here() -> EmbedSettings | None:
+    """What this process was told about embedding; none if nothing."""
     if not os.environ.get("OMNIGRAPH_EMBED_PROVIDER"):
         return None
-    from omnigraph.read.search.embed import embed_texts
+    from omnigraph.read.search.embed import EmbedSettings
 
-    return Embedder(lambda texts, dim, model: embed_texts(texts, dim, model).tolist())
+    return EmbedSettings.of_environment()
+
+
+def embedder_of(settings: EmbedSettings) -> Embedder:
+    """What asks the provider of some settings."""
+    from omnigraph.read.search.embed import embed_texts, provider_of
+
+    return Embedder(lambda *asked: list(embed_texts(*asked, provider=provider_of(settings))))
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:
@@ -95,27 +114,30 @@ def _stale(rows: pa.Table, prop: Property, change: TypeChanges, txn: WriteTxn) -
     stored = view.lookup("id", _one(rows["id"]), [source, prop.name])
     at = pc.index_in(_one(rows["id"]), value_set=_one(stored["id"]))
     before = stored.take(at)
-    same_text = pa.array(equal_cells(rows[source], before[source]))  # no text before and after is no change
-    old, new = before[prop.name].to_pylist(), rows[prop.name].to_pylist()
-    kept = pa.array([a == b or b is None for a, b in zip(old, new, strict=True)], pa.bool_())
-    return pc.and_(kept, pc.invert(same_text))
+    # No text before and none after is no change.
+    same_text = pa.array(equal_cells(rows[source], before[source]))
+    changed = pc.indices_nonzero(pc.invert(same_text))
+    old, new = (_one(t[prop.name]).take(changed).to_pylist() for t in (before, rows))
+    kept = [b is None or a == b for a, b in zip(old, new, strict=True)]
+    stale = changed.filter(pa.array(kept, pa.bool_())).cast(pa.int64())
+    return pc.is_in(pa.array(range(rows.num_rows), pa.int64()), value_set=stale)
 
 
 def _embed(
     rows: pa.Table, wanted: pa.Array | pa.ChunkedArray, prop: Property, embedder: Embedder
 ) -> pa.Table:
-    if prop.embed is None:
-        return rows
+    """The rows with new vectors where they are wanted; a row without a text gets none."""
     mask = _one(wanted)
-    if not pc.any(mask, min_count=0).as_py():
+    if prop.embed is None or not pc.any(mask, min_count=0).as_py():
         return rows
     texts = rows[prop.embed.source].filter(mask).to_pylist()
     given = [text for text in texts if text is not None]
     made = iter(embedder.vectors(given, prop.type.vector_dim or 0, prop.embed.model))
-    fresh = iter([None if text is None else next(made) for text in texts])
-    old = rows[prop.name].to_pylist()
-    vectors = [next(fresh) if new else v for new, v in zip(mask.to_pylist(), old, strict=True)]
-    column = pa.array(vectors, arrow_type(prop.type))
+    fresh = [None if text is None else next(made) for text in texts]
+    both = pa.concat_arrays([_one(rows[prop.name]), pa.array(fresh, arrow_type(prop.type))])
+    places = np.arange(rows.num_rows)
+    places[mask.to_numpy(zero_copy_only=False)] = rows.num_rows + np.arange(len(fresh))
+    column = both.take(pa.array(places))
     return rows.set_column(rows.schema.get_field_index(prop.name), rows.field(prop.name), column)
 
 

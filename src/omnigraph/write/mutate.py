@@ -19,7 +19,7 @@ from omnigraph.errors import TableNotFound, Violation
 from omnigraph.lang import ir
 from omnigraph.lang.evaluate import Bound, evaluate
 from omnigraph.lang.query import QueryKindMismatch, bind_params
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.tokens import endpoint_tokens
@@ -76,7 +76,13 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | Non
         progress = run(statement, progress, bound)
     outcome = MutateOutcome(progress.nodes, progress.edges)
     if progress.changes.is_empty and not progress.violations:
-        return PublishPlan(kind="mutation", value=outcome, empty=True)
+        return PublishPlan(
+            kind="mutation",
+            reads=progress.reads,
+            result=outcome.to_json(),
+            value=outcome,
+            empty=True,
+        )
     changes = progress.changes
     if embedder is not None:
         changes = embedded(changes, txn, embedder)
@@ -206,9 +212,9 @@ def _update(
         return progress.after(Changes(), read)
     rows = found.rows.select(schema.names)
     for assign in values:
-        old = computed(assign.value, found.rows, progress.txn, bound)
+        prop = kind.properties[assign.property]
         try:
-            new = converted(old, kind.properties[assign.property])
+            new = _assigned(assign.value, prop, found.rows, progress.txn, bound)
         except Misfit as misfit:
             return progress.broken([_misfit(misfit, kind, column(rows, "id"))])
         rows = rows.set_column(schema.get_field_index(assign.property), assign.property, new)
@@ -216,6 +222,16 @@ def _update(
     change = TypeChanges(kind, updates=rows.cast(schema), before=before)
     changes = Changes({kind.table_id: change})
     return progress.after(changes, read).counted(kind, rows.num_rows)
+
+
+def _assigned(
+    value: ir.Expr, prop: Property, rows: pa.Table, txn: WriteTxn, bound: Bound
+) -> pa.Array:
+    """The new values of a property. A blob that is given stands in a text, as in an insert, or is bytes."""
+    if prop.type.is_blob and isinstance(value, ir.Param):
+        given = column_of([evaluate(value, bound)], prop)
+        return pa.repeat(given[0], rows.num_rows)
+    return converted(computed(value, rows, txn, bound), prop)
 
 
 # --- delete ------------------------------------------------------------------------------------------------------

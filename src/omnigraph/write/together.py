@@ -18,15 +18,14 @@ def together(verbs: Sequence[Verb], kind: str = "write") -> Verb:
             txn = txn.after(plans[-1])
         values = [plan.value for plan in plans]
         wanted = [plan for plan in plans if not plan.empty]
-        if not wanted:
-            return PublishPlan(kind=kind, value=values, empty=True)
         return PublishPlan(
             kind=kind,
             actions=tuple(action for plan in wanted for action in plan.actions),
-            reads=_united(wanted),
+            reads=_united(plans),
             strict=any(plan.strict for plan in wanted),
             result={"steps": [dict(plan.result) for plan in plans]},
             value=values,
+            empty=not wanted,
         )
 
     return verb

@@ -11,8 +11,15 @@ import pytest
 from omnigraph.core import history
 from omnigraph.core.repository import Repository
 from omnigraph.core.world import World
-from omnigraph.errors import BranchNotFound, CommitNotFound, CommitPruned, OptionInvalid
+from omnigraph.errors import (
+    BranchNotFound,
+    CommitNotFound,
+    CommitPruned,
+    NameInvalid,
+    OptionInvalid,
+)
 from omnigraph.graph import Graph
+from omnigraph.model.names import branch_name
 from tests.support.worlds import add_person, another_process, memory_repository, people, submit
 
 HOUR = 3_600_000_000
@@ -103,6 +110,77 @@ def test_by_tag_branch_and_distance(repo: Repository) -> None:
 )
 def test_by_time(repo: Repository, at: object, expected: list[str]) -> None:
     assert seen_at(repo, at) == expected
+
+
+LIKE_POINTS = (
+    "main~1",
+    "nothing~1",
+    "2026-03-01",
+    "2026-03-01T12:30:00Z",
+    "20260301",
+    "2026-W10-1",
+    "@{1 hour ago}",
+    "0123456789abcdef.7",
+    "0123456789abcdef.7.1",
+)
+
+
+@pytest.mark.parametrize("name", LIKE_POINTS)
+def test_no_new_name_can_be_taken_for_a_point(repo: Repository, name: str) -> None:
+    graph, before = Graph(repo), (Graph(repo).branches(), Graph(repo).tags())
+    verbs: list[Callable[[], object]] = [
+        lambda: graph.create_branch(name),
+        lambda: graph.tag(name),
+        lambda: graph.publish(add_person("dee"), branch=name, create_from="main"),
+    ]
+    for verb in verbs:
+        with pytest.raises(NameInvalid):
+            verb()
+    assert (graph.branches(), graph.tags()) == before
+
+
+@pytest.mark.parametrize("name", ["release-2026-03-01", "main~", "~1", "v1.2", "2026-03-01 fix"])
+def test_names_that_only_resemble_points_are_names(repo: Repository, name: str) -> None:
+    Graph(repo).create_branch(name, "main~1")
+    assert seen_at(repo, name) == ["ann", "bob"]
+
+
+def test_points_win_over_names_of_older_graphs(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph(repo)
+    with monkeypatch.context() as before:
+        before.setattr("omnigraph.core.branches.new_name", branch_name)
+        graph.create_branch("main~1")
+        graph.tag("2026-03-02", "main~2")
+    graph.publish(add_person("eve"), branch="main~1")
+    assert seen_at(repo, "main~1") == ["ann", "bob"]
+    assert seen_at(repo, "2026-03-02") == ["ann", "bob", "cy"]
+    graph.create_branch("copy", "main~1")
+    assert seen_at(repo, "copy") == ["ann", "bob"], "a fork starts at the branch of that name"
+    # what has such a name stays readable: a branch by branch=, a tag by the id of its commit
+    assert seen_at(repo, None, "main~1") == ["ann", "bob", "cy", "eve"]
+    assert seen_at(repo, graph.tags()["2026-03-02"]) == ["ann"]
+    graph.delete_branch("main~1")
+    graph.delete_tag("2026-03-02")
+
+
+def test_a_point_has_one_spelling(repo: Repository) -> None:
+    graph = Graph(repo)
+    graph.create_branch("Ko\u0308ln")
+    graph.publish(add_person("dee"), branch="Köln")
+    assert graph.branches() == ["main", "Köln"]
+    for spelled in ("Köln", "Ko\u0308ln"):
+        assert seen_at(repo, spelled) == ["ann", "bob", "cy", "dee"]
+        assert seen_at(repo, f"{spelled}~1") == ["ann", "bob", "cy"]
+        graph.create_branch(f"copy of {spelled == 'Köln'}", spelled)
+        assert graph.log(f"copy of {spelled == 'Köln'}")[0].branch == "Köln"
+
+
+@pytest.mark.parametrize("at", ["@{999999999 weeks ago}", "0001-01-01"])
+def test_a_time_before_all_others_is_not_there(repo: Repository, at: str) -> None:
+    with pytest.raises(CommitNotFound):
+        seen_at(repo, at)
 
 
 def test_a_time_before_the_fork_is_answered_by_the_source(repo: Repository, clock: Clock) -> None:

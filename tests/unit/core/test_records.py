@@ -19,7 +19,7 @@ from omnigraph.core.records import (
 from omnigraph.core.world import World
 
 MEMBERS = (Member("load", "op1", idempotency_key="k1"), Member("load", "op2"))
-COMMIT = Commit("g", "c", 1, "main", (), 5, "group", "s", 0, "c.1.1", {}, MEMBERS)
+COMMIT = Commit("g", "c", 1, "main", (), 5, "group", "5" * 64, 0, "c.1.1", {}, MEMBERS)
 SEAL = Seal("c", 2, "op3")
 TOMB = Tombstone("c", 1, "main", (), 5, "load", "c.1", ("op1", "op2"), ("k1",))
 

@@ -91,6 +91,15 @@ rules:
     assert not policy.decide(Question(member, Action.CHANGE, "g")).allowed
 
 
+@pytest.mark.parametrize("written", ["K\u00f6ln", "Ko\u0308ln"])
+@pytest.mark.parametrize("asked", ["K\u00f6ln", "Ko\u0308ln", "\u212a\u00f6ln", "\u212ao\u0308ln"])
+def test_a_protected_branch_is_protected_in_every_spelling(written: str, asked: str) -> None:
+    policy = _policy(BUNDLE.replace("[main]", f"[{written}]"))
+    assert not policy.decide(Question("ada", Action.CHANGE, "g", asked)).allowed
+    assert policy.decide(Question("ada", Action.BRANCH_MERGE, "g", "x", asked)).allowed
+    assert policy.decide(Question("ada", Action.CHANGE, "g", "Koln")).allowed
+
+
 def test_load_modes_limit_loads_alone() -> None:
     policy = _policy("""
 version: 1
@@ -119,6 +128,10 @@ rules:
         "rules: [{id: a, allow: {actors: {group: x}, actions: [read, graph_list]}}]",
         "rules: [{id: a, allow: {actors: {group: x}, actions: [read], load_modes: [merge]}}]",
         "protected_branches: ['']",
+        "protected_branches: [' main']",
+        'protected_branches: ["ma\\nin"]',
+        "rules: [{id: a, allow: {actors: {group: x}, actions: [read], types: [Pérson]}}]",
+        "rules: [{id: a, allow: {actors: {group: x}, actions: [read], types: ['*']}}]",
         "- a list",
         "{",
     ],

@@ -590,7 +590,7 @@ def test_sync_reaches_every_file_and_directory_of_a_version(
     store = LanceTables(str(tmp_path), fsync=True)
     synced: set[str] = set()
     monkeypatch.setattr(
-        "omnigraph.storage.lance.durable._fsync",
+        "omnigraph.storage.lance.durable.sync",
         lambda path: synced.add(path.relative_to(tmp_path).as_posix()),
     )
     ref = store.create("nodes/t", SCHEMA)

@@ -20,9 +20,9 @@ from omnigraph.errors import (
     StoreUnavailable,
 )
 from omnigraph.storage import metrics
+from omnigraph.storage.local import LocalObjects
 from omnigraph.storage.objects import (
     NUMBER_MAX,
-    LocalObjects,
     ObjectStore,
     locate,
     number_of,

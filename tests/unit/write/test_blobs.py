@@ -14,6 +14,7 @@ import omnigraph
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.graph import Graph
 from omnigraph.read.blobs import BlobNotFound, open_blob
+from omnigraph.validate.evaluate import ValidationFailed
 from omnigraph.write.input.options import BLOB_ALLOW, Options
 from omnigraph.write.input.problems import InputInvalid
 
@@ -95,6 +96,64 @@ def test_an_address_is_refused_unless_its_folder_is_allowed(
     for outside in (f"file://{allowed}/../secret", f"file://{allowed}-not/y", "/etc/hostname"):
         with pytest.raises(InputInvalid, match=BLOB_ALLOW):
             graph.load([{"type": "Doc", "data": {"slug": "b", "body": outside}}])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "insert Doc { slug: $slug, body: $body }",
+        "update Doc set { body: $body } where slug = $slug",
+        'update Doc set { body: "base64:AAH/" } where slug = $slug',
+        "update Doc set { body: note } where slug = $slug",
+    ],
+)
+@pytest.mark.parametrize("kind", ["String", "Blob"])
+def test_a_mutation_spells_bytes_as_a_load_does(graph: Graph, change: str, kind: str) -> None:
+    data = inline(b"\x00\x01\xff")
+    graph.load([{"type": "Doc", "data": {"slug": "a", "body": inline(b"old"), "note": data}}])
+    query = f"query q($slug: String, $body: {kind}) {{ {change} }}"
+    graph.mutate(query, {"slug": "a", "body": data})
+    assert body(graph, "a") == b"\x00\x01\xff"
+
+
+def test_an_update_to_null_or_bytes_does_as_it_says(graph: Graph) -> None:
+    graph.load([{"type": "Doc", "data": {"slug": "a", "body": inline(b"old")}}])
+    change = 'query q($body: Blob?) { update Doc set { body: $body } where slug = "a" }'
+    graph.mutate(change, {"body": b"new"})
+    assert body(graph, "a") == b"new"
+    graph.mutate(change, {"body": None})
+    with pytest.raises(BlobNotFound, match="null"):
+        body(graph, "a")
+
+
+def test_a_mutation_follows_no_address_that_is_not_allowed(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_bytes(b"content")
+    graph.load([{"type": "Doc", "data": {"slug": "a", "body": inline(b"old")}}])
+    update = 'query q($body: String) { update Doc set { body: $body } where slug = "a" }'
+    insert = 'query q($body: String) { insert Doc { slug: "a", body: $body } }'
+    for text in (update, insert):
+        for wrong in (f"file://{tmp_path}/x", "https://example.com/x", "base64:*", "plain"):
+            with pytest.raises(ValidationFailed):
+                graph.mutate(text, {"body": wrong})
+        assert body(graph, "a") == b"old"
+    monkeypatch.setenv(BLOB_ALLOW, f"file://{tmp_path}")
+    graph.mutate(update, {"body": f"file://{tmp_path}/x"})
+    assert body(graph, "a") == b"content"
+
+
+def test_a_resolution_spells_bytes_as_a_load_does(graph: Graph) -> None:
+    graph.load([{"type": "Doc", "data": {"slug": "a", "body": inline(b"base")}}])
+    graph.create_branch("side")
+    graph.load([{"type": "Doc", "data": {"slug": "a", "body": inline(b"ours")}}])
+    graph.load([{"type": "Doc", "data": {"slug": "a", "body": inline(b"theirs")}}], branch="side")
+    decided = {"type": "Doc", "id": "a", "field": "body"}
+    for wrong in ("https://example.com/x", "base64:*"):
+        with pytest.raises(OptionInvalid, match="base64"):
+            graph.merge("side", resolutions=[decided | {"value": wrong}])
+    assert graph.merge("side", resolutions=[decided | {"value": inline(b"both")}]).commit
+    assert body(graph, "a") == b"both"
 
 
 def test_percent_signs_do_not_lead_out_of_an_allowed_folder(tmp_path: Path) -> None:

@@ -517,3 +517,61 @@ def test_lines_of_one_form_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPat
     nested = [thing(name=f"a\\b{i}", shape=[i, 1], words=["é"], flag=None) for i in range(1000)]
     assert read("\n".join(nested) + "\n")[0].rows.num_rows == 1000
     assert exact == []
+
+
+# --- ids beside data -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("others", ["", ', "words": ["a"], "day": null', ', "name": "\\u0041"'])
+def test_an_id_may_stand_beside_data(others: str) -> None:
+    """However a line is read: by its form, by Arrow or exactly."""
+    rows = [f'{{"type": "Thing", "id": "t{n}", "data": {{"small": {n}}}}}' for n in range(8)]
+    rows += [f'{{"type": "Thing", "id": "t8", "data": {{"small": 8{others}}}}}']
+    rows += ['{"type": "Thing", "data": {"id": "t9", "small": 9}}']
+    (incoming,) = read("\n".join(rows))
+    ids = incoming.rows["id"].to_pylist()
+    assert ids == [f"t{n}" for n in incoming.rows["small"].to_pylist()]
+    (links,) = read(
+        '{"edge": "Links", "id": "l", "from": "a", "to": "b", "data": {"weight": null}}'
+    )
+    assert links.rows["id"].to_pylist() == ["l"]
+
+
+def test_an_id_in_both_places_must_be_the_same() -> None:
+    same = '{"type": "Thing", "id": "a", "data": {"id": "a"}}'
+    other = '{"type": "Thing", "id": "a", "data": {"id": "b"}}'
+    assert only(same, "id") == ["a"]
+    assert only("\n".join([same] * 8), "id") == ["a"] * 8
+    found = problems_of("\n".join([same] * 8 + [other]))
+    assert [(p["line"], p["property"]) for p in found] == [(9, "id")]
+    assert problems_of('{"type": "Thing", "id": 1, "data": {}}')[0]["property"] == "id"
+
+
+# --- the compatible body -------------------------------------------------------------------------------------------
+
+
+def test_a_compatible_reading_ignores_what_it_does_not_know() -> None:
+    lines = [thing(name=f"n{n}", small=n) for n in range(8)]
+    lines += [thing(name="x", small="one", unknown=1), thing(name=3, words="w", flag="yes")]
+    (incoming,) = read("\n".join(lines), compatible=True)
+    assert incoming.rows["name"].to_pylist() == [f"n{n}" for n in range(8)] + ["x", None]
+    assert incoming.rows["small"].to_pylist() == [*range(8), None, None]
+    assert "unknown" not in incoming.rows.column_names
+    many = "\n".join([thing(name="x", unknown="u")] * 20)
+    assert only(many, "name", compatible=True) == ["x"] * 20
+    problems_of("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"_rowid": 1},
+        {"day": "2025-13-01"},
+        {"body": "https://example.com/x"},
+        {"body": "base64:?"},
+        {"shape": [1]},
+        {"small": 1 << 40},
+    ],
+)
+def test_a_compatible_reading_refuses_what_is_spelt_wrong(data: dict[str, Any]) -> None:
+    assert problems_of(thing(**data), compatible=True)

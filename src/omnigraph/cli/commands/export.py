@@ -31,6 +31,9 @@ def export(
         list[str] | None, Option("--type", help="Only these types.", metavar="T")
     ] = None,
     engine: Annotated[str, Option("--engine", help="auto, local or spark.")] = "auto",
+    order: Annotated[
+        str | None, Option("--order", help="id: rows of a type by their ids.", metavar="id")
+    ] = None,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Only data and errors.")] = False,
 ) -> None:
     """Write one state of a graph to files; ndjson can be loaded again."""
@@ -43,18 +46,23 @@ def export(
     )
     with leaving(left), telling("export", writer.progress, quiet=quiet):
         if out == "-":
-            _to_stdout(graph, branch, point, type_, engine)
+            _to_stdout(graph, branch, point, type_, engine, order)
             return
-        graph.export(out, format, branch, point, type_, engine)
+        graph.export(out, format, branch, point, type_, engine, order=order)
     if not quiet:
         print(f"exported {graph.uri} to {out}", file=sys.stderr)
 
 
 def _to_stdout(
-    graph: Any, branch: str, at: str | None, types: list[str] | None, engine: str
+    graph: Any,
+    branch: str,
+    at: str | None,
+    types: list[str] | None,
+    engine: str,
+    order: str | None,
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
-        graph.export(folder, "ndjson", branch, at, types, engine)
+        graph.export(folder, "ndjson", branch, at, types, engine, order=order)
         for file in sorted(Path(folder).rglob("*.jsonl")) or sorted(Path(folder).rglob("*.ndjson")):
             with file.open("r", encoding="utf-8") as lines:
                 shutil.copyfileobj(lines, sys.stdout)

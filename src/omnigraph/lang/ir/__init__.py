@@ -15,9 +15,10 @@ Operators
 - `NodeScan`: all nodes of the types for which the predicate is true.
 - `Outer`: the leaf of a correlated block: each row of the enclosing operator's input in turn.
 - `Expand`: without `edge_var`, for each row the SET of nodes reached by at least `min_hops` and at most `max_hops`
-  hops, each at its shortest distance: a breadth-first walk with a visited set seeded with the source. A stored
-  self-loop reports its own node one hop later than the node itself, unless already reported, and never extends the
-  walk. Parallel edges collapse. A hop follows any of `steps` whose near end has the type of the node it stands on.
+  hops, each at its shortest distance: a breadth-first walk with a visited set seeded with the source. The source
+  itself is one hop away if it has a self-loop, else it is not reached; other self-loops lead nowhere new. So a walk
+  finds the same pairs from either end. Parallel edges collapse. A hop follows any of `steps` whose near end has the
+  type of the node it stands on.
   With `edge_var` (one hop only): one row per stored edge and orientation, parallel edges apart, a self-loop once.
   `predicate` selects among the destinations and does not prune the walk. With `into` the destination is bound already:
   the row stays iff its destination is among those reached (with `edge_var`: one row per edge that leads there).

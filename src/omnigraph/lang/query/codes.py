@@ -255,6 +255,12 @@ QUERIES: tuple[Entry, ...] = (
         "Check the text between the quotes.",
     ),
     (
+        "Q021",
+        "Two columns have one name",
+        "A row holds one value per column name, so every column of a result has a name of its own.",
+        "Name one of them with `as`.",
+    ),
+    (
         "Q018",
         "A path is used as something else",
         "The variable of a path has a name of its own; nodes, edges and length read its parts.",
@@ -266,8 +272,15 @@ BOUNDS: tuple[Entry, ...] = (
     (
         "Q019",
         "The query has too many parts",
-        "The bindings, traversals and blocks of one query are bounded, so that no text can exhaust an engine.",
+        "The bindings, traversals, blocks and operands of a query are bounded, so that no text can exhaust an engine.",
         "Split the query.",
+    ),
+    (
+        "Q020",
+        "Names of columns stand for too much",
+        "A column that uses the names of earlier ones is as large as what they stand for: operators and levels are "
+        "bounded as in one expression, and so is the size of all columns of a result.",
+        "Use an earlier column less often, or split the query.",
     ),
 )
 
@@ -283,12 +296,6 @@ LINT: tuple[Entry, ...] = (
         "No update sets this property",
         "The file updates the type, but no query of it ever sets this nullable property.",
         "Set the property in one of the updates, or drop it from the schema.",
-    ),
-    (
-        "L202",
-        "Two columns have one name",
-        "A row holds one value per column name, so the last column of a name wins.",
-        "Name the columns with `as`.",
     ),
     (
         "L203",

@@ -6,7 +6,8 @@ The docstrings are the grammar; the reference page is generated from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from omnigraph.lang.cursor import Cursor, Unparsable
 from omnigraph.lang.lexer import Tok, Token, unquote
@@ -16,6 +17,9 @@ from omnigraph.model.types import VECTOR_DIM_MAX, PropType, Scalar
 
 OPERATORS_MAX = (
     100  # per expression: arithmetic and negations, the operators that nest without brackets
+)
+OPERANDS_MAX = (
+    5_000  # of all expressions of a query; members of lists and values of new rows count as none
 )
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
 
@@ -46,6 +50,7 @@ class ExpressionParser:
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
         self.operators = 0
+        self.operands = 0
 
     def expression(self) -> ast.Expr:
         """expr = or_expr ;"""
@@ -142,6 +147,20 @@ class ExpressionParser:
             message = f"an expression has more than {OPERATORS_MAX} operators"
             raise self.cursor.fail(message, token, code="P5")
 
+    def count_operand(self) -> None:
+        """Bound the size of a query: checking and planning it may compare every part with every other."""
+        self.operands += 1
+        if self.operands > OPERANDS_MAX:
+            message = f"a query has more than {OPERANDS_MAX} values, properties and calls"
+            raise self.cursor.fail(message, code="Q019")
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What is read here is data, as much of it as the text holds."""
+        counted = self.operands
+        yield
+        self.operands = counted
+
     def signed(self) -> ast.Expr:
         """signed = "-" signed | primary ;"""
         if not self.cursor.at("-"):
@@ -156,6 +175,7 @@ class ExpressionParser:
     def primary(self) -> ast.Expr:
         """primary = "(" expr ")" | list | literal | cast | call | property | variable | ident ;"""
         token = self.cursor.token
+        self.count_operand()
         match token.kind:
             case Tok.VARIABLE:
                 return self.variable_or_property()
@@ -250,8 +270,9 @@ class ExpressionParser:
     def list_literal(self) -> ast.ListLiteral:
         """list = "[" [ expr { "," expr } ] "]" ;"""
         items: list[ast.Expr] = []
-        with self.cursor.nested("[", "here") as start:
+        with self.cursor.nested("[", "here") as start, self.uncounted():
             while not self.cursor.at("]"):
+                self.operands = 0
                 items.append(self.or_expr())
                 if not self.cursor.take(","):
                     break

@@ -14,7 +14,6 @@ from omnigraph.lang.query.check import check
 from omnigraph.lang.query.describe import Operation, describe_operation
 from omnigraph.lang.query.parser import parse
 from omnigraph.lang.query.plan import plan
-from omnigraph.lang.query.returns import column_name
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, NodeType
 
@@ -147,11 +146,6 @@ def _warnings(query: ast.Query) -> Iterator[str]:
         if not query.params:
             yield "mutation declares no params; hardcoded mutations are easy to miss"
         return
-    for branch in query.body.branches:
-        names = Counter(p.alias or column_name(p.expr) for p in branch.projections)
-        for name, count in names.items():
-            if count > 1:
-                yield f"L202: {count} columns are called `{name}`; only the last is kept"
     for ordering in query.body.order[:1]:
         call = ordering.expr
         if (

@@ -104,7 +104,7 @@ class QueryParser(ExpressionParser):
         name = self.cursor.ident("the name of the query")
         params = self.param_list()
         self.params = frozenset(p.name for p in params)
-        self.parts = 0
+        self.parts = self.operands = 0
         notes = self.annotations(name.text)
         with self.cursor.nested("{", "before the body of the query") as self.opening:
             body = self.body()
@@ -344,6 +344,7 @@ class QueryParser(ExpressionParser):
         token = self.cursor.token
         if token.kind is not Tok.NAME:
             raise self.cursor.fail(f"expected an edge, found {token}")
+        self.count_operand()
         self.cursor.advance()
         return ast.EdgeWord(token.text, between(token, token))
 
@@ -446,7 +447,8 @@ class QueryParser(ExpressionParser):
     def row(self) -> ast.Row:
         """row = "{" [ field { [ "," ] field } ] "}" ;"""
         start = self.cursor.token
-        fields = self._items("{", "before the values", self.field)
+        with self.uncounted():
+            fields = self._items("{", "before the values", self.field)
         return ast.Row(fields, between(start, self.cursor.previous))
 
     def update(self) -> ast.Update:

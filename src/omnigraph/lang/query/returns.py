@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast, checked
+from omnigraph.lang.query.expressions import OPERATORS_MAX
 from omnigraph.lang.query.scope import Context, Reported, Scope, VarKind
 from omnigraph.lang.query.search import ranking
 from omnigraph.lang.query.typer import Typer, no_aggregate
 from omnigraph.lang.query.typing_rules import is_null, is_numeric, is_plain, is_time
 from omnigraph.lang.query.unparse import format_expr
-from omnigraph.lang.tree import rebuild, variables, walk
+from omnigraph.lang.tree import depth, rebuild, variables, walk
 from omnigraph.model.types import PropType, Scalar
 
+COPIED_NODES_MAX = 5_000  # of expressions, by the names of columns that stand for them
+LEVELS_MAX = 150  # of an expression that uses such names
 LEAVES = (
     ir.Column,
     ir.IdOf,
@@ -36,6 +39,11 @@ class Column:
     expr: ir.Expr
     at: ast.Projection
 
+    @property
+    def nodes(self) -> int:
+        """The size of its expression, with what the names of columns in it stand for."""
+        return sum(1 for _ in walk(self.expr))
+
 
 @dataclass(slots=True)
 class ReturnChecker:
@@ -44,10 +52,12 @@ class ReturnChecker:
     context: Context
     scope: Scope
     branch: ast.Branch
-    columns: list[Column] = field(default_factory=list)
+    columns: dict[str, Column] = field(default_factory=dict)
     aggregates: dict[ir.NamedAggregate, str] = field(default_factory=dict)
     scores: dict[ir.Ranking, str] = field(default_factory=dict)
     keys: dict[ir.Expr, str] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)  # columns that have an error of their own
+    copied: int = 0  # nodes that names of columns stand for, over all uses
 
     # --- columns ---
 
@@ -58,9 +68,10 @@ class ReturnChecker:
             )
         for projection in self.branch.projections:
             try:
-                self.columns.extend(self.projected(projection))
+                for column in self.projected(projection):
+                    self.add(column)
             except Reported:
-                continue
+                self.broken.add(projection.alias or "")
         if self.is_grouped:
             self.find_keys()
 
@@ -72,8 +83,14 @@ class ReturnChecker:
         if isinstance(node.expr, ast.AllProperties):
             yield from self.all_properties(node, node.expr)
             return
-        expr = self.typer().expr(node.expr)
+        expr = self.bounded(node.expr, self.typer().expr)
         yield Column(node.alias or column_name(node.expr), expr, node)
+
+    def add(self, column: Column) -> None:
+        if column.name in self.columns:
+            message = f"two columns are called `{column.name}`"
+            raise self.context.error("Q021", message, column.at.at)
+        self.columns[column.name] = column
 
     def all_properties(self, node: ast.Projection, expr: ast.AllProperties) -> Iterator[Column]:
         """`$x.*`: the id, then the properties by name, without blobs."""
@@ -92,12 +109,31 @@ class ReturnChecker:
 
     def earlier(self, node: ast.Name) -> ir.Expr:
         """A bare word names a column of the result that stands before it."""
-        found = [c.expr for c in self.columns if c.name == node.name]
-        if not found:
+        found = self.columns.get(node.name)
+        if found is None and node.name in self.broken:
+            raise Reported
+        if found is None:
             message = f"there is no column `{node.name}`"
-            options = [c.name for c in self.columns]
-            raise self.context.unknown("Q005", message, node.at, node.name, options)
-        return found[-1]
+            raise self.context.unknown("Q005", message, node.at, node.name, self.columns)
+        self.copied += found.nodes
+        if self.copied > COPIED_NODES_MAX:
+            message = f"names of columns stand for more than {COPIED_NODES_MAX} operands"
+            raise self.context.error("Q020", message, node.at)
+        return found.expr
+
+    def bounded(self, node: ast.Expr, check: Callable[[ast.Expr], ir.Expr]) -> ir.Expr:
+        """A checked expression that is no larger for its use of earlier columns than one may be that is written out."""
+        copied = self.copied
+        expr = check(node)
+        if self.copied == copied:
+            return expr
+        if sum(_is_operator(part) for part in walk(expr)) > OPERATORS_MAX:
+            message = f"with its columns written out, this has more than {OPERATORS_MAX} operators"
+            raise self.context.error("Q020", message, node.at)
+        if depth(expr) > LEVELS_MAX:
+            message = f"with its columns written out, this has more than {LEVELS_MAX} levels"
+            raise self.context.error("Q020", message, node.at)
+        return expr
 
     # --- aggregates and scores ---
 
@@ -173,7 +209,7 @@ class ReturnChecker:
 
     def find_keys(self) -> None:
         """Every column without an aggregate is a key, unless it is the same for every row."""
-        for column in self.columns:
+        for column in self.columns.values():
             if not _has_aggregate(column.expr) and _reads_row(column.expr):
                 self.keys.setdefault(column.expr, f"{ir.FRESH}k{len(self.keys)}")
 
@@ -188,16 +224,15 @@ class ReturnChecker:
         return rebuild(expr, lambda child: self.grouped(child, at))
 
     def final_columns(self) -> tuple[ir.NamedExpr, ...]:
-        """The columns of the result; of several with one name the last stays."""
-        found: dict[str, ir.NamedExpr] = {}
-        for column in self.columns:
+        """The columns of the result."""
+        found = []
+        for column in self.columns.values():
             try:
                 expr = self.grouped(column.expr, column.at) if self.is_grouped else column.expr
             except Reported:
                 continue
-            found.pop(column.name, None)
-            found[column.name] = ir.NamedExpr(column.name, expr)
-        return tuple(found.values())
+            found.append(ir.NamedExpr(column.name, expr))
+        return tuple(found)
 
     def grouping(self) -> checked.Grouping | None:
         if not self.is_grouped:
@@ -213,10 +248,17 @@ class ReturnChecker:
         found = []
         for node in self.branch.having:
             try:
-                found.append(self.grouped(self.typer().condition(node), node))
+                found.append(self.grouped(self.bounded(node, self.typer().condition), node))
             except Reported:
                 continue
         return tuple(found)
+
+
+def _is_operator(node: object) -> bool:
+    """Whether the parser counts it: arithmetic and negations nest without brackets."""
+    return isinstance(node, ir.Arithmetic | ir.Not | ir.Call) and (
+        not isinstance(node, ir.Call) or node.function is ir.Function.NEGATE
+    )
 
 
 def _is_text(kind: ir.ValueType) -> bool:
@@ -295,7 +337,7 @@ class OrderChecker:
         if isinstance(node.expr, ast.Variable) and node.expr.name in self.context.params:
             message = f"the parameter `${node.expr.name}` is the same for every row"
             raise self.context.error("Q006", message, node.at)
-        expr = typer.expr(node.expr)
+        expr = self.returns.bounded(node.expr, typer.expr)
         if not isinstance(expr.type, PropType) or not expr.type.is_plain:
             message = f"values of type {expr.type} have no order"
             raise self.context.error("Q006", message, node.at)
@@ -335,7 +377,7 @@ class OrderChecker:
         return ir.SortKey(expr, descending)
 
     def output(self, expr: ir.Expr, node: ast.Ordering) -> ir.Expr:
-        for column in self.returns.columns:
+        for column in self.returns.columns.values():
             if column.expr == expr:
                 return ir.Output(column.name, expr.type)
         message = "after `distinct` only the columns of the result can be ordered by"

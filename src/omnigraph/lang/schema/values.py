@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.lang.cast import datetime_text, parse_date, parse_datetime
 from omnigraph.model.types import INTEGER_RANGES, INTEGERS, PropType
 from omnigraph.model.types import Scalar as Base
 
@@ -77,24 +77,17 @@ def _string(value: Scalar, kind: PropType) -> str:
 
 
 def _date(value: Scalar) -> str:
-    try:
-        if isinstance(value, str) and len(value) == 10:
-            return date.fromisoformat(value).isoformat()
-    except ValueError:
-        pass
-    raise Misfit('a Date is written "2025-12-31"')
+    found = parse_date(value) if isinstance(value, str) else None
+    if found is None:
+        raise Misfit('a Date is written "2025-12-31"')
+    return found.isoformat()
 
 
 def _datetime(value: Scalar) -> str:
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-        if moment is not None and (moment.tzinfo is not None or len(str(value)) == 10):
-            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-            moment -= timedelta(microseconds=moment.microsecond % 1000)
-            return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        pass
-    raise Misfit('a DateTime is written "2025-12-31T23:59:59Z", with its offset from UTC')
+    found = parse_datetime(value) if isinstance(value, str) else None
+    if found is None:
+        raise Misfit('a DateTime is written "2025-12-31T23:59:59Z"')
+    return datetime_text(found)
 
 
 def bound_for(value: int | float | None, kind: PropType) -> int | float | None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -71,21 +72,37 @@ def embed_texts(
     return np.array([found[text] for text in texts], np.float32).reshape(len(texts), dim)
 
 
+@dataclass(frozen=True, slots=True)
+class EmbedSettings:
+    """Which provider to use, and how: a value that can be sent to where texts are embedded."""
+
+    kind: str | None = None
+    model: str | None = None
+    url: str | None = None
+    key: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_environment(cls) -> EmbedSettings:
+        names = ("PROVIDER", "MODEL", "URL", "API_KEY")
+        return cls(*(os.environ.get(f"OMNIGRAPH_EMBED_{name}") or None for name in names))
+
+
 def configured() -> Provider:
     """The provider the environment asks for."""
-    names = ("PROVIDER", "MODEL", "URL", "API_KEY")
-    return _provider(*(os.environ.get(f"OMNIGRAPH_EMBED_{name}") or None for name in names))
+    return provider_of(EmbedSettings.of_environment())
 
 
 @lru_cache(maxsize=4)
-def _provider(kind: str | None, model: str | None, url: str | None, key: str | None) -> Provider:
+def provider_of(settings: EmbedSettings) -> Provider:
+    """The provider some settings ask for."""
+    kind, model = settings.kind, settings.model
     match kind:
         case "mock":
             return MockProvider(model)
         case "openai":
             from omnigraph.read.search.remote import OPENAI_URL, HttpProvider
 
-            return HttpProvider(url or OPENAI_URL, model, key)
+            return HttpProvider(settings.url or OPENAI_URL, model, settings.key)
         case "local" if model:
             return LocalProvider(model)
         case "local":

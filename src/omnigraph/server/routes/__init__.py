@@ -139,7 +139,7 @@ ROUTES: tuple[Route, ...] = (
           body=LoadRequest, answer=LoadOutput),
     Route("POST", "/load/ndjson", writing.load_ndjson, A.CHANGE, writing.load_needs, Work.LOAD,
           body=LoadRequest, answer=LoadOutput, streams=True),
-    Route("POST", "/import", imports.import_file, A.CHANGE, imports.import_needs, Work.LOAD,
+    Route("POST", "/import", imports.import_file, A.CHANGE, writing.load_needs, Work.LOAD,
           body=ImportRequest, answer=LoadOutput, streams=True),
     Route("POST", "/import/preview", imports.preview_file, A.READ, reading.read_on, Work.LOAD,
           body=PreviewRequest, answer=PreviewOutput, streams=True),

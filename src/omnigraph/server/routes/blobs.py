@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omnigraph.errors import Kind, TableNotFound
-from omnigraph.policy.guard import Need
-from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import Blob, open_blob
 from omnigraph.server.calls import BYTES, Answer, Call
 from omnigraph.server.errors import Headed
@@ -44,9 +42,7 @@ class Found:
 
 def _find(call: Call) -> Found:
     asked: BlobQuery = call.query
-    snapshot = call.unguarded.snapshot(asked.branch or "main", asked.snapshot)
-    where = asked.branch or ("main" if asked.snapshot is None else snapshot.commit.branch)
-    call.require(Need(Action.READ, where, types=frozenset({asked.type})))
+    snapshot = call.snapshot(asked.branch, asked.snapshot, (asked.type,))
     kind = snapshot.catalog.entity(asked.type)
     if kind is None or kind.kind != asked.entity:
         raise TableNotFound(f"there is no {asked.entity} type {asked.type!r}")

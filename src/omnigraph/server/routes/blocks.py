@@ -9,6 +9,7 @@ import msgspec
 
 from omnigraph.branch import WriteBlock
 from omnigraph.policy.questions import Action
+from omnigraph.sameness import fingerprint
 from omnigraph.server.access import Need
 from omnigraph.server.calls import Answer, Call
 from omnigraph.server.errors import RequestInvalid
@@ -79,4 +80,4 @@ def _take(block: WriteBlock, step: WriteStep, number: int) -> None:
     if step.query is not None:
         block.mutate(step.query, step.params, step.name)
     else:
-        block.load(step.load, step.mode)
+        block.load(step.load, step.mode, digest=fingerprint(step.load))

@@ -23,7 +23,7 @@ from omnigraph.server.wire import CheckOutput, QueryCheckRequest, SchemaCheckReq
 def check_query(call: Call) -> Answer:
     """Everything the compiler says about a text of queries, and what each of them takes."""
     asked: QueryCheckRequest = call.body
-    catalog = call.unguarded.snapshot(asked.branch or "main", asked.at).catalog
+    catalog = call.snapshot(asked.branch, asked.at).catalog
     try:
         tree = parse_queries(asked.query, bare=True)
     except LanguageError as broken:
@@ -46,7 +46,7 @@ def check_schema(call: Call) -> Answer:
 
 def catalog(call: Call) -> Answer:
     """The types in force: properties, rules, indices with their coverage, and how many rows there are."""
-    snapshot = call.unguarded.snapshot(call.query.branch or "main", call.query.at)
+    snapshot = call.snapshot(call.query.branch, call.query.at)
     found = snapshot.catalog
     return Answer(
         {

@@ -48,7 +48,8 @@ def entity_needs(call: Call) -> Iterable[Need]:
 
 def entity(call: Call) -> Answer:
     """One node or edge with all its properties, and how many edges of each type meet it."""
-    snapshot = call.unguarded.snapshot(call.query.branch or "main", call.query.at)
+    asked, types = call.query, frozenset({call.path["type"]})
+    snapshot = call.snapshot(asked.branch, asked.at, types)
     kind, id = _kind(snapshot, call.path["type"]), call.path["id"]
     row = _row(snapshot, kind, id)
     if row is None:
@@ -68,7 +69,8 @@ def entity(call: Call) -> Answer:
 
 
 def _may_see(call: Call, degree: Degree, snapshot: Snapshot) -> bool:
-    branch = call.query.branch or ("main" if call.query.at is None else snapshot.commit.branch)
+    asked = call.query
+    branch = asked.branch or "main" if asked.at is None else snapshot.commit.branch
     return may(call.guard, Need(Action.READ, branch, types=frozenset({degree.edge})))
 
 

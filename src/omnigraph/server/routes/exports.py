@@ -18,7 +18,7 @@ from omnigraph.errors import OmnigraphError, StoreDenied
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import Kind, batches, chosen_types, stream
-from omnigraph.server.calls import ARROW, COMMIT_HEADER, NDJSON, PARQUET, Answer, Call
+from omnigraph.server.calls import ARROW, COMMIT_HEADER, LINES, NDJSON, PARQUET, Answer, Call
 from omnigraph.server.errors import NotAcceptable
 from omnigraph.server.negotiation import accepted, packed
 from omnigraph.server.routes.reading import ipc_blocks
@@ -33,17 +33,17 @@ log = logging.getLogger("omnigraph.server")
 def export_at(call: Call) -> Iterable[Need]:
     """Exporting the branch, or the one a point in time was written on."""
     asked: Any = call.query if call.query is not None else call.body
-    branch = asked.branch or "main"
-    if asked.at is not None:
-        branch = call.unguarded.snapshot(branch, asked.at).commit.branch
-    yield Need(Action.EXPORT, branch)
+    if asked.at is None:
+        yield Need(Action.EXPORT, asked.branch or "main")
+    else:
+        call.snapshot(asked.branch, asked.at, action=Action.EXPORT)
 
 
 def chosen(
     call: Call, branch: str | None, at: str | None, types: Sequence[str] | None
 ) -> tuple[Snapshot, list[Kind]]:
     """The state that is meant and the types of it, once it is clear that they may be exported."""
-    snapshot = call.unguarded.snapshot(branch or "main", at)
+    snapshot = call.snapshot(branch, at, action=Action.EXPORT)
     kinds = chosen_types(snapshot, types)
     where = snapshot.commit.branch if at is not None else branch or "main"
     names = frozenset(kind.name for kind in kinds)
@@ -59,22 +59,23 @@ def export_state(call: Call) -> Answer:
     match media:
         case "multipart/mixed":
             boundary = secrets.token_hex(16)
-            blocks = _parts(snapshot, kinds, boundary)
+            blocks = _parts(snapshot, kinds, boundary, asked.order)
             return _answer(call, snapshot, f"{MIXED}; boundary={boundary}", blocks)
         case "application/x-ndjson":
-            lines = stream(snapshot, [kind.name for kind in kinds])
-            return _answer(call, snapshot, NDJSON, _small(lines))
+            lines = stream(snapshot, [kind.name for kind in kinds], asked.order)
+            return _answer(call, snapshot, LINES, _small(lines))
     if len(kinds) != 1:
         raise NotAcceptable(f"{media} holds one type: name it with types=, or accept {MIXED}")
     make = _arrow if media == ARROW else _parquet
-    return _answer(call, snapshot, media, make(snapshot, kinds[0]))
+    return _answer(call, snapshot, media, make(snapshot, kinds[0], asked.order))
 
 
 def export(call: Call) -> Answer:
     """The head of a branch as NDJSON."""
     asked: ExportRequest = call.body
     snapshot, _ = chosen(call, asked.branch, None, asked.type_names)
-    return _answer(call, snapshot, NDJSON, _small(stream(snapshot, asked.type_names)))
+    lines = stream(snapshot, asked.type_names, asked.order)
+    return _answer(call, snapshot, LINES, _small(lines))
 
 
 def _answer(call: Call, snapshot: Snapshot, media: str, blocks: Iterator[bytes]) -> Answer:
@@ -112,8 +113,8 @@ def _small(blocks: Iterable[bytes]) -> Iterator[bytes]:
             yield block[start : start + BLOCK_BYTES]
 
 
-def _arrow(snapshot: Snapshot, kind: Kind) -> Iterator[bytes]:
-    rows = batches(snapshot, kind)
+def _arrow(snapshot: Snapshot, kind: Kind, order: str | None) -> Iterator[bytes]:
+    rows = batches(snapshot, kind, order)
     first = next(rows)
     yield from ipc_blocks(first.schema, _chained(first, rows))
 
@@ -123,7 +124,9 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
     yield from rest
 
 
-def _parts(snapshot: Snapshot, kinds: Sequence[Kind], boundary: str) -> Iterator[bytes]:
+def _parts(
+    snapshot: Snapshot, kinds: Sequence[Kind], boundary: str, order: str | None
+) -> Iterator[bytes]:
     """A part for each type, nodes first, in the form in which `POST /load` takes them."""
     for kind in kinds:
         head = (
@@ -131,18 +134,18 @@ def _parts(snapshot: Snapshot, kinds: Sequence[Kind], boundary: str) -> Iterator
             f'Content-Disposition: attachment; name="{kind.name}"\r\n\r\n'
         )
         yield head.encode()
-        yield from _arrow(snapshot, kind)
+        yield from _arrow(snapshot, kind, order)
         yield b"\r\n"
     yield f"--{boundary}--\r\n".encode()
 
 
-def _parquet(snapshot: Snapshot, kind: Kind) -> Iterator[bytes]:
+def _parquet(snapshot: Snapshot, kind: Kind, order: str | None) -> Iterator[bytes]:
     """A Parquet file cannot be sent before it is whole, so it is made on disk."""
     from pyarrow import parquet
 
     with tempfile.TemporaryFile() as file:
         writer: Any = None
-        for batch in batches(snapshot, kind):
+        for batch in batches(snapshot, kind, order):
             writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
             writer.write_batch(batch)
         writer.close()

@@ -24,7 +24,7 @@ from omnigraph.read.export import chosen_types, stream
 from omnigraph.read.result import to_json
 from omnigraph.server import tokens
 from omnigraph.server.access import Need
-from omnigraph.server.calls import NDJSON, Answer, Call
+from omnigraph.server.calls import LINES, Answer, Call
 from omnigraph.server.limits import exceeded
 from omnigraph.server.routes.exports import streamed
 from omnigraph.server.tokens import CursorRejected, Position
@@ -144,7 +144,9 @@ def _point(call: Call, start: str | None, branch: str) -> str:
         case "beginning":
             return ""
         case str() if start.startswith("after:"):
-            return call.unguarded.commit(start.removeprefix("after:")).id
+            point = start.removeprefix("after:")
+            call.snapshot(branch, point)
+            return call.unguarded.commit(point).id
         case _:
             raise OptionInvalid("start is now, beginning or after:<commit id>")
 
@@ -233,9 +235,7 @@ def _image(row: Any) -> dict[str, Any]:
 
 def commit_needs(call: Call) -> Iterator[Need]:
     """Reading the branch the commit landed on; whoever may not is told that there is none."""
-    id = call.path["commit_id"]
-    missing = CommitNotFound(f"no commit, tag, branch or time matches {id!r}", details={"at": id})
-    yield Need(Action.READ, call.unguarded.commit(id).branch, instead=missing)
+    yield Need(Action.READ, call.written_on("main", call.path["commit_id"]))
 
 
 def commit_changes(call: Call) -> Answer:
@@ -287,4 +287,4 @@ def baseline(call: Call) -> Answer:
         yield from stream(snapshot, types)
         yield msgspec.json.encode({"baseline": last}) + b"\n"
 
-    return streamed(call, snapshot, Answer(media=NDJSON, blocks=blocks()))
+    return streamed(call, snapshot, Answer(media=LINES, blocks=blocks()))

@@ -13,9 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.policy.questions import Action
 from omnigraph.read.result import to_json
-from omnigraph.server.access import Need
 from omnigraph.server.bodies import Spool
 from omnigraph.server.calls import Answer, Call
 from omnigraph.server.errors import RequestInvalid
@@ -35,15 +33,6 @@ from omnigraph.write.input.preview import preview, records
 
 PREVIEW_ROWS = 100
 NAME = "upload"
-
-
-def import_needs(call: Call) -> Iterator[Need]:
-    """Changing the branch; and creating it, where it has to be forked first."""
-    asked: ImportRequest = call.body
-    branch = asked.branch or "main"
-    if asked.create_from is not None and branch not in call.unguarded.branches():
-        yield Need(Action.BRANCH_CREATE, asked.create_from, branch)
-    yield Need(Action.CHANGE, branch, mode=asked.mode)
 
 
 def preview_file(call: Call) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ def read_on(call: Call) -> Iterable[Need]:
     elif getattr(asked, "snapshot", None) and branch:
         raise RequestInvalid("give branch or snapshot, not both")
     else:
-        yield Need(Action.READ, call.unguarded.snapshot(branch or "main", point).commit.branch)
+        call.snapshot(branch, point)
 
 
 def read_main(_: Call) -> Iterable[Need]:
@@ -154,15 +155,20 @@ def list_queries(call: Call) -> Answer:
 
 
 def invoke_needs(call: Call) -> Iterator[Need]:
-    """Calling a stored query; whoever may not is told that there is none. Then what the query does."""
+    """Calling a stored query; whoever may not is told that there is none. Then what the query does.
+
+    Whoever may not see the list of them is not told by a refusal which there are.
+    """
     yield Need(Action.INVOKE_QUERY, instead=_no_query())
     asked: InvokeRequest = call.body
+    listed = call.guard is None or call.guard.allows(Need(Action.READ, "main"))
+    instead = None if listed else _no_query()
     if not _stored(call).mutates:
-        yield from read_on(call)
+        yield from (replace(need, instead=instead) for need in read_on(call))
         return
     if asked.snapshot is not None:
         raise RequestInvalid("a mutation runs on a branch, not on a snapshot")
-    yield Need(Action.CHANGE, asked.branch or "main")
+    yield Need(Action.CHANGE, asked.branch or "main", instead=instead)
 
 
 def invoke(call: Call) -> Answer:
@@ -208,5 +214,5 @@ def schema(call: Call) -> Answer:
 def snapshot(call: Call) -> Answer:
     """The tables a state consists of."""
     branch = call.query.branch or "main"
-    found = call.unguarded.snapshot(branch, call.query.at)
+    found = call.snapshot(branch, call.query.at)
     return Answer(snapshot_output(found, branch), commit=found.commit_id)

@@ -46,7 +46,7 @@ def _need(action: Action, branch: str) -> Need:
     """The question a request would ask: new branches start at this one, merges end in it."""
     match action:
         case Action.BRANCH_CREATE:
-            return Need(action, branch, "-")
+            return Need(action, branch, "-", reads=(branch,))
         case _ if action in ON_BRANCH:
             return Need(action, branch)
         case _ if action in ON_TARGET:

@@ -22,6 +22,7 @@ from omnigraph.server.wire import (
     DiffQuery,
     MergeOutput,
     MergeRequest,
+    TagRequest,
     UndoRequest,
     commit_output,
     merge_output,
@@ -35,8 +36,13 @@ def list_branches(call: Call) -> Answer:
     return Answer({"branches": sorted(call.graph.branches())})
 
 
-def create_needs(call: Call) -> Iterable[Need]:
-    return (Need(Action.BRANCH_CREATE, call.body.start or "main", call.body.name),)
+def create_needs(call: Call) -> Iterator[Need]:
+    """Reading what is forked, and making the branch."""
+    asked: BranchRequest = call.body
+    if asked.start is None:
+        yield Need(Action.BRANCH_CREATE, "main", asked.name, reads=("main",))
+    else:
+        yield Need(Action.BRANCH_CREATE, call.written_on("main", asked.start), asked.name)
 
 
 def create_branch(call: Call) -> Answer:
@@ -68,8 +74,13 @@ def list_tags(call: Call) -> Answer:
     return Answer({"tags": [{"name": name, "graph_commit_id": id} for name, id in tags]})
 
 
-def tag_needs(call: Call) -> Iterable[Need]:
-    return (Need(Action.BRANCH_CREATE, call.body.branch or "main", call.body.name),)
+def tag_needs(call: Call) -> Iterator[Need]:
+    """Reading what gets the name, and making it."""
+    asked: TagRequest = call.body
+    where = asked.branch or "main"
+    if asked.at is not None:
+        where = call.written_on(asked.branch, asked.at)
+    yield Need(Action.BRANCH_CREATE, where, asked.name, reads=(where,))
 
 
 def create_tag(call: Call) -> Answer:
@@ -112,8 +123,7 @@ def get_commit(call: Call) -> Answer:
 def diff_needs(call: Call) -> Iterator[Need]:
     """Reading both points, each on the branch it was written on."""
     for point in (call.query.a, call.query.b):
-        found = call.unguarded.snapshot(call.query.branch or "main", point)
-        yield Need(Action.READ, found.commit.branch)
+        yield Need(Action.READ, call.written_on(call.query.branch, point))
 
 
 def diff(call: Call) -> Answer:
@@ -142,7 +152,9 @@ def diff(call: Call) -> Answer:
 
 
 def merge_needs(call: Call) -> Iterable[Need]:
-    return (Need(Action.BRANCH_MERGE, call.body.source, call.body.target or "main"),)
+    """Merging into the target, by reading the source."""
+    source, target = call.body.source, call.body.target or "main"
+    return (Need(Action.BRANCH_MERGE, source, target, reads=(source,)),)
 
 
 def merge(call: Call) -> Answer:
@@ -207,7 +219,7 @@ def undo_needs(call: Call) -> Iterator[Need]:
     """Changing a branch, by what another commit holds: that one must be readable."""
     branch = call.body.branch or "main"
     yield Need(Action.CHANGE, branch)
-    yield Need(Action.READ, call.unguarded.snapshot(branch, call.body.commit).commit.branch)
+    yield Need(Action.READ, call.written_on(branch, call.body.commit))
 
 
 def revert(call: Call) -> Answer:

@@ -19,6 +19,7 @@ from omnigraph.server.references import allowed_reference
 from omnigraph.server.routes.texts import source_of
 from omnigraph.server.spooled import readable
 from omnigraph.server.wire import (
+    ImportRequest,
     LoadRequest,
     MutateRequest,
     SchemaRequest,
@@ -26,6 +27,7 @@ from omnigraph.server.wire import (
     load_output,
     maybe_commit,
 )
+from omnigraph.write.input.options import Options
 
 
 def change_on(call: Call) -> Iterable[Need]:
@@ -88,11 +90,11 @@ def change(call: Call, asked: MutateRequest, text: str, name: str) -> Answer:
 
 
 def load_needs(call: Call) -> Iterator[Need]:
-    """Changing the branch; and creating it, where it has to be forked first."""
-    asked: LoadRequest = call.body
-    branch = asked.branch or "main"
-    if asked.create_from is not None and branch not in call.unguarded.branches():
-        yield Need(Action.BRANCH_CREATE, asked.create_from, branch)
+    """Changing the branch; and creating it, where it has to be forked first from what can be read."""
+    asked: LoadRequest | ImportRequest = call.body
+    branch, source = asked.branch or "main", asked.create_from
+    if source is not None and branch not in call.unguarded.branches():
+        yield Need(Action.BRANCH_CREATE, source, branch, reads=(source,))
     yield Need(Action.CHANGE, branch, mode=asked.mode)
 
 
@@ -143,6 +145,7 @@ def _load(call: Call, source: Any, uri: Any) -> Answer:
             idempotency_key=call.idempotency_key(),
             timeout=call.bounds.load_seconds_max,
             progress=None if call.job is None else call.job.progress,
+            options=Options(compatible=True) if isinstance(source, Lines) else None,
             violations=False,  # the caller could not read a file of this machine
         )
     commit = done.commit.id if done.commit else None

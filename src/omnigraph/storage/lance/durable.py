@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from omnigraph.storage import metrics
+from omnigraph.storage.disk import disk_errors, sync
 
 
 def sync_files(folder: Path, names: Iterable[str]) -> None:
@@ -20,25 +20,19 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
         elif path.exists():
             files.add(path)
     directories = {folder, *(parent for file in files for parent in _between(file, folder))}
-    metrics.parallel([partial(_fsync, path) for path in sorted(files)])
-    metrics.parallel([partial(_fsync, path) for path in sorted(directories)])
+    with disk_errors(f"making the files of {folder} durable"):
+        metrics.parallel([partial(sync, path) for path in sorted(files)])
+        metrics.parallel([partial(sync, path) for path in sorted(directories)])
 
 
 def sync_parents(folder: Path, root: Path) -> None:
     """fsync the directories from the root down to a new table's folder, so that the folder itself is not lost."""
-    for directory in _between(folder, root):
-        _fsync(directory)
-    _fsync(root)
+    with disk_errors(f"making the folder {folder} durable"):
+        for directory in _between(folder, root):
+            sync(directory)
+        sync(root)
 
 
 def _between(path: Path, folder: Path) -> list[Path]:
     """The directories above `path` down from (and without) `folder`."""
     return [parent for parent in path.parents if parent != folder and folder in parent.parents]
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,6 +6,8 @@ guard suite raises each of these for real and fails if a message changes.
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +20,9 @@ from omnigraph.errors import (
     StoreError,
     StoreUnavailable,
 )
+from omnigraph.storage.disk import MISSING, refusal
+
+OS_ERROR = re.compile(r"\(os error ([0-9]{1,4})\)")  # how Rust writes what the system said
 
 # In order: the first group with a word in the message decides.
 SIGNS: tuple[tuple[type[OmnigraphError], tuple[str, ...]], ...] = (
@@ -43,6 +48,9 @@ def translated(failure: BaseException, doing: str) -> OmnigraphError:
     """Our error for what Lance raised while `doing` something."""
     text = str(failure)
     lowered = text.lower()
+    system = OS_ERROR.search(text)
+    if system is not None and int(system[1]) not in MISSING | {errno.EINVAL}:
+        return refusal(int(system[1]), f"{doing} failed: {text}")
     for kind, signs in SIGNS:
         if any(sign in lowered for sign in signs):
             return kind(f"{doing} failed: {text}", details={"cause": type(failure).__name__})

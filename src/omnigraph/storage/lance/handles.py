@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import lance
 import pyarrow as pa
 from lance import LanceDataset
@@ -10,8 +12,10 @@ from omnigraph.errors import Corrupt
 from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import stored_schema
 from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.foreign import refuse_foreign_files, refuse_linked_folders
 from omnigraph.storage.lance.reading import LanceTable
 from omnigraph.storage.objects import Location
+from omnigraph.storage.paths import checked, inside
 from omnigraph.storage.session import HANDLES_MAX, Lru
 from omnigraph.storage.tables import TableRef
 
@@ -54,10 +58,14 @@ class Handles:
     def __init__(self, place: Location) -> None:
         self.uri = place.uri
         self.options = dict(place.options)
+        self.local = Path(place.uri) if place.scheme == "file" else None
         self.session = session_of(place.uri)
 
     def address(self, path: str) -> str:
-        return f"{self.uri}/{path}"
+        """Where a table lies; a path that leads out of the graph, or through a link, is refused."""
+        if self.local is not None:
+            return str(inside(self.local, path))
+        return f"{self.uri}/{checked(path)}"
 
     def open(self, ref: TableRef) -> LanceTable:
         """A version, from the cache or the store."""
@@ -91,14 +99,18 @@ class Handles:
         metrics.opened()
         metrics.request("get", 2)
         metrics.stage(2)
+        address = self.address(ref.path)
+        if self.local is not None:
+            refuse_linked_folders(ref, self.local)
         with lance_errors(f"opening version {ref.version} of table {ref.path}"):
             handle = lance.dataset(
-                self.address(ref.path),
+                address,
                 version=ref.version,
                 storage_options=self.options or None,
                 session=self.session,
             )
         _refuse_cleanup(ref, handle)
+        refuse_foreign_files(ref, handle, self.local)
         return handle
 
 

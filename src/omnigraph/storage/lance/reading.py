@@ -23,6 +23,7 @@ from omnigraph.storage.predicates import is_in, render, selection, selects
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, StoredBlob, TableRef
 
 POINTS_MAX = 4  # values looked up one by one
+BLOB_ELSEWHERE = 3  # how Lance marks a blob that is stored as an address
 DETACHED = 1 << 63  # set in every version but a table's first
 KINDS = {
     "BTree": "BTREE",
@@ -43,6 +44,7 @@ class LanceTable:
         self.handle = handle
         self.writer = handle  # data files do not belong to a version: any handle with these columns can write them
         self._descriptions: list[Any] | None = None
+        self._blobs_checked = False
 
     @property
     def remote(self) -> bool:
@@ -149,6 +151,9 @@ class LanceTable:
             if table.num_rows != len(addresses):
                 raise Corrupt(f"table {self.ref.path} lacks rows it was asked for by address")
             for name in blobs:
+                refuse_foreign_blobs(
+                    self.ref, self.handle._take_rows(addresses, columns=[name])[name]
+                )
                 read = self.handle.read_blobs(name, addresses=addresses, preserve_order=True)
                 table = table.append_column(
                     name, pa.array([blob for _, blob in read], pa.large_binary())
@@ -157,6 +162,8 @@ class LanceTable:
 
     def blob(self, column: str, address: int) -> StoredBlob | None:
         with self._reading():
+            here = pa.array([address], pa.uint64())
+            refuse_foreign_blobs(self.ref, self.handle._take_rows(here, columns=[column])[column])
             found: StoredBlob | None = self.handle.take_blobs(column, addresses=[address])[0]
         return found
 
@@ -258,7 +265,7 @@ class LanceTable:
         }
         has_blobs = bool(blob_columns(self.stored))
         for fragment in self.handle.get_fragments():
-            names |= _fragment_files(fragment.metadata, has_blobs)
+            names |= fragment_files(fragment.metadata, has_blobs)
         for index in self.descriptions:
             names |= {f"_indices/{segment.uuid}/" for segment in index.segments}
         return frozenset(names)
@@ -282,12 +289,27 @@ class LanceTable:
             )
         return _Plan({**arguments, "filter": text})
 
+    def _check_blobs(self) -> None:
+        """Look once at where the blobs of this version lie, before any of them is read."""
+        if self._blobs_checked:
+            return
+        names = list(blob_columns(self.stored))
+        with self._reading():
+            described = self.handle.scanner(columns=names, blob_handling="blobs_descriptions")
+            for batch in described.to_batches():
+                for name in names:
+                    refuse_foreign_blobs(self.ref, batch.column(name))
+        self._blobs_checked = True
+
     def _arguments(self, columns: Sequence[str], with_address: bool) -> dict[str, Any]:
         arguments: dict[str, Any] = {"columns": list(columns), "scan_in_order": True}
         if with_address or not columns:
             arguments["with_row_address"] = True
-        if blob_columns(self.stored):
+        blobs = blob_columns(self.stored)
+        if blobs:
             arguments["blob_handling"] = "all_binary"
+        if not set(columns).isdisjoint(blobs):
+            self._check_blobs()
         return arguments
 
     def _stream(self, plan: _Plan, more: dict[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -446,6 +468,16 @@ def _ids_of(field: Any) -> frozenset[int]:
     return frozenset({int(field.id())}).union(*(_ids_of(part) for part in field.children()))
 
 
+def refuse_foreign_blobs(ref: TableRef, described: pa.Array | pa.ChunkedArray) -> None:
+    """Lance can store the address of a blob instead of its bytes. We never do: it would read any file there is."""
+    kinds = pc.struct_field(described, "kind")
+    if pc.any(pc.equal(kinds, BLOB_ELSEWHERE)).as_py():
+        raise Corrupt(
+            f"table {ref.path} leads out of the graph: a blob is stored as an address",
+            details={"path": ref.path, "version": ref.version},
+        )
+
+
 def manifest_file(version: int) -> str:
     """Where Lance keeps the manifest of a version: ordinary ones sort newest first."""
     if version >= DETACHED:
@@ -453,7 +485,8 @@ def manifest_file(version: int) -> str:
     return f"_versions/{2**64 - 1 - version:020d}.manifest"
 
 
-def _fragment_files(fragment: FragmentMetadata, has_blobs: bool) -> set[str]:
+def fragment_files(fragment: FragmentMetadata, has_blobs: bool) -> set[str]:
+    """The files of a fragment, relative to its table; a trailing slash names a whole folder."""
     names = {f"data/{file.path}" for file in fragment.files}
     if has_blobs:
         names |= {f"data/{file.path.removesuffix('.lance')}/" for file in fragment.files}

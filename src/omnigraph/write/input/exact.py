@@ -5,8 +5,6 @@ Slow, because each line becomes Python objects; the faster ways read what they a
 
 from __future__ import annotations
 
-import base64
-import binascii
 import datetime as dt
 import json
 import math
@@ -17,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.lang.cast import parse_date, parse_datetime
+from omnigraph.lang.cast import parse_bytes, parse_date, parse_datetime
 from omnigraph.lang.diagnostics import did_you_mean as nearest
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.columns import arrow_type
@@ -36,7 +34,7 @@ RESERVED = frozenset(
         "_tombstone",
     }
 )
-ENVELOPE = frozenset({"type", "edge", "from", "to", "data"})
+ENVELOPE = frozenset({"type", "edge", "id", "from", "to", "data"})
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 Kind = NodeType | EdgeType
@@ -54,7 +52,10 @@ class Record:
 
 
 def read_record(line: bytes, catalog: Catalog, options: Options) -> Record:
-    """A graph record: `{"type": …, "data": {…}}` or `{"edge": …, "from": …, "to": …, "data": {…}}`."""
+    """A graph record: `{"type": …, "data": {…}}` or `{"edge": …, "from": …, "to": …, "data": {…}}`.
+
+    An id stands in `data`, or beside it.
+    """
     record = parse_object(line)
     if ("type" in record) == ("edge" in record):
         raise Misfit("a record has exactly one of 'type' and 'edge'", rule="record")
@@ -68,7 +69,21 @@ def read_record(line: bytes, catalog: Catalog, options: Options) -> Record:
     if not isinstance(data, dict):
         raise Misfit(f"'data' must be an object, got {json_kind(data)}", rule="record", name="data")
     ends = {} if isinstance(kind, NodeType) else _ends(record)
-    return Record(kind, ends | read_fields(data, kind, options))
+    return Record(kind, ends | read_fields(_with_id(data, record), kind, options))
+
+
+def _with_id(data: Mapping[str, Any], record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a record with its id, wherever it stands."""
+    if "id" not in record:
+        return data
+    outer, inner = record["id"], data.get("id", record["id"])
+    if outer != inner:
+        raise Misfit(
+            f"'id' is {json_kind(outer)} beside 'data' and {json_kind(inner)} in it",
+            rule="record",
+            name="id",
+        )
+    return {"id": outer, **data}
 
 
 def read_row(line: bytes, kind: Kind, options: Options) -> Record:
@@ -190,7 +205,15 @@ def _refuse_reserved(name: str) -> None:
 
 def read_fields(data: Mapping[str, Any], kind: Kind, options: Options) -> dict[str, Any]:
     """The given fields as values of their types; null is kept as None."""
+    if options.compatible:
+        data = {n: v for n, v in data.items() if n == "id" or _is_known(n, kind)}
     return {name: _field(name, value, kind, options) for name, value in data.items()}
+
+
+def _is_known(name: str, kind: Kind) -> bool:
+    """Whether a field names a property; one that is reserved is refused even where others are ignored."""
+    _refuse_reserved(name)
+    return name in kind.properties
 
 
 def _field(name: str, value: Any, kind: Kind, options: Options) -> Any:
@@ -199,7 +222,15 @@ def _field(name: str, value: Any, kind: Kind, options: Options) -> Any:
             message = f"the id of a {kind.name} must be a text, got {json_kind(value)}"
             raise Misfit(message, rule="type", name="id", value=value)
         return _unicode(value, "id")
-    return None if value is None else read_value(value, known_property(name, kind), options)
+    prop = known_property(name, kind)
+    if value is None:
+        return None
+    try:
+        return read_value(value, prop, options)
+    except WrongKind:
+        if options.compatible:
+            return None
+        raise
 
 
 def known_property(name: str, kind: Kind) -> Property:
@@ -229,8 +260,12 @@ def read_value(value: Any, prop: Property, options: Options) -> Any:
     return [_scalar(item, kind.scalar, kind, name, options) for item in value]
 
 
-def _unfit(name: str, kind: PropType, value: Any) -> Misfit:
-    return Misfit(f"'{name}' expects {kind}, got {json_kind(value)}", name=name, value=value)
+class WrongKind(Misfit):
+    """A JSON value of another kind than the property's, such as a text for a number."""
+
+
+def _unfit(name: str, kind: PropType, value: Any) -> WrongKind:
+    return WrongKind(f"'{name}' expects {kind}, got {json_kind(value)}", name=name, value=value)
 
 
 def _scalar(value: Any, scalar: Scalar, kind: PropType, name: str, options: Options) -> Any:
@@ -311,12 +346,11 @@ def _vector(value: Any, dimension: int, name: str) -> list[float]:
 
 def blob_bytes(value: str, name: str, options: Options) -> bytes:
     """The bytes of a blob: inline base64, or what an address holds that the allow-list admits."""
-    if not value.startswith("base64:"):
-        return options.fetch(value, name)
     try:
-        return base64.b64decode(value.removeprefix("base64:"), validate=True)
-    except (binascii.Error, ValueError) as bad:
+        found = parse_bytes(value)
+    except ValueError as bad:
         raise Misfit(f"'{name}' is not valid base64: {bad}", name=name) from None
+    return options.fetch(value, name) if found is None else found
 
 
 # --- records to columns ------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ class Options:
     line_bytes_max: int = 32 << 20
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
     block_bytes: int = 8 << 20
+    compatible: bool = False  # unknown properties are ignored, values of another kind become null
     unpacked_bytes_max: int | None = (
         None  # of the rows of a Parquet or Arrow file nobody vouches for
     )

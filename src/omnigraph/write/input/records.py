@@ -57,6 +57,11 @@ class Format:
             return read_row(line, self.rows_of, self.options)
         return read_record(line, self.catalog, self.options)
 
+    @property
+    def strictly(self) -> Format:
+        """The same without what is only tolerated: the fast readings know the strict rules alone."""
+        return replace(self, options=replace(self.options, compatible=False))
+
     def column(self, path: tuple[str, ...]) -> str | None:
         """The column a member of the record fills; none for those that name the type."""
         match path:
@@ -64,6 +69,8 @@ class Format:
                 return name
             case ("type" | "edge",) if self.rows_of is None:
                 return None
+            case ("id",):
+                return "id"
             case ("from",) if not isinstance(self.rows_of, NodeType):
                 return "src"
             case ("to",) if not isinstance(self.rows_of, NodeType):
@@ -123,8 +130,8 @@ def read_block(block: Block, form: Format, most: int = PROBLEMS_MAX) -> Reading:
     lines, refused = refuse_oversized(lines_of(block), form.options)
     problems = [violation(why, "", block.file, number) for number, why in refused]
     parts: list[Part] = []
-    lines = _by_template(lines, form, parts)
-    lines = _by_type(lines, form, parts, most)
+    lines = _by_template(lines, form.strictly, parts)
+    lines = _by_type(lines, form.strictly, parts, most)
     is_full = not _one_by_one(lines, form, parts, problems, most)
     problems.sort(key=lambda problem: problem.line or 0)
     placed = (replace(part, file=block.file) for part in in_line_order(parts))

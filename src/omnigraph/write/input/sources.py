@@ -250,13 +250,15 @@ def _plain(record: Any, inside: str | None, options: Options) -> Any:
     return plain if inside is None else {**record, inside: plain}
 
 
-SPECIAL = (float, bytes, bytearray, dt.datetime)
+SPECIAL = (float, list, bytes, bytearray, dt.datetime)
 
 
 def _value(name: str, value: Any, options: Options) -> Any:
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case list() if any(isinstance(v, SPECIAL) for v in value):
+            return [_value(name, v, options) for v in value]
         case bytes() | bytearray():
             import base64
 

@@ -14,9 +14,9 @@ import pyarrow.types as at
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import EdgeType, NodeType, Property
 from omnigraph.model.columns import SCALARS, arrow_type
-from omnigraph.model.types import NUMERIC, Scalar
+from omnigraph.model.types import FLOATS, NUMERIC, Scalar
 from omnigraph.write.input.columns import attempt, is_text, to_column
-from omnigraph.write.input.exact import known_property
+from omnigraph.write.input.exact import NOT_FINITE, known_property
 from omnigraph.write.input.files import COMPRESSIONS, open_file
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import Column, Part
@@ -310,6 +310,11 @@ def _json_lists(texts: pa.StringArray, prop: Property) -> pa.Array:
             misfit = Misfit(f"'{prop.name}' is no JSON array: {bad}", name=prop.name, value=text)
             misfit.row = row
             raise misfit from None
+    if prop.type.scalar in FLOATS:
+        found = [
+            row and [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in row]
+            for row in found
+        ]
     item = arrow_type(prop.type).value_type
     loose = item if prop.type.scalar in NUMERIC or prop.type.scalar is Scalar.BOOL else pa.string()
     try:

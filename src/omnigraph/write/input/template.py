@@ -82,7 +82,8 @@ def template_of(line: bytes, place: Place) -> Template | None:
                 start = token.end() - quote
         position = token.end()
     literals.append(line[start:])
-    if max(map(len, literals)) > LITERAL_BYTES_MAX:
+    twice = len({slot.column for slot in slots}) < len(slots)  # an id in `data` and beside it
+    if twice or max(map(len, literals)) > LITERAL_BYTES_MAX:
         return None
     return Template(tuple(literals), tuple(slots))
 

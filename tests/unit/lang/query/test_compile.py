@@ -169,4 +169,4 @@ def test_lint_reports_mixed_deletes_repeated_names_and_columns() -> None:
     assert [r.errors[0].code for r in mixed.results] == ["Q015"]
     assert codes(READ + READ) == ["L203"]
     twice = "query q() { match { $p: Port } return { $p.code as c, $p.depth as c } }"
-    assert "`c`" in lint_queries(twice, harbour()).results[0].warnings[0]
+    assert [e.code for e in lint_queries(twice, harbour()).results[0].errors] == ["Q021"]
