@@ -180,6 +180,8 @@ def parsed(value: Any, type_text: str) -> Any:
         return [parsed(member, base[1:-1]) for member in value]
     if base in ("F64", "F32"):
         return float(value)
+    if base in ("U64", "I64", "U32", "I32"):
+        return int(value)
     if base == "Date":
         return date.fromisoformat(value)
     if base == "DateTime":

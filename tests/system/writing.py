@@ -106,6 +106,7 @@ class Write:
         changed = _by_identity(kind, values)
         if not changed.keys().isdisjoint(kind.key or ()):
             raise Impossible("a key is not updated")
+        _column(kind, where[0])
         rows = dict(self.after.of(kind))
         chosen = [id for id, row in rows.items() if holds(kind, id, row, where)]
         for id in chosen:
@@ -114,6 +115,7 @@ class Write:
         self._count(kind, len(chosen))
 
     def _delete(self, kind: Type, where: Sequence[Any]) -> None:
+        _column(kind, where[0])
         rows = self.after.of(kind)
         gone = {id for id, row in rows.items() if holds(kind, id, row, where)}
         self._remove(kind, gone)
@@ -161,6 +163,9 @@ def holds(kind: Type, id: str, row: Row, where: Sequence[Any]) -> bool:
 
 
 def _column(kind: Type, name: str) -> Any:
+    """What a condition looks at; it has to be there."""
+    if name == "id":
+        return name
     for side, word in ENDS_OF.items():
         if kind.is_edge and name == word:
             return side
