@@ -16,7 +16,14 @@ from omnigraph.cli.output import answer, note
 from omnigraph.cli.progress import working
 
 SchemaFile = Annotated[str, Option("--schema", help="The schema wanted.", metavar="S.pg")]
-Loss = Annotated[bool, Option("--allow-data-loss", help="Allow steps that lose data.")]
+Loss = Annotated[
+    bool,
+    Option("--allow-data-loss", help="Remove what is dropped from earlier commits, too, for good."),
+]
+
+DROPS = ("drop_type", "drop_property")
+LEAVES = "What is dropped leaves the branch; earlier commits keep it until a cleanup. Go on?"
+LOST = "What is dropped is lost for good, with the earlier commits of the branch. Go on?"
 
 
 def show_(
@@ -74,14 +81,14 @@ def apply(
 ) -> int:
     """Change the schema as planned, as one commit.
 
-    The plan is shown first. Steps that lose data need --allow-data-loss and consent: --yes, or an answer on a
-    terminal.
+    The plan is shown first, and dropping a type or a property wants consent: --yes, or an answer on a terminal.
+    Earlier commits keep what was dropped until a cleanup; with --allow-data-loss it is removed from them at once.
     """
     graph, branch = open_graph(where), branch_of(branch)
     made = _planned(graph, schema, branch, allow_data_loss)
     note(show, plan_text(made))
-    if made.supported and any(str(step.kind).startswith("drop_") for step in made.steps):
-        consent.ask("Data will be lost. Go on?", yes=yes)
+    if made.supported and any(step.kind in DROPS for step in made.steps):
+        consent.ask(LOST if allow_data_loss else LEAVES, yes=yes)
     with working(graph, branch, "schema apply", writer, show):
         done = graph.apply_schema(
             read_text(schema),

@@ -14,12 +14,13 @@ from lance import LanceDataset, LanceFragment
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import Corrupt
+from omnigraph.model.ordering import is_in
 from omnigraph.model.predicates import In, Predicate
 from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.recent import Shape, live_rows
-from omnigraph.storage.predicates import is_in, render, selection, selects
+from omnigraph.storage.predicates import render, selection, selects
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, StoredBlob, TableRef
 
 POINTS_MAX = 4  # values looked up one by one
