@@ -136,12 +136,7 @@ class Maker:
 
     def _keyed(self, step: dict[str, Any]) -> dict[str, Any]:
         """Now and then under an idempotency key: a new one, one that was used for this before, or for another."""
-        if (
-            self.random.random() > KEYED_SHARE
-            or "if_commit" in step
-            or "dry" in step
-            or self.model.cleaned
-        ):
+        if self.random.random() > KEYED_SHARE or "if_commit" in step or "dry" in step:
             return step
         if not self.keyed or self.random.random() < 0.5:
             return step | {"key": self.random.choice(("k:1", "k2", "1"))}
@@ -342,7 +337,7 @@ class Maker:
             case "rename_property":
                 rest = (random.choice(NAMES),)
             case "retype":
-                wider = [b for a, b in values.WIDENINGS if a == prop.type]
+                wider = sorted(b for a, b in values.WIDENINGS if a == prop.type)
                 rest = (
                     random.choice(wider if wider and random.random() < 0.85 else ("I64", "String")),
                 )

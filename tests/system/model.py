@@ -415,7 +415,8 @@ def request_of(step: Mapping[str, Any], state: State) -> Any:
     match step["verb"]:
         case "load":
             is_named = step.get("door") == "server" or step["shape"] == "file"
-            return "load", step["mode"], (step["shape"], repr(step["rows"])) if is_named else None
+            sent = repr(step["rows"]) if is_named else None
+            return "load", step["mode"], step["shape"] in ("file", "records"), sent
         case "mutate":
             return "mutate", repr(step["statements"]), _words(step["statements"], state)
         case _:

@@ -76,16 +76,17 @@ class Write:
         if mode == "overwrite":
             self.replaced.add(kind.ident)
         for given in rows:
+            cells = _by_identity(kind, given)
             id = self._id(kind, given)
             if id is None:
                 self.found.add("key")
-            elif id in seen and (kind.key is not None or mode == "append"):
+            elif id in seen and (kind.key is not None or mode != "merge"):
                 self.found.add("duplicate")
             elif id in there and mode == "append":
                 self.found.add("key_conflict")
             else:
                 old = stored.get(id) or {p.ident: fill(p) for p in kind.props.values()}
-                stored[id] = {**old, **_by_identity(kind, given)}
+                stored[id] = {**old, **cells}
             seen.add(id)
         self.after = self.after.with_rows(kind, stored)
 
