@@ -58,7 +58,7 @@ class Run:
         number = 0
         try:
             for step in self.program.steps:
-                self._step(step)
+                self.step(step)
                 number += 1
             self._everything()
         except (Disagreement, AssertionError) as failure:
@@ -76,7 +76,7 @@ class Run:
 
     # --- one step ----------------------------------------------------------------------------------------------------
 
-    def _step(self, step: Step) -> None:
+    def step(self, step: Step) -> None:
         if step["verb"] == "look":
             self._look(step)
             return
