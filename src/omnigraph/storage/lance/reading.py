@@ -451,8 +451,8 @@ def count_reads_and_writes(handle: LanceDataset) -> None:
 
 def describe(fragment: FragmentMetadata) -> FragmentInfo:
     """What callers may know of a fragment."""
-    first, *beside = fragment.files
-    files = ",".join(file.path for file in fragment.files) if beside else first.path
+    _, *beside = fragment.files
+    files = ",".join(file.path for file in fragment.files)
     deletions = fragment.deletion_file
     return FragmentInfo(
         fragment_id=fragment.id,
@@ -460,7 +460,7 @@ def describe(fragment: FragmentMetadata) -> FragmentInfo:
         deleted_rows=fragment.num_deletions,
         identity=f"{files}|{deletions.path(fragment.id) if deletions else ''}",
         files=files,
-        beside=tuple((file.path, frozenset(file.fields)) for file in beside),
+        beside=tuple((str(file.path), frozenset(file.fields)) for file in beside),
     )
 
 
