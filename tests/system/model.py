@@ -422,8 +422,8 @@ def request_of(step: Mapping[str, Any], state: State) -> Any:
         case _:
             statements = [s for verb, *rest in step["parts"] if verb == "mutate" for s in rest[0]]
             loads = [part[1] for part in step["parts"] if part[0] == "load"]
-            sent = repr(step["parts"]) if step.get("door") == "server" else loads
-            return "block", sent, repr(statements), _words(statements, state)
+            known = repr(step["parts"]) if step.get("door") == "server" else repr(loads)
+            return "block", known, repr(statements), _words(statements, state)
 
 
 def _words(statements: Sequence[Sequence[Any]], state: State) -> Any:
