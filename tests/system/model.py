@@ -227,11 +227,12 @@ class Model:
     # --- names -------------------------------------------------------------------------------------------------------
 
     def create_branch(self, label: str, name: str, from_: str, **_: Any) -> Answer:
+        start = self.point(from_).label
         if name == MAIN and _.get("door") == "server":
             return Answer("option_invalid")
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
-        self.heads[name] = self.point(from_).label
+        self.heads[name] = start
         self.lives[name] = self.lives.get(name, 0) + 1
         return Answer()
 
@@ -244,9 +245,10 @@ class Model:
         return Answer()
 
     def tag(self, label: str, name: str, at: str, **_: Any) -> Answer:
+        point = self.point(at).label
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
-        self.tags[name] = self.point(at).label
+        self.tags[name] = point
         return Answer()
 
     def delete_tag(self, label: str, name: str, **_: Any) -> Answer:

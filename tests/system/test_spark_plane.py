@@ -30,7 +30,7 @@ def on_spark(made: Program) -> Program:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", SEEDS)
-def test_loads_on_spark_are_the_same_loads(seed: int, spark: Any) -> None:  # noqa: F811
+def test_loads_on_spark_are_the_same_loads(seed: int, spark: Any) -> None:
     made = on_spark(program(seed))
     report = run(made)
     assert report.failure is None, explained(made, report)
