@@ -238,6 +238,14 @@ def test_who_may_only_write_inserts_and_loads(store: str) -> None:
         assert refused.value.details["action"] == "read"
 
 
+def test_a_load_that_is_only_checked_asks_about_its_types(store: str) -> None:
+    for rows in ([{"of": "nobody", "amount": 1}], [{"of": "ada", "amount": 8}]):
+        with pytest.raises(PolicyDenied) as refused:
+            _as(store, "typed").check_load({"Salary": rows}, mode="merge")
+        assert refused.value.details == {"action": "read", "type": "Salary"}
+    assert _as(store, "typed").check_load({"Person": [{"name": "x"}]}).nodes == {"Person": 1}
+
+
 def test_every_step_of_a_block_asks_what_it_would_ask_alone(store: str) -> None:
     for actor in ("writer", "typed"):
         block = _as(store, actor).branch("main").write()
