@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ def test_points_that_may_not_be_read_look_like_none(store: str, way: str, point:
     plain = omnigraph.open(store)
     at = plain.snapshot().commit_id if point == "$id" else point
     unknown = "0123456789abcdef.3" if point == "$id" else "no-such-name"
-    told = [_told(lambda at=at: POINT_WAYS[way](_as(store, "drafter"), at)) for at in (at, unknown)]
+    graph, ask = _as(store, "drafter"), POINT_WAYS[way]
+    told = [_told(partial(ask, graph, name)) for name in (at, unknown)]
     assert told[0].replace(at, "X") == told[1].replace(unknown, "X")
     assert told[0].startswith("commit_not_found")
     assert plain.branches() == ["main", "draft", "vault"]
