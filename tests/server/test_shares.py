@@ -18,6 +18,7 @@ from omnigraph.graph import Graph
 from omnigraph.server.app import Server
 from omnigraph.server.limits import ServerBusy, TooManyRequests, check_share
 from omnigraph.server.settings import Bounds
+from omnigraph.server.turns import Turns
 from tests.server import world as worlds
 from tests.server.world import TOKENS
 from tests.support.waiting import wait_until
@@ -150,6 +151,18 @@ def test_an_actor_may_have_half(limit: int, share: int) -> None:
     check_share("some_max", limit, {"anonymous": limit - 1}, None)
     with pytest.raises(TooManyRequests):
         check_share("some_max", limit, {"anonymous": limit}, None)
+
+
+def test_actors_take_turns_with_threads() -> None:
+    turns, begin, done = Turns(1, "test"), threading.Event(), []
+    futures = [turns.of("ada").submit(begin.wait, 30)]
+    futures += [turns.of("ada").submit(done.append, n) for n in (1, 2, 3)]
+    futures += [turns.of("bob").submit(done.append, "bob")]
+    futures += [turns.of("eve").submit(lambda: 1 / 0)]
+    begin.set()
+    turns.shutdown()
+    assert done == ["bob", 1, 2, 3], "somebody waits behind all that another one asked for"
+    assert isinstance(futures[-1].exception(), ZeroDivisionError)
 
 
 def test_two_lengths_of_one_body_are_refused(tmp_path: Path) -> None:

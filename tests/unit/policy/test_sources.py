@@ -33,7 +33,7 @@ rules:
   - {id: t2, allow: {actors: {group: people}, actions: [change]}}
   - {id: t3, allow: {actors: {group: people}, actions: [branch_create, branch_merge, admin]}}
   - {id: w1, allow: {actors: {group: writers}, actions: [change]}}
-  - {id: w2, allow: {actors: {group: writers}, actions: [branch_merge]}}
+  - {id: w2, allow: {actors: {group: writers}, actions: [branch_merge, schema_apply]}}
 """
 PEOPLE = "query q() { match { $p: Person } return { $p.name as name } }"
 RAISE = 'query q() { update Salary set { amount: 9 } where of = "ada" }'
@@ -238,6 +238,18 @@ def test_who_may_only_write_inserts_and_loads(store: str) -> None:
         with pytest.raises(PolicyDenied) as refused:
             tried()
         assert refused.value.details["action"] == "read"
+
+
+def test_a_schema_that_rows_break_shows_them_to_those_who_may_read_them(store: str) -> None:
+    omnigraph.open(store).load({"Salary": [{"of": "bob", "amount": 8}]})
+    unique = SCHEMA.replace("amount: I32", "amount: I32 @unique")
+    assert unique != SCHEMA
+    with pytest.raises(PolicyDenied) as refused:
+        _as(store, "writer").apply_schema(unique)
+    assert refused.value.details == {"action": "read", "type": "Salary"}
+    with pytest.raises(OmnigraphError) as broken:
+        omnigraph.open(store).apply_schema(unique)
+    assert broken.value.details["violations"]
 
 
 def test_a_load_that_is_only_checked_asks_about_its_types(store: str) -> None:
