@@ -48,6 +48,7 @@ from omnigraph.server.routes.jobs import start_load
 from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.table import Route, Router, Work
 from omnigraph.server.telemetry import SERVER, Telemetry, caller, describe, tracer
+from omnigraph.server.turns import Turns
 from omnigraph.server.wire import LoadOutput
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ class Server:
         self.telemetry = Telemetry()
         self.router = Router(ROUTES)
         self.pool = ThreadPoolExecutor(bounds.workers, "omnigraph-worker")
-        self.load_pool = ThreadPoolExecutor(bounds.loads_max, "omnigraph-load")
+        self.load_pool = Turns(bounds.loads_max, "omnigraph-load")
         self.jobs = Jobs(bounds)
         self.document = openapi.document(ROUTES, authenticated=identity.required)
         self.docs = openapi.page(ROUTES)
@@ -126,7 +127,7 @@ class Server:
         """Refuse what is new, and wait for what was begun."""
         self.admission.closing = True
         self.pool.shutdown(wait=True)
-        self.load_pool.shutdown(wait=True)
+        self.load_pool.shutdown()
         self.jobs.close()
 
 
@@ -234,7 +235,7 @@ class Exchange:
             self.held.enter_context(self.server.admission.slot("exports_max", call.actor))
         if _becomes_job(route, call):
             return await self.server.in_thread(lambda: _begin(route, call))
-        pool = self.server.load_pool if route.work is Work.LOAD else None
+        pool = self.server.load_pool.of(call.actor) if route.work is Work.LOAD else None
         return await self.server.in_thread(lambda: _run(route, call), pool)
 
     async def _json(self, route: Route, call: Call) -> Any:
@@ -281,7 +282,7 @@ class Exchange:
         """A load whose body is here: done while the client waits, or as a job that is asked about later."""
         if _becomes_job(route, call):
             return await self.server.in_thread(lambda: _made(start_load(call, route.handler)))
-        pool = self.server.load_pool
+        pool = self.server.load_pool.of(call.actor)
         return await self.server.in_thread(lambda: _made(route.handler(call)), pool)
 
     def _limits(self, name: str) -> BodyLimits:
