@@ -182,7 +182,8 @@ def test_a_commit_whose_name_is_not_synced_is_unknown_whatever_the_error(
 ) -> None:
     """Everybody sees it, but a power cut may take it away. Repeated under its key it is there once."""
     graph = open_graph(shutil.copytree(sound, tmp_path / "graph"))
-    real, failed = os.fsync, []
+    real = os.fsync
+    failed: list[Path] = []
 
     def fsync(descriptor: int) -> None:
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
