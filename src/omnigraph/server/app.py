@@ -43,6 +43,7 @@ from omnigraph.server.errors import (
 from omnigraph.server.identity import Identity
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission
+from omnigraph.server.origins import Origins
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.routes.jobs import start_load
 from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
@@ -60,17 +61,19 @@ Receive = Callable[[], Awaitable[Any]]
 log = logging.getLogger("omnigraph.server")
 ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
-     b"idempotency-key", IF_COMMIT.encode(), b"transfer-encoding")
+     b"idempotency-key", IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
 )  # fmt: skip
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 COMMIT_ID = re.compile(r"[0-9A-Za-z.]{1,64}")
 PROTECTIVE = {
     "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
 UNKNOWN_ROUTE = "unknown"
 DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
+ORIGINS = Origins()
 _request_ids = count(
     secrets.randbits(63)
 )  # unlike those of other processes, and without a system call
@@ -93,6 +96,7 @@ class Server:
         access: Access,
         bounds: Bounds = BOUNDS,
         quarantined: tuple[str, ...] = (),
+        origins: Origins = ORIGINS,
     ) -> None:
         if access.authenticated is not identity.required:
             raise ServerInvalid("tokens and policies do not agree on whether there are tokens")
@@ -101,6 +105,7 @@ class Server:
         self.access = access
         self.bounds = bounds
         self.quarantined = quarantined
+        self.origins = origins
         self.admission = Admission(bounds)
         self.telemetry = Telemetry()
         self.router = Router(ROUTES)
@@ -191,6 +196,9 @@ class Exchange:
         match = self.server.router.match(self.scope["method"], _raw_path(self.scope))
         route = match.route
         self.record["route"] = route.name
+        if not self.server.identity.required:
+            is_page = route.page or route.public
+            self.server.origins.check(self.scope["method"], headers, is_page=is_page)
         actor = None if route.public else self.server.identity.actor(headers.get("authorization"))
         self.record["actor"] = actor
         call = self._call(route, headers, match.params, actor)

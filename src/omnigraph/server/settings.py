@@ -85,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None  # for what concerns the server as a whole
     tokens_file: str | None = None  # JSON of actors and their tokens
     unauthenticated: bool = False  # serve without tokens
+    hosts: list[str] = []  # names it is reached by without tokens, besides localhost and addresses
     read_only: bool = False  # answer reads alone
     require_all_graphs: bool = False  # do not start while one cannot be opened
     group_commit: bool = True  # writers of one branch share commits
