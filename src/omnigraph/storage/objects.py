@@ -180,7 +180,8 @@ class LocalObjects:
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         _count("list")
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._path(prefix)) as found:
+        missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+        with missing, os.scandir(self._path(prefix)) as found:
             return tuple(sorted(entry.name for entry in found if entry.is_dir()))
         return ()
 
