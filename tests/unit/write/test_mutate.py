@@ -417,7 +417,7 @@ def test_inserts_and_deletes_do_not_share_a_query(graph: Bench) -> None:
     with graph.graph.branch("main").write() as block:
         block.mutate('insert Person { name: "Eve" }')
         block.mutate('delete Person where name = "Eve"')
-    assert [result.affected_nodes for result in block.results] == [1, 1]
+    assert [result.to_json()["affected_nodes"] for result in block.results] == [1, 1]
 
 
 def test_a_read_is_not_a_mutation(graph: Bench) -> None:
