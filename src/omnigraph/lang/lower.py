@@ -72,6 +72,8 @@ def sorted_rows(plan: ir.Op, branch: checked.Branch) -> ir.Op:
     if not branch.order:
         return plan
     ties: list[ir.Expr] = []
+    if branch.rank is not None and isinstance(branch.rank.ranking, ir.Rrf):
+        ties.append(ir.ScoreOf(place_of(branch.rank.name)))
     for name, bound in sorted(bindings(plan).items()):
         kind = ir.STRING.with_nullable(bound.nullable)
         if bound.kind in (VarKind.NODE, VarKind.EDGE) and not name.startswith(TEMPORARY):
@@ -196,7 +198,13 @@ def ranked_pattern(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr 
         constant=found.constant,
         keep=keep,
         name=name,
+        place=place_of(name),
     )
+
+
+def place_of(score: str) -> str:
+    """The column that breaks the ties of a fused score: as in the first of its rankings, then as in the second."""
+    return f"{score}p"
 
 
 def kept(skip: ir.Expr | None, limit: ir.Expr | None) -> ir.Expr | None:
