@@ -118,7 +118,7 @@ def _sendable_record(record: Any) -> Any:
 
 def _sendable(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row whose values JSON can hold without losing any; most are as they are."""
-    if not any(isinstance(value, float | bytes | bytearray) for value in row.values()):
+    if not any(isinstance(value, float | bytes | bytearray | list) for value in row.values()):
         return row
     return {name: _exact(value) for name, value in row.items()}
 
@@ -131,6 +131,8 @@ def _exact(value: Any) -> Any:
             return "NaN"
         case float() if math.isinf(value):
             return "Infinity" if value > 0 else "-Infinity"
+        case list():
+            return [_exact(member) for member in value]
     return value
 
 
