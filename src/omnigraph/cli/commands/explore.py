@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -26,7 +27,8 @@ def explore(
 ) -> None:
     """Look at a graph in the browser: query, schema, history, merges and imports.
 
-    It serves one graph to this machine alone, on a free port, until Ctrl-C. The address goes to stdout.
+    It serves one graph to this machine alone, on a free port, until Ctrl-C. The address goes to stdout; it holds a
+    secret without which nothing is served, so keep it to yourself.
     """
     try:
         from omnigraph.server import boot
@@ -43,15 +45,18 @@ def explore(
     settings = Settings({id: GraphSettings(where)}, unauthenticated=True, read_only=read_only)
     host, port = address_of(bind)
 
+    secret = secrets.token_urlsafe(24)
+
     def announce(bound: str) -> None:
-        link = f"http://{bound}/ui/#/{id}/query"
+        link = f"http://{bound}/ui/#token={secret}&/{id}/query"
         print(link, flush=True)
         print("Ctrl-C ends it.", file=sys.stderr)
         if not no_open:
             _open(link)
 
     with suppress(KeyboardInterrupt):  # which is how it is meant to end
-        boot.serve(boot.build(settings, {}), boot.Listen(host, port), announce)
+        server = boot.build(settings, {}, host=host, secret=secret)
+        boot.serve(server, boot.Listen(host, port), announce)
 
 
 def graph_id_of(address: str) -> str:

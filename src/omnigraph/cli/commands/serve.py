@@ -40,6 +40,10 @@ def serve(
     unauthenticated: Annotated[
         bool, Option("--unauthenticated", help="Serve without tokens.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        Option("--allow-host", help="A name it is reached by without tokens.", metavar="NAME"),
+    ] = None,
     read_only: Annotated[bool, Option("--read-only", help="Change nothing.")] = False,
     tls_cert: Annotated[Text, Option("--tls-cert", help="A certificate (PEM).")] = None,
     tls_key: Annotated[Text, Option("--tls-key", help="Its key (PEM).")] = None,
@@ -47,19 +51,25 @@ def serve(
     """Serve graphs over HTTP.
 
     One process, one or many graphs. Requests carry bearer tokens (--tokens-file, or OMNIGRAPH_SERVER_BEARER_TOKEN);
-    without any, --unauthenticated says that this is wanted. `/ui` is the explorer, `/docs` shows all routes. SIGTERM
+    without any, --unauthenticated says that this is wanted; then it answers to localhost, to addresses and to the names
+    of --allow-host, and never to web pages of others. `/ui` is the explorer, `/docs` shows all routes. SIGTERM
     ends it gracefully.
     """
     try:
+        import msgspec
+
         from omnigraph.server import boot
     except ModuleNotFoundError as missing:
         raise ServerMissing(f"the package {missing.name} is not installed") from missing
 
     settings = _settings(store, graph, file, queries, policy)
     changed = _replaced(settings, tokens, unauthenticated=unauthenticated, read_only=read_only)
+    changed = msgspec.structs.replace(changed, hosts=[*changed.hosts, *(allow_host or ())])
     boot.log_to_stderr()
     host, port = address_of(bind)
-    boot.serve(boot.build(changed), boot.Listen(host, port, tls_cert, tls_key), _announce)
+    boot.serve(
+        boot.build(changed, host=host), boot.Listen(host, port, tls_cert, tls_key), _announce
+    )
 
 
 def _announce(address: str) -> None:
