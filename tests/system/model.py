@@ -376,13 +376,13 @@ class Model:
         return Answer()
 
     def cleanup(self, label: str, keep: int, **_: Any) -> Answer:
-        """What is not among the newest commits of a branch, nor tagged, may be gone."""
+        """What is not among the newest commits made on a branch, nor tagged, may be gone; names can be read."""
         sure = set() if self.cleaned else set(self.tags.values())
         self.cleaned = True
-        for branch, head in self.heads.items():
+        for branch in self.heads:
             place = branch, self.lives[branch]
             own = [c.label for c in self.line(branch) if (c.branch, c.life) == place]
-            sure |= {head, *own[:keep]}
+            sure |= {*own[:keep]}
         for commit in self.commits.values():
             commit.kept = commit.kept and commit.label in sure
         return Answer()
