@@ -12,7 +12,7 @@ from tests.system import schema, values
 from tests.system.merging import Decided
 from tests.system.model import MAIN, Model
 from tests.system.policy import ACTORS
-from tests.system.schema import Impossible, Prop, State, Type
+from tests.system.schema import Edit, Ident, Impossible, Prop, State, Type
 
 Step = Mapping[str, Any]
 BRANCHES = (MAIN, "b1", "b2", "Köln")
@@ -25,7 +25,7 @@ KEYS: dict[str, tuple[Any, ...]] = {
     "I32": (1, 2, 3),
 }
 WORDS = ("x", "y", "w")
-REFUSED_SHARE = 0.2
+REFUSED_SHARE, REFUSED_SCHEMA_SHARE = 0.2, 0.6
 GUARDED_SHARE = 0.25
 KEYED_SHARE = 0.15
 KEYED = ("load", "mutate", "block")
@@ -68,12 +68,17 @@ def _start(random: Random) -> State:
     state = State()
     for name in random.sample(NODES, random.choice((1, 2, 2, 3))):
         state = schema.edited(state, _new_node(random, name))
+        kind = state.called(name)
+        free = [p.name for p in kind.props.values() if p.type in ("I32", "I64")]
+        free = [name for name in free if name not in kind.key_names()]
+        if free and random.random() < 0.6:
+            state = schema.edited(state, ("group", name, "uniques", (free[0],), True))
     for name in random.sample(EDGES, random.choice((0, 1, 1, 2))):
         state = schema.edited(state, _new_edge(random, name, state))
     return state
 
 
-def _new_node(random: Random, name: str) -> schema.Edit:
+def _new_node(random: Random, name: str) -> Edit:
     style = random.choice(("String", "String", "I64", "I32", "none", "two"))
     props = [_new_property(random, n) for n in random.sample(NAMES, random.choice((1, 2, 3)))]
     if random.random() < 0.25:
@@ -88,12 +93,12 @@ def _new_node(random: Random, name: str) -> schema.Edit:
             return "add_type", name, (*props, ("k", style, False)), ("k",)
 
 
-def _new_edge(random: Random, name: str, state: State) -> schema.Edit:
+def _new_edge(random: Random, name: str, state: State) -> Edit:
     nodes = [kind.name for kind in state.types.values() if not kind.is_edge]
     props = tuple(_new_property(random, n) for n in random.sample(NAMES, random.choice((0, 1, 2))))
     key = ("src", "dst") if random.random() < 0.6 else None
     ends = random.choice(nodes), random.choice(nodes)
-    return "add_type", name, props, key, ends, random.choice((None, None, 2))
+    return "add_type", name, props, key, ends, random.choice((None, 1, 2))
 
 
 def _new_property(random: Random, name: str) -> tuple[Any, ...]:
@@ -159,7 +164,8 @@ class Maker:
         """Do it to the model. Most steps that are refused are drawn again."""
         if step["verb"] == "look":
             return self.model.point(step["at"]) is not None
-        return self.model.do(step).error is None or self.random.random() < REFUSED_SHARE
+        share = REFUSED_SCHEMA_SHARE if step["verb"] == "schema" else REFUSED_SHARE
+        return self.model.do(step).error is None or self.random.random() < share
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -220,7 +226,7 @@ class Maker:
                 row[prop.name] = self.value(kind, prop)
         return row
 
-    def _end(self, state: State, node: schema.Ident) -> str:
+    def _end(self, state: State, node: Ident) -> str:
         known = list(state.rows.get(node, {}))
         return self.random.choice(known) if known and self.random.random() < 0.95 else "nobody"
 
@@ -312,7 +318,7 @@ class Maker:
         found: dict[str, Any] = {"branch": branch, "edits": [self._edit(verb, state)]}
         return found
 
-    def _edit(self, verb: str, state: State) -> schema.Edit:
+    def _edit(self, verb: str, state: State) -> Edit:
         random = self.random
         if verb == "add_type":
             if random.random() < 0.5:
@@ -330,7 +336,7 @@ class Maker:
         prop = random.choice(tuple(kind.props.values()))
         return self._property_edit(verb, kind, prop)
 
-    def _property_edit(self, verb: str, kind: Type, prop: Prop) -> schema.Edit:
+    def _property_edit(self, verb: str, kind: Type, prop: Prop) -> Edit:
         random = self.random
         rest: tuple[Any, ...] = ()
         match verb:
@@ -484,7 +490,7 @@ EDIT_WEIGHTS = {
     "nullable": 1,
     "extend": 1,
     "default": 1,
-    "group": 2,
-    "range": 1,
-    "most": 1,
+    "group": 4,
+    "range": 2,
+    "most": 2,
 }

@@ -313,11 +313,13 @@ def _merged_row(
         return _blurred(theirs, ours), set()
     if ours is None or theirs is None:
         side = decided.of(kind.name, id, None)
-        found = set() if side in ("ours", "theirs") else {("delete_vs_update", kind.name, id, None)}
+        found: set[Conflict] = set()
+        if side not in ("ours", "theirs"):
+            found.add(("delete_vs_update", kind.name, id, None))
         return (theirs if side == "theirs" else ours), found
     word = "divergent_insert" if base is None else "divergent_update"
     merged: dict[Any, Any] = {}
-    conflicts = set()
+    conflicts: set[Conflict] = set()
     for cell, mine in ours.items():
         old = ABSENT if base is None else base[cell]
         if same(mine, theirs[cell]) or (base is not None and same(theirs[cell], old)):

@@ -227,11 +227,12 @@ class Model:
     # --- names -------------------------------------------------------------------------------------------------------
 
     def create_branch(self, label: str, name: str, from_: str, **_: Any) -> Answer:
+        start = self.point(from_).label
         if name == MAIN and _.get("door") == "server":
             return Answer("option_invalid")
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
-        self.heads[name] = self.point(from_).label
+        self.heads[name] = start
         self.lives[name] = self.lives.get(name, 0) + 1
         return Answer()
 
@@ -244,9 +245,10 @@ class Model:
         return Answer()
 
     def tag(self, label: str, name: str, at: str, **_: Any) -> Answer:
+        point = self.point(at).label
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
-        self.tags[name] = self.point(at).label
+        self.tags[name] = point
         return Answer()
 
     def delete_tag(self, label: str, name: str, **_: Any) -> Answer:
@@ -422,8 +424,8 @@ def request_of(step: Mapping[str, Any], state: State) -> Any:
         case _:
             statements = [s for verb, *rest in step["parts"] if verb == "mutate" for s in rest[0]]
             loads = [part[1] for part in step["parts"] if part[0] == "load"]
-            sent = repr(step["parts"]) if step.get("door") == "server" else loads
-            return "block", sent, repr(statements), _words(statements, state)
+            known = repr(step["parts"]) if step.get("door") == "server" else repr(loads)
+            return "block", known, repr(statements), _words(statements, state)
 
 
 def _words(statements: Sequence[Sequence[Any]], state: State) -> Any:

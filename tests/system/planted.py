@@ -24,6 +24,7 @@ from omnigraph.graph import Graph
 from omnigraph.lang.schema import identity
 from omnigraph.merge import cells, diff, feed, lens, rows, three_way
 from omnigraph.merge.conflicts import Decisions
+from omnigraph.model.columns import arrow_schema, arrow_type
 from omnigraph.policy import questions
 from omnigraph.read import blobs, columns, export
 from omnigraph.server import calls
@@ -171,7 +172,7 @@ def _drop_and_add(original: Any, steps: Any, before: Any, after: Any) -> Any:
     for table, edit in edits.items():
         for old, new in edit.rename:
             prop = after[table].properties[new]
-            column = apply_schema.arrow_schema(after[table]).field(new)
+            column = arrow_schema(after[table]).field(new)
             if prop.type.nullable:
                 edit.drop.append(old)
                 edit.add.append((column, None))
@@ -186,7 +187,7 @@ def _unchecked(*_: Any) -> Any:
 
 
 def _null_fill(prop: Any) -> Any:
-    return pa.scalar(None, lens.arrow_type(prop.type))
+    return pa.scalar(None, arrow_type(prop.type))
 
 
 # --- histories ---------------------------------------------------------------------------------------------------

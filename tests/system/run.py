@@ -20,6 +20,7 @@ from tests.system.values import shows
 from tests.system.world import World
 
 OF_ROWS = ("divergent_insert", "divergent_update", "delete_vs_update", "lost_value")
+PRUNED = ("commit_pruned", "change_feed_gap")
 ALIKE = {"merged", "already_up_to_date", "fast_forward"}
 
 
@@ -109,6 +110,10 @@ class Run:
         )
         if answer.rules:
             rules = {violation["rule"] for violation in error.details["violations"]}
+            if (
+                "endpoint" in rules & answer.rules
+            ):  # who is not there may or may not have too many edges
+                rules = rules - {"cardinality"} | answer.rules & {"cardinality"}
             check(
                 rules == answer.rules,
                 f"{step['verb']} names {sorted(rules)}, not {sorted(answer.rules)}",
@@ -128,7 +133,7 @@ class Run:
     def _accepted(self, step: Step, answer: Answer, done: Any, saved: Model) -> None:
         verb = step["verb"]
         check(answer.error is None, f"{verb} succeeded, not {answer.error}", done)
-        branch = step.get("branch") or step.get("into")
+        branch: str = step.get("branch") or step.get("into") or ""
         if answer.open:
             self._leave_open(step, answer, done, branch)
             return
@@ -165,7 +170,8 @@ class Run:
             if wanted != found and is_same(after, ours):
                 self._make_or_unmake(step, answer, done, branch, after)
                 return False
-        if found == "conflict" and answer.merged is not None and answer.merged.may_conflict:
+        tolerant = answer.merged is not None and answer.merged.may_conflict
+        if tolerant and found == "conflict" and wanted != "conflict":
             check({"schema_conflict"} <= {c.kind for c in done.conflicts}, "another conflict", done)
             self.model.undo(step["label"])
             return False
@@ -187,7 +193,7 @@ class Run:
         }
         found = {(c.kind, c.type, c.id, c.field) for c in done.conflicts if c.kind in OF_ROWS}
         check(found == wanted, "conflicts name other rows", found, wanted)
-        if not wanted:
+        if not wanted and not answer.merged.may_conflict:
             check(
                 kinds == wanted_kinds,
                 f"conflicts by {sorted(kinds)}, not {sorted(wanted_kinds)}",
@@ -241,7 +247,7 @@ class Run:
         except Impossible:
             return
         except OmnigraphError as error:
-            pruned = error.code == "commit_pruned" and self._reads_pruned(step)
+            pruned = error.code in PRUNED and self._reads_pruned(step)
             check(pruned, f"look {step['read']} answered {error.code}", error)
 
     def _reads_pruned(self, step: Step) -> bool:

@@ -102,10 +102,10 @@ def fits(value: Any, type_name: str) -> bool:
     if type_name == "F32":
         return not math.isfinite(value) or _is_single(value)
     if type_name == "F64":
-        return float(value) == value or math.isnan(value)
+        return bool(float(value) == value or math.isnan(value))
     if isinstance(value, float) and not value.is_integer():
         return False
-    return min(INTEGERS[type_name]) <= value <= max(INTEGERS[type_name])
+    return bool(min(INTEGERS[type_name]) <= value <= max(INTEGERS[type_name]))
 
 
 def _is_single(value: float) -> bool:
@@ -150,7 +150,7 @@ def stored(value: Any) -> Any:
 
 def same(one: Any, other: Any) -> bool:
     """Whether merges and diffs take two values for the same: both zeros are, and NaN is itself."""
-    return _compared(one) == _compared(other)
+    return bool(_compared(one) == _compared(other))
 
 
 def _compared(value: Any) -> Any:
@@ -169,4 +169,4 @@ def shows(found: Any, expected: Any) -> bool:
     """Whether what was read is what is expected."""
     if expected is EITHER_ZERO:
         return isinstance(found, float) and found == 0.0
-    return stored(found) == stored(expected)
+    return bool(stored(found) == stored(expected))

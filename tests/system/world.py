@@ -218,7 +218,8 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(more: Mapping[str, Any]) -> dict[str, Any]:
-    return {"idempotency_key": more["key"]} if more.get("key") else {}
+    options = {"engine": more["engine"]} if "engine" in more else {}
+    return options | ({"idempotency_key": more["key"]} if more.get("key") else {})
 
 
 def schema_after(state: State, edits: Sequence[Any]) -> str:
