@@ -19,13 +19,10 @@ from docs.generate.python_api import api_lines
 
 from omnigraph.cli import app, exits
 from omnigraph.cli.languages import all_codes
-from omnigraph.cli.options import Format, ProgressMode
 from omnigraph.config import SETTINGS, VARIABLES
 from omnigraph.model import limits
 
-NOTE = "<!-- Made by `python -m docs.generate docs/reference`; edit the code, not this page. -->"
-
-VALUES = {"format": "|".join(Format), "progress": "|".join(ProgressMode)}
+NOTE = "<!-- Made by `make reference`; edit the code, not this page. -->"
 
 
 def cli_page() -> str:
@@ -73,7 +70,11 @@ def _command(command: app.Command, parameters: Iterable[Any], level: str = "##")
 def _option(parameter: Any) -> tuple[str, str]:
     if parameter.param_type_name == "argument":
         return f"`{parameter.metavar or parameter.name}`", parameter.help or ""
-    value = "" if parameter.is_flag else parameter.metavar or VALUES.get(parameter.name, "VALUE")
+    value = (
+        ""
+        if parameter.is_flag
+        else parameter.metavar or "|".join(getattr(parameter.type, "choices", ["VALUE"]))
+    )
     names = ", ".join(f"`{name}`" for name in sorted(parameter.opts, key=len, reverse=True))
     default = parameter.default
     shown = (

@@ -26,7 +26,7 @@ ALTERNATIVES = {
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL_S3",
 }  # told with the variable they stand for
-REMAKE = "run `python -m docs.generate docs/reference`"
+REMAKE = "run `make reference`"
 
 
 def headings(name: str) -> set[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -166,10 +168,14 @@ def query_text(text: str | None, file: str | None) -> Source:
     return Source(text or "")
 
 
-def named(error: LanguageError, source: Source) -> LanguageError:
-    """The same errors with the name of the file they are in."""
-    found = [replace(d, span=replace(d.span, source=source.name)) for d in error.diagnostics]
-    return LanguageError(found, source)
+@contextmanager
+def errors_in(source: Source) -> Iterator[None]:
+    """Errors of a language raised inside name the file they are in."""
+    try:
+        yield
+    except LanguageError as error:
+        found = [replace(d, span=replace(d.span, source=source.name)) for d in error.diagnostics]
+        raise LanguageError(found, source) from error
 
 
 def params_of(given: str | None) -> dict[str, Any] | None:

@@ -15,8 +15,8 @@ from omnigraph.cli.context import (
     address,
     branch_of,
     confirm,
+    errors_in,
     is_remote,
-    named,
     open_graph,
     params_of,
     point_of,
@@ -88,13 +88,11 @@ def query(
     Give the query with -e, or with --file and the name of one of its queries. With -e the body alone is enough,
     without `query name() { … }` around it. --at reads any point in time, with the schema of that time.
     """
-    from omnigraph.lang.diagnostics import LanguageError
-
     source = query_text(text, file)
     values = params_of(params)
     graph, branch = open_graph(where), branch_of(branch)
     started = time.perf_counter()
-    try:
+    with errors_in(source):
         result = graph.query(
             source.text,
             values,
@@ -105,8 +103,6 @@ def query(
             timeout=timeout,
             explain=explain,
         )
-    except LanguageError as error:
-        raise named(error, source) from error
     if explain:
         _print_plan(show, result)
         return
@@ -145,26 +141,21 @@ def mutate(
     key: Annotated[str | None, Option("--idempotency-key", help="Safe-retry key.")] = None,
 ) -> None:
     """Insert, update or delete rows, as one commit."""
-    from omnigraph.lang.diagnostics import LanguageError
-
     source = query_text(text, file)
     values = params_of(params)
     graph, branch = open_graph(where), branch_of(branch)
-    try:
-        with writing(graph, branch, "mutate", writer, show):
-            result = graph.mutate(
-                source.text,
-                values,
-                name=name,
-                branch=branch,
-                if_commit=if_commit,
-                message=message,
-                actor=actor_of(writer.actor),
-                idempotency_key=key,
-                dry_run=dry_run,
-            )
-    except LanguageError as error:
-        raise named(error, source) from error
+    with errors_in(source), writing(graph, branch, "mutate", writer, show):
+        result = graph.mutate(
+            source.text,
+            values,
+            name=name,
+            branch=branch,
+            if_commit=if_commit,
+            message=message,
+            actor=actor_of(writer.actor),
+            idempotency_key=key,
+            dry_run=dry_run,
+        )
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
     outcome = "nothing was changed" if dry_run else published(result.commit, branch)
     answer(show, f"{nodes}, {edges}: {outcome}", result.to_json())

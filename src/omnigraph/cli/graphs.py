@@ -14,8 +14,8 @@ from omnigraph.cli.context import (
     address,
     branch_of,
     confirm,
+    errors_in,
     is_remote,
-    named,
     open_graph,
     read_text,
 )
@@ -43,15 +43,12 @@ def init(
 
     The address is a path, s3://bucket/prefix or memory://name, and must be empty.
     """
-    from omnigraph.lang.diagnostics import LanguageError
     from omnigraph.lang.source import Source
     from omnigraph.opening import init as create
 
     text = read_text(schema)
-    try:
+    with errors_in(Source(text, Path(schema).name)):
         graph = create(uri, text, actor=actor_of(writer.actor))
-    except LanguageError as error:
-        raise named(error, Source(text, Path(schema).name)) from error
     commit = graph.log(limit=1)
     document = {"uri": uri, "commit": commit[0].to_json() if commit else None}
     answer(show, f"initialized {uri}", document)

@@ -15,7 +15,7 @@ from omnigraph.cli.context import (
     address,
     branch_of,
     confirm,
-    named,
+    errors_in,
     open_graph,
     point_of,
     read_text,
@@ -142,14 +142,11 @@ def apply_schema(
 
 
 def _planned(graph: Graph, file: str, branch: str, allow_data_loss: bool) -> MigrationPlan:
-    from omnigraph.lang.diagnostics import LanguageError
     from omnigraph.lang.source import Source
 
     text = read_text(file)
-    try:
+    with errors_in(Source(text, file)):
         return graph.plan_schema(text, branch, allow_data_loss=allow_data_loss)
-    except LanguageError as error:
-        raise named(error, Source(text, file)) from error
 
 
 def plan_text(plan: MigrationPlan) -> str:
