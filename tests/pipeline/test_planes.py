@@ -26,6 +26,7 @@ GOOD: Records = [
     edge("Rates", "cara@x", "Oslo", stars=3),
     {"type": "Note", "data": {"text": "hello"}},
 ]
+NOTES: Records = [{"type": "Note", "data": {"id": f"n{i}", "text": "t"}} for i in range(3)]
 MANY: Records = [person(f"p{i:03}@x", age=i % 90) for i in range(120)]
 
 BAD: dict[str, tuple[str, Records]] = {
@@ -44,6 +45,12 @@ BAD: dict[str, tuple[str, Records]] = {
     "unique in the input": ("append", [person("g@x", nick="n"), person("h@x", nick="n")]),
     "unique against a stored row": ("append", [person("g@x", nick="a")]),
     "cardinality": ("append", [edge("LivesIn", "ada@x", "Rome"), edge("LivesIn", "bob@x", "Rome")]),
+    "id twice in an append": ("append", [*GOOD, *NOTES, NOTES[0]]),
+    "id twice in an overwrite": ("overwrite", [*NOTES, NOTES[1], NOTES[0], NOTES[1]]),
+    "id of an edge twice in an overwrite": (
+        "overwrite",
+        [{**edge("Knows", "ada@x", "bob@x"), "id": "k"} for _ in range(2)],
+    ),
     "edge key twice": ("merge", [edge("Rates", "bob@x", "Rome", stars=s) for s in (1, 2)]),
     "bad JSON": ("append", [*GOOD, '{"type": "Person", "data": {', person("i@x")]),
     "wrong type": ("append", [*GOOD, person("j@x", age="old"), person("k@x", name=3)]),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.system.rules import broken
 from tests.system.schema import ENDS, Ident, Prop, Row, State, Type, fill
-from tests.system.values import EITHER_ZERO, same, stored, widened
+from tests.system.values import EITHER_ZERO, fits, same, stored, widened
 
 Fact = tuple[Any, ...]
 Facts = dict[Fact, Any]
+Conflict = tuple[str, str | None, str | None, str | None]  # kind, type, id, field
 ABSENT = object()
 CONFLICT_OF = {
     "unique": "unique_violation",
@@ -43,7 +44,7 @@ class Merged:
     """The merged state, and the conflicts that keep it from standing: kind, type, id and field."""
 
     state: State
-    conflicts: frozenset[tuple[str, str | None, str | None, str | None]] = frozenset()
+    conflicts: frozenset[Conflict] = frozenset()
     open: bool = False  # what comes of it is not laid down: see `merge`
 
     @property
@@ -60,8 +61,8 @@ def merge(base: State, ours: State, theirs: State, decided: Decided = UNDECIDED)
     schema, clash = merged_schema(base, ours, theirs)
     if clash:
         return Merged(ours, frozenset({("schema_conflict", None, None, None)}))
-    found: set[tuple[str, str | None, str | None, str | None]] = set()
-    found |= set(_lost_cells(base, ours, theirs, schema))
+    found: set[Conflict] = set()
+    found |= set(_lost_cells(base, ours, theirs, schema, decided))
     state = schema
     for kind in schema.types.values():
         rows, conflicts = _merged_rows(kind, (base, ours, theirs), decided)
@@ -267,32 +268,40 @@ def seen_as(row: Row | None, kind: Type) -> Row | None:
     shown: dict[Any, Any] = {side: row[side] for side in kind.structure}
     for prop in kind.props.values():
         value = row[prop.ident] if prop.ident in row else fill(prop)
-        shown[prop.ident] = widened(value, prop.type)
+        shown[prop.ident] = widened(value, prop.type) if fits(value, prop.type) else None
     return shown
 
 
 def _lost_cells(
-    base: State, ours: State, theirs: State, merged: State
-) -> Iterable[tuple[str, str | None, str | None, str | None]]:
-    """Cells of a property one side dropped and the other wrote since: nobody can keep both."""
-    for kind in base.types.values():
-        for prop in kind.props.values():
-            if kind.ident not in merged.types or prop.ident in merged.types[kind.ident].props:
+    base: State, ours: State, theirs: State, merged: State, decided: Decided
+) -> Iterator[Conflict]:
+    """Values a side wrote since the base that the merged schema has no place for."""
+    for side, other, state in (("ours", "theirs", ours), ("theirs", "ours", theirs)):
+        for kind in state.types.values():
+            if kind.ident not in merged.types:
                 continue
-            for side in (ours, theirs):
-                if kind.ident in side.types and prop.ident in side.types[kind.ident].props:
-                    for id, row in side.rows[kind.ident].items():
-                        old = base.rows[kind.ident].get(id)
-                        was = fill(prop) if old is None else old[prop.ident]
-                        if not same(row[prop.ident], was):
-                            yield "schema_conflict", kind.name, id, prop.name
+            places = merged.types[kind.ident].props
+            for prop in kind.props.values():
+                old, new = base.rows.get(kind.ident, {}), state.rows[kind.ident]
+                for id, row in new.items():
+                    was = old[id].get(prop.ident, fill(prop)) if id in old else fill(prop)
+                    written = row[prop.ident] is not None and not same(row[prop.ident], was)
+                    if prop.ident not in places:
+                        if written and decided.of(kind.name, id, prop.name) != other:
+                            yield "lost_value", kind.name, id, prop.name
+                    elif not fits(row[prop.ident], places[prop.ident].type):
+                        stays = side == "ours" and same_row(
+                            theirs.rows.get(kind.ident, {}).get(id), old.get(id)
+                        )
+                        if written or id not in old or stays:
+                            yield "lost_value", kind.name, id, prop.name
 
 
 def _merged_rows(
     kind: Type, sides: tuple[State, State, State], decided: Decided
-) -> tuple[dict[str, Row], set[tuple[str, str | None, str | None, str | None]]]:
+) -> tuple[dict[str, Row], set[Conflict]]:
     rows: dict[str, Row] = {}
-    conflicts: set[tuple[str, str | None, str | None, str | None]] = set()
+    conflicts: set[Conflict] = set()
     tables = [side.rows.get(kind.ident, {}) for side in sides]
     for id in dict.fromkeys(id for table in tables for id in table):
         base, ours, theirs = (seen_as(table.get(id), kind) for table in tables)
@@ -305,7 +314,7 @@ def _merged_rows(
 
 def _merged_row(
     kind: Type, id: str, base: Row | None, ours: Row | None, theirs: Row | None, decided: Decided
-) -> tuple[Row | None, set[tuple[str, str | None, str | None, str | None]]]:
+) -> tuple[Row | None, set[Conflict]]:
     if same_row(ours, theirs) or same_row(theirs, base):
         return _blurred(ours, theirs), set()
     if same_row(ours, base):

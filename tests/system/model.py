@@ -91,6 +91,10 @@ class Model:
             found = self.commits[found.parents[0]]
         return found
 
+    def is_sure(self, at: str) -> bool:
+        """Whether a point certainly can be read: names are, commits as far as cleanup left them."""
+        return at in self.heads or at in self.tags or self.point(at).kept
+
     def line(self, at: str) -> Iterator[Commit]:
         """A commit and those before it, along first parents."""
         found = self.point(at)
@@ -316,7 +320,7 @@ class Model:
     ) -> Answer:
         ours = self.head(branch)
         found = merging.merge(base.state, ours.state, theirs.state, decided)
-        if not found.conflicts and is_same(found.state, ours.state):
+        if not found.open and not found.conflicts and is_same(found.state, ours.state):
             return Answer(facts={"outcome": "already_up_to_date"}, merged=found)
         return self._outcome(label, branch, found, "merged", verb, dry)
 
@@ -336,8 +340,8 @@ class Model:
 
     def cleanup(self, label: str, keep: int, **_: Any) -> Answer:
         """What is not among the newest commits of a branch, nor tagged, may be gone."""
+        sure = set() if self.cleaned else set(self.tags.values())
         self.cleaned = True
-        sure = set(self.tags.values())
         for branch, head in self.heads.items():
             place = branch, self.lives[branch]
             own = [c.label for c in self.line(branch) if (c.branch, c.life) == place]

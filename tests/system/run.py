@@ -18,7 +18,7 @@ from tests.system.schema import Impossible, State
 from tests.system.values import shows
 from tests.system.world import World
 
-OF_ROWS = ("divergent_insert", "divergent_update", "delete_vs_update")
+OF_ROWS = ("divergent_insert", "divergent_update", "delete_vs_update", "lost_value")
 ALIKE = {"merged", "already_up_to_date", "fast_forward"}
 
 
@@ -117,6 +117,8 @@ class Run:
 
     def _may_be_pruned(self, step: Step, saved: Model) -> bool:
         named = [step[k] for k in ("commit", "to", "at", "from_") if k in step]
+        if step["verb"] in ("reset", "tag", "create_branch"):
+            return not all(saved.is_sure(name) for name in named)
         points = [saved.point(name) for name in named]
         before = [(c, saved.commits[p]) for c in points for p in c.parents[:1]]
         if any(one.branch != other.branch for one, other in before) and saved.cleaned:
@@ -235,7 +237,7 @@ class Run:
         names = [step["at"], *([step["to"]] if "to" in step else [])]
         if step["read"] in ("changes", "history", "log"):
             return any(not commit.kept for name in names for commit in self.model.line(name))
-        return any(not self.model.point(name).kept for name in names)
+        return not all(self.model.is_sure(name) for name in names)
 
     def _compare(self, state: State, found: Shown, what: str) -> None:
         compare(shown(state, self.world.real), found, what)
@@ -263,7 +265,7 @@ class Run:
         ]
         answers = nursery().ask(self.world.uri, questions, self.bug)
         for (at, commit), (kind, found) in zip(points, answers, strict=True):
-            if kind == "refused" and found == "commit_pruned" and not commit.kept:
+            if (kind, found) == ("refused", "commit_pruned") and not self.model.is_sure(at):
                 continue
             check(kind == "shown", f"a new process: {kind} at {at}", found)
             self._compare(commit.state, found, f"a new process at {at}")

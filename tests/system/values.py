@@ -75,6 +75,7 @@ POOLS: dict[str, tuple[Any, ...]] = {
     "[F64]": ([], [-0.0, 1.5], [5e-324, 1.7976931348623157e308]),
     "Vector(2)": ([1.0, 0.0], [0.5, -2.5], [3.0, 4.0]),
 }
+NUMBERS = (*INTEGERS, "F32", "F64")
 PLAIN = ("String", "I32", "I64", "Bool")  # types whose equality nobody argues about
 TYPES = tuple(POOLS)
 WIDENINGS = frozenset(
@@ -88,8 +89,30 @@ def draw(random: Random, type_name: str, enum: tuple[str, ...] = ()) -> Any:
 
 
 def widened(value: Any, type_name: str) -> Any:
-    """A value after its property was widened to a type."""
-    return float(value) if type_name in ("F64", "F32") and isinstance(value, int) else value
+    """A value in another type of number, which it has to fit."""
+    if value is None or isinstance(value, EitherZero) or type_name not in NUMBERS:
+        return value
+    return float(value) if type_name in ("F64", "F32") else int(value)
+
+
+def fits(value: Any, type_name: str) -> bool:
+    """Whether a value is one of a type of numbers; a widening may have to be taken back."""
+    if value is None or type_name not in NUMBERS or isinstance(value, EitherZero):
+        return True
+    if type_name == "F32":
+        return not math.isfinite(value) or _is_single(value)
+    if type_name == "F64":
+        return float(value) == value or math.isnan(value)
+    if isinstance(value, float) and not value.is_integer():
+        return False
+    return min(INTEGERS[type_name]) <= value <= max(INTEGERS[type_name])
+
+
+def _is_single(value: float) -> bool:
+    try:
+        return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
+    except OverflowError:
+        return False
 
 
 class EitherZero:

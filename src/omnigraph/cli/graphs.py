@@ -15,17 +15,17 @@ from omnigraph.cli.context import (
     branch_of,
     confirm,
     errors_in,
-    is_remote,
     open_graph,
     read_text,
 )
 from omnigraph.cli.exits import FAILURE, OK
-from omnigraph.cli.options import Branch, DryRun, Engine, Show, Uri, Where, Writer, Yes, examples
+from omnigraph.cli.options import Branch, DryRun, Engine, Show, Uri, Where, Writer, examples
 from omnigraph.cli.output import Sheet, answer, note, print_sheet
 from omnigraph.cli.progress import reporting, running, writing
 
 if TYPE_CHECKING:
     from omnigraph.core.doctor import Finding
+    from omnigraph.core.gc import Collected
     from omnigraph.write.maintain import TableReport
 
 
@@ -103,7 +103,10 @@ def _table_row(report: TableReport) -> list[Any]:
     return [report.type, report.rows, fragments, indexed, topology, report.note or ""]
 
 
-@examples("omnigraph cleanup people --dry-run", "omnigraph cleanup --store people --keep 5 --json")
+@examples(
+    "omnigraph cleanup people --dry-run",
+    "omnigraph cleanup --store people --keep 5 --yes --json",
+)
 def cleanup(
     where: Where,
     show: Show,
@@ -114,22 +117,30 @@ def cleanup(
         float | None, Option("--older-than", help="Only commits older than this.", metavar="DAYS")
     ] = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", "--confirm", help="Do not ask for confirmation.")
+    ] = False,
 ) -> None:
     """Remove old history and unused files.
 
-    The newest commits of each branch and all tagged commits stay readable. On a remote store it asks first.
+    The newest commits of each branch and all tagged commits stay readable. It shows what would be removed first, and
+    asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """
-    place = address(where, uri)
-    if is_remote(place) and not dry_run:
-        confirm(f"Remove all but the newest {keep} commits of each branch of {place}?", yes=yes)
     graph = open_graph(where, uri)
+    if not dry_run and not yes:
+        plan = graph.cleanup(keep, older_than, dry_run=True)
+        place = address(where, uri)
+        confirm(f"This {_removed(plan)} of {place} permanently. Continue?", yes=yes)
     leaves = "some old history is removed; everything to keep is still there"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
         done = graph.cleanup(keep, older_than, dry_run=dry_run)
-    verb = "would remove" if dry_run else "removed"
-    counts = f"{done.commits_pruned:,} commits, {done.objects_deleted:,} objects"
-    answer(show, f"{verb} {counts}, {human_bytes(done.bytes_deleted)}", asdict(done))
+    answer(show, _removed(done), asdict(done))
+
+
+def _removed(done: Collected) -> str:
+    verb = "would remove" if done.dry_run else "removed"
+    objects = f"{done.objects_deleted:,} objects, {human_bytes(done.bytes_deleted)}"
+    return f"{verb} {done.commits_pruned:,} commits, {objects}"
 
 
 @examples("omnigraph doctor people", "omnigraph doctor --store people --json")

@@ -43,7 +43,13 @@ if TYPE_CHECKING:
     from omnigraph.lang.schema.migrate import MigrationPlan
 
 SchemaFile = Annotated[str, Option("--schema", help="New schema file.", metavar="S.pg")]
-Loss = Annotated[bool, Option("--allow-data-loss", help="Allow steps that lose data.")]
+Loss = Annotated[
+    bool,
+    Option("--allow-data-loss", help="Remove dropped data from earlier commits too, permanently."),
+]
+DROPS = ("drop_type", "drop_property")
+DROPPED = "Dropped data leaves the branch; earlier commits keep it until a cleanup. Continue?"
+LOST = "Dropped data is lost permanently, with the earlier commits of the branch. Continue?"
 LANGUAGES = ("omnigraph.lang.schema", "omnigraph.lang.query", "omnigraph.cli.context")
 
 
@@ -116,14 +122,14 @@ def apply_schema(
 ) -> int:
     """Change the schema, as one commit.
 
-    The plan is shown first. Steps that lose data need --allow-data-loss and confirmation: --yes, or an answer on a
-    terminal.
+    The plan is shown first, and dropping a type or a property needs confirmation: --yes, or an answer on a terminal.
+    Earlier commits keep what was dropped until a cleanup; with --allow-data-loss it is removed from them at once.
     """
     graph, branch = open_graph(where), branch_of(branch)
     plan = _planned(graph, schema, branch, allow_data_loss)
     note(show, plan_text(plan))
-    if plan.supported and any(str(step.kind).startswith("drop_") for step in plan.steps):
-        confirm("Data will be lost. Continue?", yes=yes)
+    if plan.supported and any(step.kind in DROPS for step in plan.steps):
+        confirm(LOST if allow_data_loss else DROPPED, yes=yes)
     with writing(graph, branch, "schema apply", writer, show):
         done = graph.apply_schema(
             read_text(schema),

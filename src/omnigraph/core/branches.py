@@ -149,6 +149,7 @@ def _genesis(chain: str, base: Commit) -> Commit:
         number=0,
         kind="branch",
         parents=(layout.commit_id(base.chain, base.number),),
+        previous=base.content,
         members=(),
         recent=(),
         merged={**base.merged},

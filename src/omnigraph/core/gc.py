@@ -290,6 +290,7 @@ def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
             head,
             number=head.number + 1,
             parents=(layout.commit_id(chain, head.number),),
+            previous=head.content,
             time=max(repo.world.now(), head.time + 1),
             kind="epoch",
             gc_epoch=epoch,

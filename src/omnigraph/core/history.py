@@ -269,7 +269,7 @@ def entries(thing: Commit | Tombstone, *, maintenance: bool = True) -> Iterator[
     hidden = layout.parse_commit_id(thing.content)[:2] != (thing.chain, thing.number)
     if hidden and not maintenance:
         return
-    common = (thing.parents, thing.branch, thing.time)
+    common = (_parents(thing), thing.branch, thing.time)
     if isinstance(thing, Tombstone):
         yield Entry(here, *common, thing.kind, None, None, thing, None)
         return
@@ -279,13 +279,18 @@ def entries(thing: Commit | Tombstone, *, maintenance: bool = True) -> Iterator[
         yield entry(thing, place)
 
 
+def _parents(thing: Commit | Tombstone) -> tuple[str, ...]:
+    """The parents as people see them: commits without content of their own are none."""
+    return (thing.previous, *thing.parents[1:]) if thing.previous else thing.parents
+
+
 def entry(thing: Commit | Tombstone, place: int) -> Entry:
     """One write of a commit; of a removed one, if it was made under an idempotency key."""
     here = layout.commit_id(thing.chain, thing.number)
     member = written_by(thing)[place]
     return Entry(
         here if len(operations_of(thing)) == 1 else f"{here}.{place}",
-        thing.parents if place == 0 else (f"{here}.{place - 1}",),
+        _parents(thing) if place == 0 else (f"{here}.{place - 1}",),
         thing.branch,
         thing.time,
         member.kind,

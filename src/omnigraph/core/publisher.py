@@ -337,6 +337,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
         kind=members[0].kind if len(plans) == 1 else "group",
         schema=schemas[-1] if schemas else parent.schema,
         gc_epoch=parent.gc_epoch,
+        previous=parent.content,
         content=parent.content if unchanged else own,
         tables=staged.on(parent.tables),
         members=members,

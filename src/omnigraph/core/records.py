@@ -98,6 +98,9 @@ class Commit(Struct, frozen=True, tag="commit"):
     recent: tuple[Recent, ...] = ()
     merged: dict[str, str] = {}  # per source chain: its newest commit that was merged here
     format: int = FORMAT
+    previous: str = (
+        ""  # the first parent as people see it: the newest commit before that has content
+    )
 
 
 class Seal(Struct, frozen=True, tag="seal"):
@@ -125,6 +128,7 @@ class Tombstone(Struct, frozen=True, tag="tombstone"):
     recent: tuple[Recent, ...] = ()
     answers: tuple[tuple[int, Member], ...] = ()  # writes under a key by place; changes: counts
     types: dict[str, str] = {}  # the type names of the tables they changed
+    previous: str = ""
 
 
 ChainObject = Commit | Seal | Tombstone
@@ -262,6 +266,7 @@ def buried(commit: Commit) -> Tombstone:
         keys=tuple(sorted(keys_of(commit))),
         recent=commit.recent,
         answers=tuple((place, _counted(member)) for place, member in keyed.items()),
+        previous=commit.previous,
         types={table: commit.tables[table].type_name for table in changed & commit.tables.keys()},
     )
 

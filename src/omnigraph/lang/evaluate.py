@@ -184,13 +184,17 @@ def _negate(value: bool | None) -> bool | None:
 
 
 def _has(items: Any, item: Any) -> bool:
-    return items is not None and item is not None and any(m == item for m in items)
+    if items is None or item is None:
+        return False
+    return any(m is not None and compare(Op.EQ, m, item) for m in items)
 
 
 def compare(op: Op, left: Any, right: Any) -> bool:
-    """Strings compare by UTF-8 bytes, everything else by value."""
+    """Strings compare by UTF-8 bytes, everything else by value; NaN equals itself and is greater than all numbers."""
     if isinstance(left, str) and isinstance(right, str):
         left, right = left.encode(), right.encode()
+    if _is_nan(left) or _is_nan(right):
+        left, right = _is_nan(left), _is_nan(right)
     match op:
         case Op.EQ:
             return bool(left == right)
@@ -206,6 +210,10 @@ def compare(op: Op, left: Any, right: Any) -> bool:
             return bool(left >= right)
 
 
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +221,7 @@ def arithmetic(op: ir.ArithmeticOp, left: Any, right: Any, kind: PropType) -> An
     """A calculation in the type that was resolved for it."""
     if kind.scalar is Scalar.F64:
         return _float_arithmetic(op, float(left), float(right))
+    left, right = _in_range(left, kind), _in_range(right, kind)
     match op:
         case ir.ArithmeticOp.ADD:
             result = left + right
@@ -241,14 +250,18 @@ def _float_arithmetic(op: ir.ArithmeticOp, left: float, right: float) -> float |
 
 
 def _fits(value: int | None, kind: PropType) -> int | None:
+    return None if value is None else _in_range(value, kind)
+
+
+def _in_range(value: int, kind: PropType) -> int:
     low, high = INTEGER_RANGES[kind.scalar]
-    if value is not None and not low <= value <= high:
+    if not low <= value <= high:
         raise ArithmeticOverflow(f"{value} does not fit {kind.scalar}")
     return value
 
 
 def _negative(value: Any) -> Any:
-    return -value if isinstance(value, float) else _fits(-value, ir.I64)
+    return -value if isinstance(value, float) else _fits(-_in_range(value, ir.I64), ir.I64)
 
 
 # --- text and time -----------------------------------------------------------------------------------------------

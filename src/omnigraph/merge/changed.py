@@ -21,7 +21,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot, table_ref
 from omnigraph.merge.cells import one_array
 from omnigraph.merge.lens import Kind, Lens, kinds_of, through
-from omnigraph.merge.lineage import Step, steps
+from omnigraph.merge.lineage import Step, is_first_ancestor, steps
 from omnigraph.merge.rows import (
     Comparison,
     Delta,
@@ -135,11 +135,16 @@ class Between:
     def summary(self, table_id: str) -> TableChange:
         """One summary of everything done to a table on the way from the first commit, an ancestor, to the other.
 
-        Where the commits between do not tell, the rows are compared.
+        Where the commits between do not tell, or lie on two ways, the rows are compared.
         """
-        written = [s.commit for s in self.steps() or () if _writes(s, table_id)]
+        way = (
+            self.steps()
+            if is_first_ancestor(self.repo, self.one.commit, self.other.commit)
+            else None
+        )
+        written = [s.commit for s in way or () if _writes(s, table_id)]
         parts = [[m.changes[table_id] for m in c.members if table_id in m.changes] for c in written]
-        if self.steps() is not None and all(parts):
+        if way is not None and all(parts):
             return combined([change for part in parts for change in part])
         kind = kinds_of(self.other.catalog)[table_id]
         return summary_of(self.delta(table_id, kind), kind, self.repo.limits)

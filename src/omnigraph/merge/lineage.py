@@ -78,6 +78,11 @@ class Step:
     commit: Commit
 
 
+def is_first_ancestor(repo: Repository, one: Commit, other: Commit) -> bool:
+    """Whether a commit lies on the way to another along first parents."""
+    return dict(ancestry(repo, other)).get(one.chain, -1) >= one.number
+
+
 def steps(repo: Repository, one: Commit, other: Commit, limit: int) -> list[Step] | None:
     """The commits on both ways from where two commits parted along first parents; None for too many or pruned ones."""
     here, there = list(ancestry(repo, one)), dict(ancestry(repo, other))

@@ -295,7 +295,7 @@ def _id_rules(case: Verification, places: _Places) -> Iterator[Rule]:
     """Rows whose id was given before, and rows that are to be new and exist."""
     for table, touched in case.touched.items():
         kind, append = touched.kind, case.mode is Mode.APPEND
-        if not touched.repeatable or (kind.key is None and not append):
+        if not touched.repeatable or (kind.key is None and case.mode is Mode.MERGE):
             continue
         given = places.of(table)
         again = f"SELECT id, file, line FROM {given} g WHERE turn > 1"

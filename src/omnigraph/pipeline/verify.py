@@ -229,7 +229,7 @@ def _trouble(case: Verification, touched: Touched) -> Trouble | None:
         return None
     again = _first(case, f"SELECT id FROM ({shared}) s WHERE new_n > 1")
     there = _first(case, f"SELECT id FROM ({shared}) s WHERE new_n < rows_n")
-    if touched.kind.key is None and case.mode is not Mode.APPEND and again:
+    if touched.kind.key is None and case.mode is Mode.MERGE and again:
         first = min(again)
         raise RepeatedRows(
             f"{touched.kind.name} {first!r} is given more than once",

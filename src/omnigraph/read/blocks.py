@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang import ir
+from omnigraph.model.ordering import canonical, exactly
 from omnigraph.read.arrays import AnyArray, Ints, Mask, ranges
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
@@ -146,9 +147,7 @@ def _join_keys(
     numbers: list[AnyArray] = []
     valid = np.ones(left.n + right.n, np.bool_)
     for ours, theirs in op.on:
-        a, b = column(ours, left, ctx), column(theirs, right, ctx)
-        if a.type != b.type:
-            a, b = _alike(a, b)
+        a, b = _alike(column(ours, left, ctx), column(theirs, right, ctx))
         both = pa.concat_arrays([a, b])
         valid &= both.is_valid().to_numpy(zero_copy_only=False)
         numbers.append(encode(both))
@@ -157,16 +156,17 @@ def _join_keys(
 
 
 def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Numbers of different types in one that holds both exactly, for all but the largest integers beside floats."""
+    """Keys in one type. A number that no number of the other side can equal is null, which joins with nothing."""
+    if a.type == b.type:
+        return a, b
     if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):
-        return a.cast(pa.float64(), safe=False), b.cast(pa.float64(), safe=False)
-    wide = pa.decimal128(20, 0)
-    return a.cast(wide), b.cast(wide)
+        return exactly(a, pa.float64()), exactly(b, pa.float64())
+    return exactly(a, pa.int64()), exactly(b, pa.int64())
 
 
 def encode(values: pa.Array) -> Ints:
     """Equal values as equal numbers; null is 0."""
-    encoded = values.dictionary_encode().indices.fill_null(-1)
+    encoded = canonical(values).dictionary_encode().indices.fill_null(-1)
     found: Ints = encoded.to_numpy(zero_copy_only=False).astype(np.int64)
     found += 1
     return found

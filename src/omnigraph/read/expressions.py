@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang import ir
+from omnigraph.lang.evaluate import ArithmeticOverflow, is_constant
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.lang.tree import children
 from omnigraph.model.columns import arrow_type
-from omnigraph.model.types import PropType
+from omnigraph.model.types import FLOATS, PropType
 from omnigraph.read import functions, lists, numbers, texts, values
 from omnigraph.read.arrays import Mask, Value, to_mask
 from omnigraph.read.context import Context
@@ -116,22 +117,41 @@ def constant(expr: ir.Expr, ctx: Context) -> pa.Scalar:
 
 def _scalar(value: object, kind: ir.ValueType) -> pa.Scalar:
     assert isinstance(kind, PropType)  # noqa: S101 - entities and paths are never constant
+    try:
+        return pa.scalar(_in_type(value, kind), arrow_type(kind))
+    except (OverflowError, pa.ArrowInvalid) as misfit:
+        raise ArithmeticOverflow(f"a constant does not fit {kind}") from misfit
+
+
+def _in_type(value: object, kind: PropType) -> object:
     if isinstance(value, tuple):
-        value = list(value)
-    return pa.scalar(value, arrow_type(kind))
+        return [_in_type(member, kind) for member in value]
+    return float(value) if isinstance(value, int) and kind.scalar in FLOATS else value
 
 
 def _operation(expr: ir.Expr, rows: Rows, ctx: Context, known: Known) -> Value:
     value = known.get(id(expr))
     if value is None:
-        operands = [evaluate(part, rows, ctx, known) for part in _operands(expr)]
-        if all(isinstance(operand, pa.Scalar) for operand in operands):
-            value = constant(expr, ctx)
-        else:
-            value = _apply(expr, operands, rows.n)
+        value = _computed(expr, rows, ctx, known)
         if id(expr) in known:
             known[id(expr)] = value
     return value
+
+
+def _computed(expr: ir.Expr, rows: Rows, ctx: Context, known: Known) -> Value:
+    match expr:
+        case ir.In(item, members) | ir.Has(members, item) if is_constant(members):
+            one = evaluate(item, rows, ctx, known)
+            if isinstance(one, pa.Array):
+                # A constant list may hold numbers that no one type does.
+                listed = evaluate_constant(members, ctx.bound)
+                return lists.is_one_of(one, listed, two_valued=isinstance(expr, ir.Has))
+        case _:
+            pass
+    operands = [evaluate(part, rows, ctx, known) for part in _operands(expr)]
+    if all(isinstance(operand, pa.Scalar) for operand in operands):
+        return constant(expr, ctx)
+    return _apply(expr, operands, rows.n)
 
 
 def _operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:

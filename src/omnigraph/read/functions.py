@@ -29,6 +29,7 @@ COLUMN_BYTES_MAX = 2**31 - 1  # of the texts of one column: what its offsets can
 DAY_MICROS = 86_400_000_000
 DATE_MIN = (dt.date.min - dt.date(1970, 1, 1)).days
 DATE_MAX = (dt.date.max - dt.date(1970, 1, 1)).days
+DAYS_MAX = DATE_MAX - DATE_MIN
 
 
 # --- arithmetic --------------------------------------------------------------------------------------------------
@@ -176,9 +177,9 @@ def _shift(sign: int) -> Callable[[_Given], Value]:
         date = pa.types.is_date(given.kind)
         unit = 1 if date else DAY_MICROS
         start = _plain(pc.cast(pc.cast(value, pa.int32()) if date else value, pa.int64()), given.n)
-        days = _plain(_widened(by, pa.int64()), given.n) * sign
-        near = np.abs(days) <= DATE_MAX - DATE_MIN
-        moved = start + np.where(near, days, 0) * unit
+        days = _plain(by, given.n)
+        near = (days <= DAYS_MAX) & (days >= -DAYS_MAX)
+        moved = start + np.where(near, days, 0).astype(np.int64) * sign * unit
         fits = near & (moved // unit >= DATE_MIN) & (moved // unit <= DATE_MAX)
         known = _valid(value, given.n) & _valid(by, given.n) & fits
         found = pa.array(np.where(known, moved, 0), mask=~known)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.model import ordering
 from omnigraph.model.predicates import Op
 from omnigraph.read import numbers
 from omnigraph.read.arrays import Mask, Value, to_mask
+
+
+def is_one_of(item: pa.Array, values: Iterable[Any] | None, two_valued: bool) -> pa.Array:
+    """Whether the item equals one of some constants, null for a null item or list; `two_valued`: false instead."""
+    if values is None:
+        return pa.array(np.zeros(len(item), np.bool_), mask=np.full(len(item), not two_valued))
+    found = ordering.is_in(item, ordering.members(values, item.type))
+    return found.fill_null(False) if two_valued else found
 
 
 def is_in(item: Value, members: Value, n: int) -> pa.Array:
@@ -30,26 +42,10 @@ def _known(value: Value, n: int) -> Mask:
 
 
 def _holds_member(members: Value, item: Value, n: int) -> Mask:
-    if isinstance(members, pa.Scalar):
-        return _in_constant(item, members, n)
     flat = pc.list_flatten(members)
     parents = pc.list_parent_indices(members).to_numpy(zero_copy_only=False)
     wanted = item if isinstance(item, pa.Scalar) else item.take(pa.array(parents))
     equal = to_mask(numbers.compare(Op.EQ, flat, wanted))
     found = np.zeros(n, np.bool_)
     found[parents[equal]] = True
-    return found
-
-
-def _in_constant(item: Value, members: pa.Scalar, n: int) -> Mask:
-    wanted = (
-        members.values.drop_null() if members.is_valid else pa.array([], members.type.value_type)
-    )
-    found = np.zeros(n, np.bool_)
-    if isinstance(item, pa.Scalar):
-        return found
-    if item.type == wanted.type:
-        return to_mask(pc.is_in(item, value_set=wanted))
-    for member in wanted:
-        found |= to_mask(numbers.compare(Op.EQ, item, member))
     return found

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.lang.evaluate import compare as compare_values
+from omnigraph.model import ordering
+from omnigraph.model.ordering import FLIPPED, integer_range, is_number
 from omnigraph.model.predicates import Op
 from omnigraph.read.arrays import Mask, Value
 
-KERNELS: dict[Op, Callable[[Any, Any], Any]] = {
-    Op.EQ: pc.equal,
-    Op.NE: pc.not_equal,
-    Op.LT: pc.less,
-    Op.LE: pc.less_equal,
-    Op.GT: pc.greater,
-    Op.GE: pc.greater_equal,
-}
-FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 EXACT_IN_FLOAT = 2**53
 WIDE = pa.decimal128(20, 0)  # holds every 64-bit integer, signed or not
 
@@ -32,33 +23,29 @@ def compare(op: Op, left: Value, right: Value) -> Value:
     if isinstance(left, pa.Scalar) and not isinstance(right, pa.Scalar):
         return compare(FLIPPED[op], right, left)
     if left.type == right.type:
-        return KERNELS[op](left, right)
-    if not (_is_number(left.type) and _is_number(right.type)):
-        return KERNELS[op](left, right.cast(left.type))
+        return ordering.compare(op, left, right)
+    if not (is_number(left.type) and is_number(right.type)):
+        return ordering.compare(op, left, right.cast(left.type))
     if isinstance(right, pa.Scalar):
         return _with_constant(op, left, right.as_py())
     return _numbers(op, left, right)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
 def _numbers(op: Op, left: pa.Array, right: pa.Array) -> pa.Array:
     floats = pa.types.is_floating(left.type), pa.types.is_floating(right.type)
     if all(floats):
-        return KERNELS[op](left.cast(pa.float64()), right.cast(pa.float64()))
+        return ordering.compare(op, left.cast(pa.float64()), right.cast(pa.float64()))
     if not any(floats):
         mixed = pa.types.is_uint64(left.type) or pa.types.is_uint64(right.type)
         wide = WIDE if mixed else pa.int64()
-        return KERNELS[op](left.cast(wide), right.cast(wide))
+        return ordering.compare(op, left.cast(wide), right.cast(wide))
     if floats[0]:
         return _numbers(FLIPPED[op], right, left)
     return _integers_with_floats(op, left, right.cast(pa.float64()))
 
 
 def _integers_with_floats(op: Op, left: pa.Array, right: pa.Array) -> pa.Array:
-    near = KERNELS[op](left.cast(pa.float64(), safe=False), right)
+    near = ordering.compare(op, left.cast(pa.float64(), safe=False), right)
     if left.type.bit_width < 64:
         return near
     values = left.fill_null(0).to_numpy(zero_copy_only=False)
@@ -80,9 +67,9 @@ def _with_constant(op: Op, left: pa.Array, value: Any) -> pa.Array:
         return _floats_with_constant(op, left, value)
     if isinstance(value, float):
         return _integers_with_float(op, left, value)
-    low, high = _range(left.type)
+    low, high = integer_range(left.type)
     if low <= value <= high:
-        return KERNELS[op](left, pa.scalar(value, left.type))
+        return ordering.compare(op, left, pa.scalar(value, left.type))
     return _always(left, compare_values(op, 0, value))
 
 
@@ -104,25 +91,20 @@ def _floats_with_constant(op: Op, left: pa.Array, value: int | float) -> pa.Arra
     wide = left.cast(pa.float64())
     if isinstance(value, int) and abs(value) > EXACT_IN_FLOAT:
         return _floats_with_integer(op, wide, value)
-    return KERNELS[op](wide, pa.scalar(float(value), pa.float64()))
+    return ordering.compare(op, wide, pa.scalar(float(value), pa.float64()))
 
 
 def _floats_with_integer(op: Op, left: pa.Array, value: int) -> pa.Array:
     """An integer between two floats is replaced by its neighbour and the comparison that then means the same."""
     near = float(value)
     if int(near) == value:
-        return KERNELS[op](left, near)
+        return ordering.compare(op, left, pa.scalar(near))
     if op in (Op.EQ, Op.NE):
         return _always(left, op is Op.NE)
     below = near < value
     less = op in (Op.LT, Op.LE)
     exact = (Op.LE if below else Op.LT) if less else (Op.GT if below else Op.GE)
-    return KERNELS[exact](left, near)
-
-
-def _range(kind: pa.DataType) -> tuple[int, int]:
-    info = np.iinfo(kind.to_pandas_dtype())
-    return int(info.min), int(info.max)
+    return ordering.compare(exact, left, pa.scalar(near))
 
 
 def _always(left: pa.Array, truth: bool) -> pa.Array:

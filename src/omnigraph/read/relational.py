@@ -10,7 +10,10 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
+from omnigraph.lang.evaluate import ArithmeticOverflow
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
+from omnigraph.model.ordering import compare
+from omnigraph.model.predicates import Op
 from omnigraph.read.arrays import Ints, to_mask
 from omnigraph.read.blocks import encode, number_rows
 from omnigraph.read.context import Context
@@ -55,13 +58,28 @@ def encode_any(values: pa.Array) -> Ints:
     if pa.types.is_nested(values.type):
         members: dict[str, int] = {}
         found = [
-            0 if v is None else members.setdefault(repr(v), len(members) + 1)
+            0 if v is None else members.setdefault(_text(v), len(members) + 1)
             for v in values.to_pylist()
         ]
         return np.array(found, np.int64)
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, pa.scalar(0, values.type))  # -0.0 is 0.0
     return encode(values)
+
+
+def _text(value: Any) -> str:
+    """The same for equal lists and structures: -0.0 is 0.0."""
+    return repr(_one_zero(value))
+
+
+def _one_zero(value: Any) -> Any:
+    match value:
+        case float():
+            return value + 0.0
+        case list():
+            return [_one_zero(member) for member in value]
+        case dict():
+            return {name: _one_zero(member) for name, member in value.items()}
+        case _:
+            return value
 
 
 def append(parts: list[Rows]) -> Rows:
@@ -78,7 +96,12 @@ def _renamed(rows: Rows, names: list[str], kinds: list[pa.DataType]) -> Rows:
 
 
 def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return values if values.type == kind else values.cast(kind)
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind, safe=not pa.types.is_floating(kind))
+    except pa.ArrowInvalid as misfit:
+        raise ArithmeticOverflow(f"a value of the union does not fit {kind}") from misfit
 
 
 # --- order -------------------------------------------------------------------------------------------------------
@@ -137,7 +160,7 @@ def _rank(value: Any) -> tuple[int, Any]:
         case str():
             return (1, value.encode())
         case list() | dict():
-            return (1, repr(value))
+            return (1, _text(value))
         case _:
             return (1, value)
 
@@ -150,7 +173,8 @@ def _sortable(values: pa.Array) -> list[pa.Array]:
     if pa.types.is_boolean(values.type):
         return [values.cast(pa.int8())]
     if pa.types.is_nested(values.type):
-        return [pa.array([None if v is None else repr(v) for v in values.to_pylist()], pa.string())]
+        texts = [None if v is None else _text(v) for v in values.to_pylist()]
+        return [pa.array(texts, pa.string())]
     return [values]
 
 
@@ -172,7 +196,7 @@ def _first_in_order(values: pa.Array, descending: bool, wanted: int) -> Ints:
         return np.arange(len(values))
     order = order_by([(values, descending)], len(values))
     last = values[int(order[wanted - 1])]
-    equal = pc.equal(values, last) if last.is_valid else values.is_null()
+    equal = compare(Op.EQ, values, last) if last.is_valid else values.is_null()
     return np.union1d(order[:wanted], np.flatnonzero(to_mask(equal)))
 
 

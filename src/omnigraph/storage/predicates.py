@@ -5,13 +5,12 @@ constants exact in the column's type. Negation is pushed to the leaves because t
 Lance's filter parser needs exponential time for nested NOT. `render` writes the form as filter text for Lance,
 `evaluate` computes the same over Arrow data; nothing else builds filters.
 
-Order of floats: NaN equals itself and is greater than every number, and 0.0 equals -0.0, as in Lance and DuckDB.
+Equality and order are those of `model.ordering`, which Lance and DuckDB share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
@@ -23,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.model import ordering
+from omnigraph.model.ordering import integer_range
 from omnigraph.model.predicates import (
     Always,
     And,
@@ -234,13 +235,6 @@ def _rounded(value: int | float, kind: pa.DataType) -> float:
         return float(np.float32(wide))
 
 
-def integer_range(kind: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
-    if pa.types.is_signed_integer(kind):
-        return -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1
-    return 0, 2**kind.bit_width - 1
-
-
 def _number(value: Any, kind: pa.DataType) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OmnigraphError(f"a column of {kind} is compared with {type(value).__name__}")
@@ -266,16 +260,14 @@ def _in(column: str, values: tuple[Any, ...], kind: pa.DataType, want: Want) -> 
     wanted = [value for value in values if value is not None]
     if not wanted:
         return want.negated
-    equal = [_compare(column, Op.EQ, value, kind) for value in wanted]
-    constants = [leaf.test.value for leaf in equal if _is_compare(leaf)]  # type: ignore[union-attr]
+    if ordering.is_number(kind):
+        constants = ordering.members([_number(v, kind) for v in wanted], kind).to_pylist()
+    else:
+        constants = [exact(value, kind) for value in wanted]
     known: Selection = want.negated
     if constants:
         known = Leaf(In(column, tuple(dict.fromkeys(constants))), kind, want.negated)
     return _or_null(known, column, pa.schema([(column, kind)]), want)
-
-
-def _is_compare(selection: Selection) -> bool:
-    return isinstance(selection, Leaf) and isinstance(selection.test, Compare)
 
 
 def _has(column: str, value: Any, kind: pa.DataType, negated: bool) -> Selection:
@@ -440,9 +432,9 @@ def _leaf_mask(
             found = _members(column, value, kind)
             return pc.invert(found) if negated else found
         case Compare(_, op, value):
-            known = _compared(column, op, value, kind)
+            known = ordering.compare(op, column, pa.scalar(value, kind))
         case In(_, values):
-            known = _one_of(column, values, kind)
+            known = ordering.is_in(column, pa.array(values, kind))
         case Contains(_, needle):
             known = pc.match_substring(column, needle)
         case StartsWith(_, prefix):
@@ -451,48 +443,11 @@ def _leaf_mask(
     return pc.fill_null(pc.and_(known, pc.is_valid(column)), False)
 
 
-_KERNELS: dict[Op, Callable[[pa.Array, pa.Scalar], pa.BooleanArray]] = {
-    Op.EQ: pc.equal,
-    Op.NE: pc.not_equal,
-    Op.LT: pc.less,
-    Op.LE: pc.less_equal,
-    Op.GT: pc.greater,
-    Op.GE: pc.greater_equal,
-}
-
-
-def _compared(column: pa.Array, op: Op, value: Any, kind: pa.DataType) -> pa.BooleanArray:
-    if not pa.types.is_floating(kind):
-        return _KERNELS[op](column, pa.scalar(value, kind))
-    if math.isnan(value):
-        nan = pc.is_nan(column)
-        match op:
-            case Op.EQ | Op.GE:
-                return nan
-            case Op.NE | Op.LT:
-                return pc.invert(nan)
-            case Op.LE | Op.GT:
-                return pa.array(np.full(len(column), op is Op.LE))
-    plain = _KERNELS[op](column, pa.scalar(value, kind))
-    return pc.or_(plain, pc.is_nan(column)) if op in (Op.GT, Op.GE) else plain
-
-
-def _one_of(column: pa.Array, values: tuple[Any, ...], kind: pa.DataType) -> pa.BooleanArray:
-    return is_in(column, pa.array(values, kind))
-
-
-def is_in(column: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Membership by our order of floats, where both zeros are one value."""
-    if pa.types.is_floating(column.type):
-        zero = pa.scalar(0.0, column.type)
-        column, values = pc.add(column, zero), pc.add(values, zero)
-    return pc.is_in(column, values)
-
-
 def _members(column: pa.ListArray, value: Any, kind: pa.DataType) -> pa.BooleanArray:
     """For each list whether it has the value."""
     items = column.flatten()  # leaves out what lies behind null lists
-    hits = pc.fill_null(_compared(items, Op.EQ, value, kind.value_type), False)
+    equal = ordering.compare(Op.EQ, items, pa.scalar(value, kind.value_type))
+    hits = pc.fill_null(equal, False)
     parents = pc.list_parent_indices(column).filter(hits)
     found = np.zeros(len(column), dtype=bool)
     found[parents.to_numpy(zero_copy_only=False)] = True

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import EdgeType, EntityType, Property, Range
 from omnigraph.model.changes import NOWHERE, Origin
-from omnigraph.storage.predicates import integer_range
+from omnigraph.model.ordering import integer_range
 from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, offenders, plain, shown
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.core import layout
 from omnigraph.core.footprints import changes as summaries
 from omnigraph.core.footprints import touches
 from omnigraph.core.plan import NewSchema, PublishPlan, Register, TableAction, Verb
@@ -94,7 +93,7 @@ def _plan(
     lineage = Lineage(
         "merge",
         brought_along(repo, ours, theirs),
-        (layout.commit_id(theirs.chain, theirs.number),),
+        (theirs.content,),
     )
     if ours.content == base.content:
         plan = _fast_forward(repo, txn, base, theirs, lineage)

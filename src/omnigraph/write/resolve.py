@@ -244,12 +244,12 @@ def _named_or_fresh(given: Given, txn: WriteTxn, fresh: Fresh) -> Given:
 
 
 def _once_each(given: Given, mode: Mode, limit: int) -> tuple[Given, list[Violation]]:
-    """Each id once. A key, or an append, may not repeat; otherwise later rows win, field by field."""
+    """Each id once. A key may not repeat, nor any id of an append or overwrite; in a merge later rows win."""
     if not given.may_exist or pc.count_distinct(given.ids).as_py() == len(given):
         return given, []
     codes = given.ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     firsts = np.unique(codes, return_index=True)[1]
-    if given.kind.key is not None or mode is Mode.APPEND:
+    if given.kind.key is not None or mode is not Mode.MERGE:
         repeats = np.ones(len(codes), np.bool_)
         repeats[firsts] = False
         again = pa.array(repeats)

@@ -52,6 +52,39 @@ def test_without_a_terminal_nobody_is_asked(folder: Path) -> None:
     assert world.run(folder, *words, "--yes").code == 0
 
 
+def test_a_drop_that_history_keeps_is_asked_about_in_other_words(folder: Path) -> None:
+    (folder / "less.pg").write_text(world.SCHEMA.replace("  age: I32?\n", ""))
+    words = ["schema", "apply", "-s", "people", "--schema", "less.pg"]
+    refused = world.run(folder, *words)
+    assert refused.code == 2
+    assert "earlier commits keep it" in refused.err
+    assert world.run(folder, *words, "--yes").code == 0
+    age = 'match { $p: Person { name: "Ada" } } return { $p.age as age }'
+    graph = omnigraph.open(folder / "people")
+    assert graph.query(age, at="main~1").scalar() == 36
+
+
+def test_a_cleanup_says_what_would_go_and_asks(folder: Path) -> None:
+    words = ["cleanup", "people", "--keep", "1"]
+    graph = omnigraph.open(folder / "people")
+    before = [commit.id for commit in graph.log(maintenance=True)]
+    refused = world.run(folder, *words)
+    assert refused.code == 2
+    assert "would remove 2 commits" in refused.err
+    assert "--yes" in refused.err
+    with Terminal(folder, words) as asked:
+        asked.wait_for("Continue? [y/N]")
+        asked.type("n\n")
+        assert asked.finish() != 0
+        assert "nothing was changed" in asked.shown
+    assert [commit.id for commit in graph.log(maintenance=True)] == before
+    for agreed in ("--yes", "--confirm"):
+        done = world.run(folder, *words, agreed)
+        assert done.code == 0
+        assert done.out.startswith("removed")
+    assert graph.log()[-1].changes == {}
+
+
 def test_progress_and_an_interrupt_before_anything_is_published(folder: Path) -> None:
     pipe = a_pipe_of_people(folder)
     words = ["load", "-s", "people", "--data", str(pipe)]

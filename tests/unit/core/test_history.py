@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from omnigraph.core import history
+from omnigraph.core.plan import NOTHING, Request
+from omnigraph.core.publisher import Ticket, publish
 from omnigraph.core.repository import Repository
 from omnigraph.core.world import World
 from omnigraph.errors import (
@@ -274,6 +276,30 @@ def test_a_log_goes_on_over_pages_and_forks(repo: Repository, extra: int) -> Non
 def test_parents_connect_the_log(repo: Repository) -> None:
     log = Graph(repo).log()
     assert all(after.id in before.parents for before, after in itertools.pairwise(log))
+
+
+def test_parents_are_commits_people_can_see(repo: Repository) -> None:
+    """Whatever lies between: the making of a branch, an epoch, a group, a write under a key that did nothing."""
+    graph = Graph(repo)
+    graph.create_branch("dev")
+    forked = graph.log()[0].id
+    assert graph.snapshot("dev").commit_id == forked, (
+        "a branch that was not written to is at its fork"
+    )
+    graph.publish(add_person("one"), branch="dev")
+    assert graph.log("dev")[0].parents == (forked,)
+    graph.cleanup(keep=100)
+    graph.publish(lambda _: NOTHING, branch="dev", idempotency_key="nothing")
+    verbs = (add_person("two"), add_person("three"))
+    asked = [Request(branch=branch_name("dev"), verb=verb) for verb in verbs]
+    publish(repo, [Ticket(request, f"op {n}") for n, request in enumerate(asked)])
+    graph.publish(add_person("four"), branch="dev")
+    log = graph.log("dev", limit=None)
+    assert len(log) == 8
+    assert all(before.parents == (after.id,) for before, after in itertools.pairwise(log))
+    graph.cleanup(keep=1)
+    fresh = Graph(another_process(repo)).log("dev", limit=None)
+    assert fresh[0].parents == log[0].parents
 
 
 def test_maintenance_is_hidden_unless_asked_for(repo: Repository) -> None:

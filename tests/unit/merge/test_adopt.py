@@ -204,3 +204,18 @@ def test_a_state_is_taken_over_by_reference_with_what_changes(graph: Graph) -> N
     assert (back.entry, back.change.deleted_ids) == (wanted.entry(city), ("w",))
     graph.reset("start")
     assert state(graph) == state(graph, "trial")
+
+
+def test_a_fast_forward_tells_what_it_did_whichever_way_the_commits_lie(graph: Graph) -> None:
+    """The base lies on the branch and not on main's own line: what main did since must not cancel out."""
+    start = graph.tags()["start"]
+    change(graph, 'delete Person where name = "a"')
+    graph.create_branch("b")
+    graph.reset(start, branch="b")
+    merged = graph.merge("b").commit
+    assert merged is not None
+    graph.revert(merged.id)
+    done = graph.merge("main", into="b")
+    assert done.outcome == "fast_forward"
+    assert done.counts["Person"] == {"inserted": 0, "updated": 0, "deleted": 1}
+    assert [c.operation for c in graph.history("Person", "a", branch="b").changes][0] == "delete"

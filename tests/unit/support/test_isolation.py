@@ -188,6 +188,6 @@ def test_every_damage_to_a_good_history_is_found() -> None:
 
 def test_long_histories_are_judged_in_time() -> None:
     history = serial_history(1, 20_000, keys=2_000)
-    start = time.perf_counter()
+    start = time.process_time()
     assert check_isolation(history) == []
-    assert time.perf_counter() - start < 10, "a million operations must stay within minutes"
+    assert time.process_time() - start < 10, "a million operations must stay within minutes"

@@ -14,12 +14,13 @@ from lance import LanceDataset, LanceFragment
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import Corrupt
+from omnigraph.model.ordering import is_in
 from omnigraph.model.predicates import In, Predicate
 from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.recent import Shape, live_rows
-from omnigraph.storage.predicates import is_in, render, selection, selects
+from omnigraph.storage.predicates import render, selection, selects
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, StoredBlob, TableRef
 
 POINTS_MAX = 4  # values looked up one by one
@@ -450,8 +451,8 @@ def count_reads_and_writes(handle: LanceDataset) -> None:
 
 def describe(fragment: FragmentMetadata) -> FragmentInfo:
     """What callers may know of a fragment."""
-    first, *beside = fragment.files
-    files = ",".join(file.path for file in fragment.files) if beside else first.path
+    _, *beside = fragment.files
+    files = ",".join(file.path for file in fragment.files)
     deletions = fragment.deletion_file
     return FragmentInfo(
         fragment_id=fragment.id,
@@ -459,7 +460,7 @@ def describe(fragment: FragmentMetadata) -> FragmentInfo:
         deleted_rows=fragment.num_deletions,
         identity=f"{files}|{deletions.path(fragment.id) if deletions else ''}",
         files=files,
-        beside=tuple((file.path, frozenset(file.fields)) for file in beside),
+        beside=tuple((str(file.path), frozenset(file.fields)) for file in beside),
     )
 
 
