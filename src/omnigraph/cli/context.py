@@ -26,7 +26,7 @@ PREFIX_COMMITS_MAX = 10_000
 
 
 class NoStore(UsageError):
-    """No graph is given."""
+    """No graph was given."""
 
     code = "no_store"
     default_help = (
@@ -67,7 +67,7 @@ def address(where: Where, uri: str | None = None) -> str:
         return store
     if server:
         return _served(server, where.graph or config()["defaults.graph"])
-    raise NoStore("no graph is given")
+    raise NoStore("no graph was given")
 
 
 def _served(server: str, graph: str | None) -> str:
@@ -139,8 +139,8 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(
-            f"{question} This needs confirmation, and there is no terminal to ask on",
-            help="Repeat with --yes to confirm.",
+            f"confirmation needed: {question}",
+            help="There is no terminal to ask on: repeat with --yes to confirm.",
         )
     import typer
 
