@@ -384,17 +384,10 @@ class Graph(Versions):
         >>> g.check_load({"Person": [{"name": "Ada"}]}).nodes, len(g.log())
         ({'Person': 1}, 1)
         """
-        verb = verbs.load(source, mode, options=options)
-
-        def planned(txn: WriteTxn) -> PublishPlan:
-            raise _Checked(verb(txn).value)
-
+        verb = verbs.rehearsed(verbs.load(source, mode, options=options))
         need = verbs.Need(verbs.Action.CHANGE, branch, mode=mode, reads=(branch,))
-        try:
-            self.publish(planned, branch=branch, alone=True, need=need)
-        except _Checked as found:
-            return found.outcome
-        raise AssertionError("a checked load does not publish")
+        outcome: LoadOutcome = self.publish(verb, branch=branch, alone=True, need=need).value
+        return outcome
 
     def plan_schema(
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
@@ -532,13 +525,6 @@ class Graph(Versions):
             horizon = self._repo.world.now() - int(span.total_seconds() * 1_000_000)
         with metrics.operation("cleanup"):
             return verbs.collect(self._repo, verbs.Retention(keep, horizon), dry_run=dry_run)
-
-
-class _Checked(Exception):
-    """A load was planned and found valid; raised so that nothing is staged."""
-
-    def __init__(self, outcome: LoadOutcome) -> None:
-        self.outcome = outcome
 
 
 def schema_text(schema: str | os.PathLike[str]) -> str:

@@ -315,7 +315,10 @@ def _judged(asking: _Asking, verb: Verb) -> Verb:
         try:
             plan = verb(txn)
         except OmnigraphError as error:  # it may tell which rows there are
-            guard.require(need.of(types_told(error)))
+            told = types_told(error)
+            guard.require(need.of(told))
+            if told and need.action is not Action.CHANGE:  # rows of others than of the writer
+                guard.require(Need(Action.READ, txn.branch, types=told))
             raise
         finally:
             _asking.reset(before)

@@ -162,7 +162,7 @@ def _write(client: Client, number: int, reads: Sequence[str], appends: Mapping[s
         told = "info" if error.kind in (Kind.UNKNOWN_OUTCOME, Kind.UNAVAILABLE) else "fail"
         client.log.line(type=told, **common, error=error.code)
         return
-    assert done.commit is not None
+    assert isinstance(done.commit, Commit)
     client.log.line(
         type="ok",
         **common,

@@ -182,7 +182,7 @@ def test_a_late_commit_after_an_unanswered_one_is_not_applied_twice(
     done = slow.publish(add_knows("e2", "cy", "ann"))
     quick.publish(add_person("dee"))
     reader = fresh(faulty_s3, uri)
-    assert done.commit is not None
+    assert isinstance(done.commit, Commit)
     head = reader._repo.head("main").commit
     holding = [
         commit.number

@@ -43,9 +43,7 @@ def test_no_history_shows_an_anomaly(
 
 
 @pytest.mark.nightly
-def test_many_commits_of_eight_writers_on_one_branch(
-    s3_root: str, tmp_path: Path
-) -> None:
+def test_many_commits_of_eight_writers_on_one_branch(s3_root: str, tmp_path: Path) -> None:
     """Two processes of four threads; collections keep the store small meanwhile."""
     write = Part("writer", count=COMMITS // 8)
     scenario = [[write] * 4, [write] * 4, [Part("collector")]]

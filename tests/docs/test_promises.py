@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
-PAGES = ("docs/guarantees.md", "docs/reliability.md")
+PAGES = ("docs/guarantees.md", "docs/reliability.md", "SECURITY-THREAT-MODEL.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

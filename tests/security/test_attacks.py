@@ -262,12 +262,15 @@ def test_secrets_appear_nowhere(
 
 def test_refusals_are_audited_on_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    content = {"query": PEOPLE, "branch": "x\nINFO forged line"}
+    world.refused(
+        400, "POST", "/query", {"query": PEOPLE, "branch": "x\nINFO forged"}, actor="stranger"
+    )
+    content = {"query": PEOPLE, "branch": "x\u2028INFO forged line"}
     world.refused(403, "POST", "/query", content, actor="stranger")
+    world.refused(403, "GET", "/entities/x%0AINFO%20forged%20line/y", actor="stranger")
     found = [r.getMessage() for r in caplog.records if r.name == "omnigraph.audit"]
-    assert len(found) == 1
-    assert "stranger" in found[0]
-    assert "\n" not in found[0]
+    assert len(found) == 2
+    assert all("stranger" in line and len(line.splitlines()) == 1 for line in found)
 
 
 def test_failures_of_ours_tell_nothing_of_the_inside(

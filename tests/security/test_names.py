@@ -7,7 +7,6 @@ The list of routes is the server's own, and every field of their requests is kno
 
 from __future__ import annotations
 
-import itertools
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -351,8 +350,8 @@ def test_a_path_is_decoded_once_and_then_spelled_in_one_way(
 
 
 def test_there_is_one_spelling_of_what_is_made(world: World) -> None:
-    for name, spelled in itertools.product(("Zoë", "Ångström"), ("NFC", "NFD")):
-        text = unicodedata.normalize(spelled, name)
-        world.call("POST", "/branches", {"name": text, "from": "draft"}, actor="reader")
+    for name in ("Zoë", "Ångström"):
+        for text in (unicodedata.normalize("NFD", name), unicodedata.normalize("NFC", name)):
+            world.call("POST", "/branches", {"name": text, "from": "draft"}, actor="reader")
     made = [n for n in world.graphs["alpha"].branches() if n.startswith(("Z", "Å"))]
     assert sorted(made) == ["Zoë", "Ångström"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -237,11 +238,16 @@ def test_explore_serves_one_graph_until_it_is_interrupted(tmp_path: Path) -> Non
         assert process.stdout is not None
         link = process.stdout.readline().strip()
         assert link.startswith("http://127.0.0.1:")
-        assert link.endswith("/ui/#/my-films/query")
-        base = link.partition("/ui/")[0]
+        found = re.search(r"(.*)/ui/#token=([\w-]{32})&/my-films/query$", link)
+        assert found is not None, link
+        base, secret = found.groups()
         assert "omnigraph" in httpx2.get(f"{base}/ui").text
-        told = httpx2.get(f"{base}/graphs/my-films/permissions").json()
+        asked = f"{base}/graphs/my-films/permissions"
+        assert httpx2.get(asked).status_code == 401
+        assert httpx2.get(asked, headers={"Authorization": "Bearer guessed"}).status_code == 401
+        told = httpx2.get(asked, headers={"Authorization": f"Bearer {secret}"}).json()
         assert told["read_only"] is True
+        assert told["actor"] is None
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0, "Ctrl-C is how it ends: no failure"
     finally:

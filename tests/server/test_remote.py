@@ -27,6 +27,7 @@ from omnigraph.graph import Graph
 from omnigraph.remote import transport
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.transport import NotServed
+from omnigraph.write.input.problems import InputInvalid
 from tests.server import world as worlds
 from tests.server.world import PEOPLE, TOKENS
 
@@ -88,6 +89,20 @@ def test_loads_stream_files_records_and_tables(
     done = remote.load(tables, branch="side", create_from="main")
     assert (done.branch_created, done.nodes, done.edges) == (True, {"Person": 1}, {"Knows": 1})
     assert local.query(PEOPLE, branch="side").rows[-1] == {"name": "Table"}
+
+
+def test_rows_by_type_keep_what_they_leave_out(pair: tuple[RemoteGraph, Graph]) -> None:
+    """Fields only later rows name are loaded, and fields a row leaves out stay as they are stored."""
+    remote, local = pair
+    ages = "match { $p: Person } return { $p.name as n, $p.age as a } order { n }"
+    local.load({"Person": [{"name": "Kept", "age": 7}]})
+    remote.load({"Person": [{"name": "Kept"}, {"name": "Later", "age": 5}]})
+    rows = {row["n"]: row["a"] for row in remote.query(ages).rows}
+    assert (rows["Kept"], rows["Later"]) == (7, 5)
+    with pytest.raises(InputInvalid):
+        remote.load({"Person": [{"name": "Odd", "age": object()}]})
+    with pytest.raises(InputInvalid):
+        remote.load({"Person": [{"name": "Odd", "age": 2**70}]})
 
 
 def test_conflicts_are_an_outcome(pair: tuple[RemoteGraph, Graph]) -> None:

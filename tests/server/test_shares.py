@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from omnigraph.graph import Graph
 from omnigraph.server.app import Server
 from omnigraph.server.limits import ServerBusy, TooManyRequests, check_share
 from omnigraph.server.settings import Bounds
+from omnigraph.server.turns import Turns
 from tests.server import world as worlds
 from tests.server.world import TOKENS
 from tests.support.waiting import wait_until
@@ -67,8 +68,9 @@ class Served:
             client.sendall((head + token + more).encode())
             yield
 
-    def held(self, name: str, actor: str) -> Callable[[], int]:
-        return lambda: self.server.admission.slots.get(name, {}).get(actor, 0)
+    def held(self, name: str, actor: str) -> int:
+        found = self.server.admission.slots.get(name)
+        return 0 if found is None else found[actor]
 
 
 @contextmanager
@@ -85,7 +87,7 @@ def test_uploads_of_one_actor_leave_room_for_another(tmp_path: Path) -> None:
     with served(tmp_path, uploads_max=4) as here, ExitStack() as clients:
         for _ in range(2):
             clients.enter_context(here.open("POST", "/load", "reader", UPLOAD))
-        wait_until(lambda: here.held("uploads_max", "reader")() == 2)
+        wait_until(lambda: here.held("uploads_max", "reader") == 2)
         status, told = here.call("POST", "/load", LINE, actor="reader")
         assert (status, told["error_code"]) == (429, "too_many_requests")
         assert told["details"] == {"limit": "uploads_max", "limit_value": 2, "observed": 3}
@@ -97,7 +99,7 @@ def test_slow_exports_of_one_actor_leave_room_for_another(tmp_path: Path) -> Non
         here.graph.load({"Person": [{"name": f"{n:06}" + "x" * 500} for n in range(20_000)]})
         for _ in range(2):
             clients.enter_context(here.open("GET", "/export?types=Person", "reader", "\r\n"))
-        wait_until(lambda: here.held("exports_max", "reader")() == 2)
+        wait_until(lambda: here.held("exports_max", "reader") == 2)
         assert here.call("GET", "/export?types=Company", actor="reader")[0] == 429
         assert here.call("GET", "/export?types=Company", actor="admin")[0] == 200
 
@@ -151,6 +153,18 @@ def test_an_actor_may_have_half(limit: int, share: int) -> None:
         check_share("some_max", limit, {"anonymous": limit}, None)
 
 
+def test_actors_take_turns_with_threads() -> None:
+    turns, begin, done = Turns(1, "test"), threading.Event(), []
+    futures = [turns.of("ada").submit(begin.wait, 30)]
+    futures += [turns.of("ada").submit(done.append, n) for n in (1, 2, 3)]
+    futures += [turns.of("bob").submit(done.append, "bob")]
+    futures += [turns.of("eve").submit(lambda: 1 / 0)]
+    begin.set()
+    turns.shutdown()
+    assert done == ["bob", 1, 2, 3], "somebody waits behind all that another one asked for"
+    assert isinstance(futures[-1].exception(), ZeroDivisionError)
+
+
 def test_two_lengths_of_one_body_are_refused(tmp_path: Path) -> None:
     """A proxy that believed the other one would take the rest for a request of somebody else."""
     smuggled = b"GET /graphs/alpha/schema HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -166,3 +180,4 @@ def test_two_lengths_of_one_body_are_refused(tmp_path: Path) -> None:
         answers = b"".join(iter(lambda: client.recv(65536), b""))
     assert answers.count(b"HTTP/1.1 ") == 1, "what follows was taken for another request"
     assert answers.startswith(b"HTTP/1.1 400")
+    assert b"length_ambiguous" in answers

@@ -14,6 +14,7 @@ from omnigraph.lang.query import bind_params
 from omnigraph.read import Cache, run_query
 from tests.support.interpreter import Interpreter, PlainGraph
 
+OVERFLOW = "error arithmetic_overflow"
 NODE_TYPES = ("Person", "City", "Pet")
 EDGE_TYPES = ("Knows", "Likes", "LivesIn", "Owns", "Near")
 
@@ -30,9 +31,27 @@ def difference(query: ir.Query, graph: PlainGraph, snapshot: Snapshot, cache: Ca
     assert isinstance(query.body, ir.Read)
     wanted = _outcome(lambda: Interpreter(graph, bind_params(query, {})).run(query.body))
     got = _outcome(lambda: _values(run_query(query, {}, snapshot, cache=cache).rows))
+    if OVERFLOW in (wanted, got):
+        return (
+            None  # which values are calculated, and so which of them overflow, is up to the engine
+        )
     ordered = isinstance(wanted, str) or isinstance(got, str) or _is_ordered(query.body.plan)
     same = wanted == got if ordered else Counter(wanted) == Counter(got)
     return None if same else f"wanted {wanted}\n   got {got}"
+
+
+def differently(one: ir.Query, other: ir.Query, snapshot: Snapshot, cache: Cache) -> str | None:
+    """What differs between the engine's answers to two queries that mean the same; None when nothing does."""
+    assert isinstance(one.body, ir.Read)
+    first, second = (
+        _outcome(lambda q=query: _values(run_query(q, {}, snapshot, cache=cache).rows))  # type: ignore[misc]
+        for query in (one, other)
+    )
+    if OVERFLOW in (first, second):
+        return None
+    ordered = isinstance(first, str) or isinstance(second, str) or _is_ordered(one.body.plan)
+    same = first == second if ordered else Counter(first) == Counter(second)
+    return None if same else f"one {first}\nother {second}"
 
 
 def _values(rows: list[dict[str, Any]]) -> list[list[Any]]:
@@ -51,6 +70,8 @@ def normal(value: Any) -> Any:
     match value:
         case bool():
             return ("bool", value)
+        case float() if math.isnan(value):
+            return "NaN"
         case float() if math.isfinite(value):
             return float(f"{value:.9g}")
         case int() if abs(value) < 2**53:

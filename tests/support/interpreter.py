@@ -301,13 +301,21 @@ class Interpreter:
             case _ if not values:
                 return None
             case ir.AggregateFunction.SUM:
-                return float(math.fsum(values))
+                return total(values)
             case ir.AggregateFunction.AVG:
-                return math.fsum(values) / len(values)
+                return total(values) / len(values)
             case ir.AggregateFunction.MIN:
                 return ordered[0]
             case ir.AggregateFunction.MAX:
                 return ordered[-1]
+
+
+def total(values: list[Any]) -> float:
+    """The sum, exact where it is finite."""
+    try:
+        return float(math.fsum(values))
+    except (OverflowError, ValueError):
+        return float(sum(values))
 
 
 def orientations(direction: ir.Direction, row: dict[str, Any]) -> list[tuple[str, str]]:
@@ -359,6 +367,8 @@ def hashable(value: Any) -> Any:
             return tuple((k, hashable(v)) for k, v in value.items())
         case bool():
             return ("bool", value)
+        case float() if math.isnan(value):
+            return ("NaN",)
         case _:
             return value
 

@@ -4,15 +4,14 @@
         cost = proxy.measure(lambda: graph.load(...))
         assert cost.requests <= 9
 
-`hops` of a measurement is the longest chain of requests that did not overlap. `slope` is how the cost contract defines
-hops: how much longer the operation takes per second of added latency.
+`hops` of a measurement is the longest chain of requests that did not overlap: how many times an operation waits for the
+latency of the store. `shortest` is for asserting that it needs no more of them, however busy the machine is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -162,23 +161,22 @@ class Proxy:
         kinds = dict(sorted(Counter(request.kind for request in log).items()))
         return Measurement(len(log), serial_depth(log), wall, kinds, log, result)
 
-    def slope(
+    def shortest(
         self,
         operation: Callable[[], Any],
-        *,
-        latencies: Sequence[float] = (0.01, 0.03, 0.05),
-        repeats: int = 3,
-    ) -> float:
-        """Hops as the cost contract defines them: seconds of wall time per second of added latency.
+        hops: int,
+        latencies: Sequence[float] = (0.02, 0.06, 0.2, 0.6),
+    ) -> Measurement:
+        """A run with no more than so many hops; the last one if there is none.
 
-        The quickest of `repeats` calls at each latency counts, because whatever else happens on the machine only slows.
-        No latency is zero: then the rounding of timers is the same in all of them and falls out of the slope.
+        Requests that need each other never overlap, so one such run shows that no more hops are needed. Whatever else
+        the machine does can only keep others from overlapping, and the less so the longer each of them takes.
         """
-        walls = [
-            min(self.measure(operation, latency=latency).wall for _ in range(repeats))
-            for latency in latencies
-        ]
-        return statistics.linear_regression(latencies, walls).slope
+        for latency in latencies:
+            seen = self.measure(operation, latency=latency)
+            if seen.hops <= hops:
+                break
+        return seen
 
     def _command(self, name: str, value: Any = None) -> Any:
         assert self._process.stdin is not None

@@ -1,8 +1,13 @@
-"""Random graphs over a rich schema, and random queries about them as text."""
+"""Random graphs over a rich schema, and random queries about them as text.
+
+Values are few and small, so that things meet, and now and then at the ends of their types: NaN, both infinities and
+zeros, the largest integers, the first and the last day, texts that are empty or long.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +20,7 @@ node Person implements Named {
   age: I32?
   big: I64?
   size: U64?
+  floor: U32?
   score: F64?
   light: F32?
   born: Date?
@@ -22,6 +28,12 @@ node Person implements Named {
   active: Bool?
   tags: [String]?
   marks: [I64]?
+  sizes: [U64]?
+  ratios: [F64]?
+  lights: [F32]?
+  days: [Date]?
+  times: [DateTime]?
+  flags: [Bool]?
   color: enum(red, green, blue)?
 }
 node City { name: String  people: I64?  opened: Date? }
@@ -40,7 +52,28 @@ ENDS = {
     "Owns": ("Person", "Pet"),
     "Near": ("City", "City"),
 }
-WORDS = ["a", "b", "ab", "Ba", "äö", "", "c c", "ABC"]
+WORDS = ["a", "b", "ab", "Ba", "äö", "", "c c", "ABC", "é😀", "long " * 400]
+FLOATS = [0.0, 0.5, 1.0, 2.5, -1.5, 3.0, float(2**53)]
+F64_ENDS = [math.nan, math.inf, -math.inf, -0.0, 0.1, 5e-324, 1e300]
+F32_ENDS = [math.nan, math.inf, -math.inf, -0.0, 0.10000000149011612, 1.401298464324817e-45]
+INTEGER_ENDS = {
+    "I32": [2**31 - 1, -(2**31)],
+    "I64": [2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)],
+    "U32": [2**32 - 1, 2**31],
+    "U64": [2**63, 2**64 - 1, 2**53 + 1],
+}
+ENDS_OF_ALL = {
+    "big",
+    "size",
+    "floor",
+    "marks",
+    "sizes",
+}  # the others are added up, which has to stay exact
+DAYS = [dt.date.min, dt.date.max]
+TIMES = [
+    dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+    dt.datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=dt.UTC),
+]
 PROPERTIES: dict[str, dict[str, str]] = {
     "Person": {
         "code": "String",
@@ -48,6 +81,7 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "age": "I32",
         "big": "I64",
         "size": "U64",
+        "floor": "U32",
         "score": "F64",
         "light": "F32",
         "born": "Date",
@@ -55,6 +89,12 @@ PROPERTIES: dict[str, dict[str, str]] = {
         "active": "Bool",
         "tags": "[String]",
         "marks": "[I64]",
+        "sizes": "[U64]",
+        "ratios": "[F64]",
+        "lights": "[F32]",
+        "days": "[Date]",
+        "times": "[DateTime]",
+        "flags": "[Bool]",
         "color": "String",
     },
     "City": {"name": "String", "people": "I64", "opened": "Date"},
@@ -66,7 +106,8 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "Owns": {"since": "I32"},
     "Near": {"since": "I32"},
 }
-NUMERIC = {"I32", "I64", "U64", "F64", "F32"}
+NUMERIC = {"I32", "I64", "U32", "U64", "F64", "F32"}
+SUMMED = {"age", "score", "light", "people", "since", "weight"}
 
 
 # --- graphs ------------------------------------------------------------------------------------------------------
@@ -88,15 +129,19 @@ def random_rows(rng: random.Random) -> dict[str, list[dict[str, Any]]]:
             _row(
                 rng,
                 kind,
-                {
-                    "id": f"e{n}",
-                    "src": rng.choice(data[src])["id"],
-                    "dst": rng.choice(data[dst])["id"],
-                },
+                {"id": f"e{n}", **_ends(rng, data[src], data[dst], loops=src == dst)},
             )
             for n in numbers
         ]
     return data
+
+
+def _ends(
+    rng: random.Random, src: list[dict[str, Any]], dst: list[dict[str, Any]], loops: bool
+) -> dict[str, str]:
+    first = rng.choice(src)["id"]
+    loop = loops and rng.random() < 0.15
+    return {"src": first, "dst": first if loop else rng.choice(dst)["id"]}
 
 
 def _row(rng: random.Random, kind: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -113,18 +158,20 @@ def random_value(rng: random.Random, name: str, kind: str) -> Any:
             return rng.choice(["red", "green", "blue"])
         case "String":
             return rng.choice(WORDS)
-        case "I32" | "I64" if name == "big" and rng.random() < 0.3:
-            return rng.choice([2**53, 2**53 + 1, -(2**53) - 1, 2**62])
-        case "U64" if rng.random() < 0.3:
-            return rng.choice([2**63, 2**64 - 1, 2**53 + 1])
+        case "I32" | "I64" | "U32" | "U64" if name in ENDS_OF_ALL and rng.random() < 0.3:
+            return rng.choice(INTEGER_ENDS[kind])
         case "I32" | "I64":
             return rng.randint(-3, 5)
-        case "U64":
+        case "U32" | "U64":
             return rng.randint(0, 5)
         case "F64" | "F32":
-            return rng.choice([0.0, 0.5, 1.0, 2.5, -1.5, 3.0, float(2**53)])
+            return rng.choice(FLOATS + (F64_ENDS if kind == "F64" else F32_ENDS))
         case "Bool":
             return rng.random() < 0.5
+        case "Date" if rng.random() < 0.1:
+            return rng.choice(DAYS)
+        case "DateTime" if rng.random() < 0.1:
+            return rng.choice(TIMES)
         case "Date":
             return dt.date(2020, 1, 1) + dt.timedelta(days=rng.randint(-40, 400))
         case "DateTime":
@@ -133,6 +180,25 @@ def random_value(rng: random.Random, name: str, kind: str) -> Any:
         case _:
             element = kind.strip("[]")
             return [random_value(rng, name, element) for _ in range(rng.randint(0, 3))]
+
+
+FLOAT_LITERALS = [
+    "0.5",
+    "1.0",
+    "2.5",
+    "-1.5",
+    "9007199254740992.0",
+    "0.0",
+    "-0.0",
+    "0.1",
+    "1e300",
+    "5e-324",
+]
+FLOAT_LITERALS += [f'cast("{text}" as F64)' for text in ("NaN", "inf", "-inf")]
+
+
+def written(clauses: list[str], returned: str) -> str:
+    return f"query q() {{ match {{ {' '.join(clauses)} }} {returned} }}"
 
 
 # --- queries -----------------------------------------------------------------------------------------------------
@@ -160,9 +226,14 @@ class QueryMaker:
     def query(self) -> str:
         if self.rng.random() < 0.06:
             return self.union()
+        clauses, returned = self.parts()
+        return written(clauses, returned)
+
+    def parts(self) -> tuple[list[str], str]:
+        """The clauses of a pattern, and what stands behind it."""
         scope = Scope()
         clauses = self.pattern(scope, self.rng.randint(0, 3))
-        return f"query q() {{ match {{ {' '.join(clauses)} }} {self.returns(scope)} }}"
+        return clauses, self.returns(scope)
 
     def union(self) -> str:
         parts = []
@@ -170,9 +241,8 @@ class QueryMaker:
             scope = Scope()
             clauses = self.pattern(scope, 1)
             var = self.rng.choice(list(scope.nodes))
-            parts.append(
-                f"match {{ {' '.join(clauses)} }} return {{ ${var}.name as x, ${var} as y }}"
-            )
+            number = self.rng.choice([t for t, k in self.all_properties(scope) if k in NUMERIC])
+            parts.append(f"match {{ {' '.join(clauses)} }} return {{ {number} as x, ${var} as y }}")
         word = self.rng.choice([" union ", " union all "])
         return f"query q() {{ {word.join(parts)} {self.rng.choice(['', 'order { x, y desc } limit 3'])} }}"
 
@@ -225,6 +295,8 @@ class QueryMaker:
         return [self.spelled(scope, ends, words, src == dst, edge)]
 
     def end(self, scope: Scope, start: str, far: str) -> str:
+        if scope.nodes[start] == far and self.rng.random() < 0.07:
+            return start
         known = [v for v, t in scope.nodes.items() if t == far and v != start]
         if known and self.rng.random() < 0.25:
             return self.rng.choice(known)
@@ -289,7 +361,8 @@ class QueryMaker:
         if chance < 0.15:
             return f"({text} is {self.rng.choice(['', 'not '])}null)"
         if kind.startswith("["):
-            return f"({text} contains {self.literal(kind.strip('[]'))})"
+            item = self.other(scope, kind.strip("[]"))
+            return f"({text} contains {item})" if chance < 0.6 else f"({item} in {text})"
         if kind == "String" and chance < 0.4:
             word = self.rng.choice(["contains", "starts_with"])
             return f"({text} {word} {self.literal('String')})"
@@ -302,13 +375,13 @@ class QueryMaker:
     def value(self, scope: Scope, text: str, kind: str) -> str:
         chance = self.rng.random()
         if kind in NUMERIC and chance < 0.25:
-            small = [
-                n for n in ("age", "people", "since", "score", "weight") if text.endswith("." + n)
-            ]
-            if small:
-                return (
-                    f"({text} {self.rng.choice('+-*/%')} {self.rng.choice(['2', '3', '0', '1.5'])})"
-                )
+            other = self.rng.choice(["2", "3", "0", "1.5", "-1", text])
+            return f"({text} {self.rng.choice('+-*/%')} {other})"
+        if kind in NUMERIC and chance < 0.3:
+            wanted = self.rng.choice(["I32", "I64", "U64", "F32", "F64"])
+            return self.rng.choice(
+                [f"(-{text})", f"cast({text} as {wanted})", f"coalesce({text}, 1.5)"]
+            )
         if kind == "String" and chance < 0.3:
             made = [
                 f"lower({text})",
@@ -316,6 +389,8 @@ class QueryMaker:
                 f"trim({text})",
                 f'concat({text}, "b")',
                 f"substring({text}, 1, 2)",
+                f"substring({text}, 0, 9223372036854775807)",
+                f"cast(length({text}) as String)",
             ]
             return self.rng.choice(made)
         return text
@@ -325,7 +400,7 @@ class QueryMaker:
             alike = [t for t, k in self.all_properties(scope) if self.fits(k, kind)]
             if alike:
                 return self.rng.choice(alike)
-        return self.literal(self.rng.choice(["I64", "F64"]) if kind in NUMERIC else kind)
+        return self.literal(self.rng.choice(["I64", "F64", "U64"]) if kind in NUMERIC else kind)
 
     def fits(self, one: str, other: str) -> bool:
         return one == other or (one in NUMERIC and other in NUMERIC)
@@ -334,16 +409,22 @@ class QueryMaker:
         match kind:
             case "String":
                 return '"' + self.rng.choice([*WORDS, "red"]) + '"'
-            case "I32" | "I64" | "U64":
+            case "I32" | "I64":
                 return str(
-                    self.rng.choice([-1, 0, 1, 2, 3, 4, 2**53, 2**53 + 1])
-                    if kind != "U64"
-                    else self.rng.randint(0, 4)
+                    self.rng.choice(
+                        [-1, 0, 1, 2, 3, 4, 2**31 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+                    )
                 )
+            case "U32" | "U64":
+                return str(self.rng.choice([0, 1, 2, 3, 4, 2**32 - 1, 2**63, 2**64 - 1]))
             case "F64" | "F32":
-                return self.rng.choice(["0.5", "1.0", "2.5", "-1.5", "9007199254740992.0"])
+                return self.rng.choice(FLOAT_LITERALS)
             case "Bool":
                 return self.rng.choice(["true", "false"])
+            case "Date" if self.rng.random() < 0.1:
+                return f'date("{self.rng.choice(DAYS)}")'
+            case "DateTime" if self.rng.random() < 0.1:
+                return f'datetime("{self.rng.choice(TIMES).isoformat()}")'
             case "Date":
                 return (
                     f'date("{dt.date(2020, 1, 1) + dt.timedelta(days=self.rng.randint(-40, 400))}")'
@@ -440,7 +521,7 @@ class QueryMaker:
             return f"count({self.rng.choice(['', 'distinct '])}{text})"
         if chance < 0.7:
             return f"collect({self.rng.choice(['', 'distinct '])}{text})"
-        if kind in NUMERIC and chance < 0.85:
+        if text.partition(".")[2] in SUMMED and chance < 0.85:
             return f"{self.rng.choice(['sum', 'avg'])}({self.rng.choice(['', 'distinct '])}{text})"
         if kind == "Bool":
             return "count(*)"

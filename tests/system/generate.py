@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.system import schema, values
 from tests.system.merging import Decided
-from tests.system.model import MAIN, Answer, Model
+from tests.system.model import MAIN, Model
+from tests.system.policy import ACTORS
 from tests.system.schema import Impossible, Prop, State, Type
 
 Step = Mapping[str, Any]
@@ -25,6 +26,22 @@ KEYS: dict[str, tuple[Any, ...]] = {
 }
 WORDS = ("x", "y", "w")
 REFUSED_SHARE = 0.2
+GUARDED_SHARE = 0.25
+KEYED_SHARE = 0.15
+KEYED = ("load", "mutate", "block")
+SERVED = (
+    *KEYED,
+    "schema",
+    "create_branch",
+    "delete_branch",
+    "tag",
+    "delete_tag",
+    "merge",
+    "revert",
+    "cherry_pick",
+    "reset",
+    "look",
+)
 READS = ("rows", "entity", "diff", "changes", "history", "log", "count")
 
 
@@ -45,13 +62,6 @@ def program(seed: int, length: int = 40) -> Program:
     maker = Maker(random, Model(start))
     steps = [maker.step(str(number)) for number in range(1, length + 1)]
     return Program(seed, start, tuple(steps), disk=seed % 4 == 3)
-
-
-def perform(model: Model, step: Step) -> Answer:
-    """Do a step to the model."""
-    arguments = {name: value for name, value in step.items() if name != "verb"}
-    answer: Answer = getattr(model, step["verb"])(**arguments)
-    return answer
 
 
 def _start(random: Random) -> State:
@@ -107,23 +117,49 @@ class Maker:
     def __init__(self, random: Random, model: Model) -> None:
         self.random = random
         self.model = model
+        self.keyed: list[dict[str, Any]] = []
 
     def step(self, label: str) -> Step:
         for _ in range(30):
             verb = self.random.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
             try:
                 step = {"verb": verb, "label": label, **getattr(self, verb)()}
+                step = self._keyed(step) if verb in KEYED else step
+                step |= self._door(verb)
                 if self._is_worth_it(step):
+                    if step.get("key"):
+                        self.keyed.append(step)
                     return step
             except (Impossible, IndexError):
                 continue
         return {"verb": "look", "label": label, "read": "rows", "at": MAIN, "way": "query"}
 
+    def _keyed(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Now and then under an idempotency key: a new one, one that was used for this before, or for another."""
+        if self.random.random() > KEYED_SHARE or "if_commit" in step or "dry" in step:
+            return step
+        if not self.keyed or self.random.random() < 0.5:
+            return step | {"key": self.random.choice(("k:1", "k2", "1"))}
+        earlier = self.random.choice(self.keyed)
+        if self.random.random() < 0.6:
+            return dict(earlier) | {"label": step["label"]}
+        return step | {"key": earlier["key"]}
+
+    def _door(self, verb: str) -> dict[str, Any]:
+        """Through which door, and as whom."""
+        if verb not in SERVED or self.random.random() > GUARDED_SHARE:
+            return {}
+        door: dict[str, Any] = {"door": self.random.choice(("server", "server", "guarded"))}
+        door["actor"] = self.random.choice(("root", "root", "root", *ACTORS))
+        if self.random.random() < 0.3:
+            door["decomposed"] = True  # names are spelled in another form of the same text
+        return door
+
     def _is_worth_it(self, step: Step) -> bool:
         """Do it to the model. Most steps that are refused are drawn again."""
         if step["verb"] == "look":
             return self.model.point(step["at"]) is not None
-        return perform(self.model, step).error is None or self.random.random() < REFUSED_SHARE
+        return self.model.do(step).error is None or self.random.random() < REFUSED_SHARE
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -193,7 +229,8 @@ class Maker:
             return None
         if prop.ident in kind.ranges and self.random.random() < 0.9:
             low, high = kind.ranges[prop.ident]
-            number = self.random.choice([n for n in (low, high) if n is not None])
+            bounds = [n for n in (low, high, 1) if n is not None]
+            number = self.random.choice([n for n in bounds if values.fits(n, prop.type)])
             return float(number) if prop.type in ("F64", "F32") else number
         return values.draw(
             self.random, prop.type, (*prop.enum, "v") if self.random.random() < 0.1 else prop.enum
@@ -300,7 +337,7 @@ class Maker:
             case "rename_property":
                 rest = (random.choice(NAMES),)
             case "retype":
-                wider = [b for a, b in values.WIDENINGS if a == prop.type]
+                wider = sorted(b for a, b in values.WIDENINGS if a == prop.type)
                 rest = (
                     random.choice(wider if wider and random.random() < 0.85 else ("I64", "String")),
                 )
@@ -342,11 +379,9 @@ class Maker:
         return {"name": self.random.choice(TAGS)}
 
     def merge(self) -> dict[str, Any]:
-        source, into = (
-            self.random.sample(tuple(self.model.heads), 2)
-            if len(self.model.heads) > 1
-            else ("", "")
-        )
+        if len(self.model.heads) < 2:
+            raise Impossible("there is nothing to merge")
+        source, into = self.random.sample(tuple(self.model.heads), 2)
         found: dict[str, Any] = {"source": source, "into": into}
         return found | self._decisions(lambda d: self._conflicts(source, into))
 

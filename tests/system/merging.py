@@ -45,7 +45,10 @@ class Merged:
 
     state: State
     conflicts: frozenset[Conflict] = frozenset()
-    open: bool = False  # what comes of it is not laid down: see `merge`
+    open: bool = (
+        False  # a rule is broken although something was decided: which rows stay is not laid down
+    )
+    may_conflict: bool = False  # one side dropped a type that the other touched and left as it was
 
     @property
     def kinds(self) -> set[str]:
@@ -53,11 +56,7 @@ class Merged:
 
 
 def merge(base: State, ours: State, theirs: State, decided: Decided = UNDECIDED) -> Merged:
-    """What comes of ours when what theirs did since the base is brought to it.
-
-    Two things are left open: which rows stay when something was decided and a rule is broken all the same, and whether
-    a side that only took something away from a type wanted to keep the type the other side dropped.
-    """
+    """What comes of ours when what theirs did since the base is brought to it."""
     schema, clash = merged_schema(base, ours, theirs)
     if clash:
         return Merged(ours, frozenset({("schema_conflict", None, None, None)}))
@@ -72,8 +71,12 @@ def merge(base: State, ours: State, theirs: State, decided: Decided = UNDECIDED)
     found |= {
         (CONFLICT_OF.get(rule, "value_constraint_violation"), None, None, None) for rule in rules
     }
-    is_open = (bool(rules) and decided != UNDECIDED) or _is_lessened(base, ours, theirs, schema)
-    return Merged(state, frozenset(found), is_open)
+    is_open = bool(rules) and decided != UNDECIDED
+    one_sided = any(
+        (ident in ours.types) != (ident in theirs.types)
+        for ident in base.types.keys() - schema.types.keys()
+    )
+    return Merged(state, frozenset(found), is_open, one_sided)
 
 
 # --- the schema --------------------------------------------------------------------------------------------------
@@ -173,17 +176,6 @@ def _dropped_type(base: State, ours: State, theirs: State, merged: Facts) -> boo
             for side in (ours, theirs):
                 if ident in side.types and not _same_rows(base.rows[ident], side.rows[ident]):
                     return True
-    return False
-
-
-def _is_lessened(base: State, ours: State, theirs: State, merged: State) -> bool:
-    """Whether one side dropped a type and the other, of all its facts, only took some away."""
-    before = facts_of(base)
-    for ident in base.types.keys() - merged.types.keys():
-        for side in (ours, theirs):
-            facts = facts_of(side)
-            if ident in side.types and any(f[1] == ident and f not in facts for f in before):
-                return True
     return False
 
 

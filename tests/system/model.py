@@ -7,11 +7,12 @@ by branches and by tags.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unicodedata import normalize
 
-from tests.system import merging, schema
+from tests.system import merging, policy, schema
 from tests.system.merging import Decided, Merged
 from tests.system.rules import broken
 from tests.system.schema import Edit, Impossible, Refused, State
@@ -44,6 +45,7 @@ class Answer:
     facts: Mapping[str, Any] = field(default_factory=dict)
     open: bool = False  # the real outcome decides, among those that are valid
     merged: Merged | None = None
+    replayed: bool = False
 
 
 @dataclass(slots=True)
@@ -68,9 +70,40 @@ class Model:
         self.cleaned = False
         self._commit("0", MAIN, start, (), "init")
 
+    def do(self, step: Mapping[str, Any]) -> Answer:
+        """A step: whether its actor may, whether it was done before under its key, and then the verb."""
+        arguments = {name: value for name, value in step.items() if name != "verb"}
+        verb: Callable[..., Answer] = getattr(self, step["verb"])
+        actor = step.get("actor")
+        if actor is not None and not policy.allows(actor, step):
+            getattr(self.copied(), step["verb"])(
+                **arguments
+            )  # what makes no sense is not asked about
+            return Answer(policy.DENIED)
+        return verb(**arguments) if step.get("key") is None else self._keyed(step, verb, arguments)
+
+    def _keyed(self, step: Mapping[str, Any], verb: Callable[..., Answer], given: Any) -> Answer:
+        """A key belongs to one request on one branch; through a server everybody has their own."""
+        branch = step["branch"]
+        self.head(branch)
+        key = f"{step['actor']}:{step['key']}" if step.get("door") == "server" else step["key"]
+        getattr(self.copied(), step["verb"])(
+            **given
+        )  # what cannot be written down is not asked for
+        asked = (request_of(step, self.state(branch)), branch, self.lives[branch])
+        known = self.claims.get(key)
+        if known is not None and (known.request, known.branch, known.life) != asked:
+            return Answer("idempotency_mismatch")
+        if known is not None and known.answer is not None:
+            return replace(known.answer, replayed=True)
+        answer = verb(**given)
+        self.claims[key] = Claim(*asked, answer if answer.error is None else None)
+        return answer
+
     # --- what is there -----------------------------------------------------------------------------------------------
 
     def head(self, branch: str) -> Commit:
+        branch = normalize("NFC", branch)  # which all names are kept in
         if branch not in self.heads:
             raise Impossible(f"no branch {branch}")
         return self.commits[self.heads[branch]]
@@ -194,6 +227,8 @@ class Model:
     # --- names -------------------------------------------------------------------------------------------------------
 
     def create_branch(self, label: str, name: str, from_: str, **_: Any) -> Answer:
+        if name == MAIN and _.get("door") == "server":
+            return Answer("option_invalid")
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
         self.heads[name] = self.point(from_).label
@@ -355,6 +390,13 @@ class Model:
 
     clone = reopen
 
+    def copied(self) -> Model:
+        """The same again; what is done to it is not done to this one."""
+        copy = Model.__new__(Model)
+        copy.commits, copy.heads, copy.tags = dict(self.commits), dict(self.heads), dict(self.tags)
+        copy.claims, copy.lives, copy.cleaned = dict(self.claims), dict(self.lives), self.cleaned
+        return copy
+
     # --- what the real one decided -----------------------------------------------------------------------------------
 
     def undo(self, label: str) -> None:
@@ -366,6 +408,28 @@ class Model:
     def adopt(self, label: str, branch: str, state: State, kind: str, *others: str) -> None:
         """Make the commit the real one made of a choice the model leaves open."""
         self._next(label, branch, state, kind, *others)
+
+
+def request_of(step: Mapping[str, Any], state: State) -> Any:
+    """What makes two requests the same. Rows in memory are the caller's word, unless a server receives them."""
+    match step["verb"]:
+        case "load":
+            is_named = step.get("door") == "server" or step["shape"] == "file"
+            sent = repr(step["rows"]) if is_named else None
+            return "load", step["mode"], step["shape"] in ("file", "records"), sent
+        case "mutate":
+            return "mutate", repr(step["statements"]), _words(step["statements"], state)
+        case _:
+            statements = [s for verb, *rest in step["parts"] if verb == "mutate" for s in rest[0]]
+            loads = [part[1] for part in step["parts"] if part[0] == "load"]
+            sent = repr(step["parts"]) if step.get("door") == "server" else loads
+            return "block", sent, repr(statements), _words(statements, state)
+
+
+def _words(statements: Sequence[Sequence[Any]], state: State) -> Any:
+    """What parameters are declared as depends on the types of properties."""
+    kinds = [state.called(statement[1]) for statement in statements]
+    return [(k.name, [(p.name, p.type) for p in k.props.values()]) for k in kinds]
 
 
 def is_same(one: State, other: State) -> bool:

@@ -57,6 +57,21 @@ def _columns(kind: Type, state: State) -> Columns:
     )
 
 
+def shape_in(graph: Any, at: str) -> Shape:
+    """What a state says itself that it consists of."""
+    catalog = graph.snapshot(at=at).catalog
+    return tuple(
+        Columns(
+            kind.name,
+            getattr(kind, "from_type", None),
+            tuple(n for n, p in kind.properties.items() if not p.type.is_blob),
+            tuple(n for n, p in kind.properties.items() if p.type.is_blob),
+            {n: str(p.type) for n, p in kind.properties.items()},
+        )
+        for kind in catalog.entities()
+    )
+
+
 def shown(state: State, real: Callable[[str], str]) -> Shown:
     """What a state has to show, in the ids of the real graph."""
     return {
@@ -180,6 +195,8 @@ def parsed(value: Any, type_text: str) -> Any:
         return [parsed(member, base[1:-1]) for member in value]
     if base in ("F64", "F32"):
         return float(value)
+    if base in ("U64", "I64", "U32", "I32"):
+        return int(value)
     if base == "Date":
         return date.fromisoformat(value)
     if base == "DateTime":

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import normalize
 
 from omnigraph.errors import OmnigraphError
 from tests.system import observe, reads
 from tests.system.fresh import nursery
-from tests.system.generate import Program, Step, perform
+from tests.system.generate import Program, Step
 from tests.system.model import Answer, Commit, Model, is_same
 from tests.system.observe import Shown, shape_of, shown
 from tests.system.schema import Impossible, State
@@ -57,7 +58,7 @@ class Run:
         number = 0
         try:
             for step in self.program.steps:
-                self._step(step)
+                self.step(step)
                 number += 1
             self._everything()
         except (Disagreement, AssertionError) as failure:
@@ -75,19 +76,18 @@ class Run:
 
     # --- one step ----------------------------------------------------------------------------------------------------
 
-    def _step(self, step: Step) -> None:
+    def step(self, step: Step) -> None:
         if step["verb"] == "look":
             self._look(step)
             return
-        before = self.model
-        saved = _copied(before)
+        saved = self.model.copied()
         try:
-            answer = perform(self.model, step)
+            answer = self.model.do(step)
         except Impossible:
             self.model = saved
             return
         self.report.verbs.append(step["verb"])
-        arguments = {k: v for k, v in step.items() if k not in ("verb", "label")}
+        arguments = {k: v for k, v in spelled(step).items() if k not in ("verb", "label")}
         try:
             done = getattr(self.world, step["verb"])(saved, **arguments)
         except OmnigraphError as error:
@@ -142,7 +142,14 @@ class Run:
                 f"{verb}: a commit where none was due, or none",
                 done,
             )
-        if commit is not None:
+        if answer.replayed:
+            known = None if answer.commit is None else self.world.commits[answer.commit]
+            check(
+                done.replayed and (commit and commit.id) == known,
+                "a key was not remembered",
+                done,
+            )
+        elif commit is not None:
             self._settle(answer.commit, commit.id, branch)
 
     def _outcome(self, step: Step, answer: Answer, done: Any, saved: Model) -> bool:
@@ -158,6 +165,10 @@ class Run:
             if wanted != found and is_same(after, ours):
                 self._make_or_unmake(step, answer, done, branch, after)
                 return False
+        if found == "conflict" and answer.merged is not None and answer.merged.may_conflict:
+            check({"schema_conflict"} <= {c.kind for c in done.conflicts}, "another conflict", done)
+            self.model.undo(step["label"])
+            return False
         check(wanted == found, f"{step['verb']} came out as {found}, not {wanted}", done)
         if wanted == "conflict":
             self._conflicts(answer, done)
@@ -215,7 +226,7 @@ class Run:
         state = self.model.commits[label].state
         found = observe.by_query(self.world.graph, branch, shape_of(state))
         self.world.learn(state, found)
-        self._compare(state, found, f"{branch} after the step")
+        self._compare(state, found, "a branch after the step")
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -269,6 +280,16 @@ class Run:
                 continue
             check(kind == "shown", f"a new process: {kind} at {at}", found)
             self._compare(commit.state, found, f"a new process at {at}")
+
+
+NAMES = ("branch", "into", "source", "name", "from_")
+
+
+def spelled(step: Step) -> Step:
+    """A step with its names in the form it asks for; what they name is the same."""
+    if not step.get("decomposed"):
+        return step
+    return {k: normalize("NFD", v) if k in NAMES else v for k, v in step.items()}
 
 
 def check(holds: bool, what: str, *more: Any) -> None:
@@ -327,10 +348,3 @@ FACTS: dict[str, Callable[[Answer, Any], None]] = {
     "mutate": _affected,
     "schema": _applied,
 }
-
-
-def _copied(model: Model) -> Model:
-    copy = Model.__new__(Model)
-    copy.commits, copy.heads, copy.tags = dict(model.commits), dict(model.heads), dict(model.tags)
-    copy.claims, copy.lives, copy.cleaned = dict(model.claims), dict(model.lives), model.cleaned
-    return copy

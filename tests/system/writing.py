@@ -76,16 +76,17 @@ class Write:
         if mode == "overwrite":
             self.replaced.add(kind.ident)
         for given in rows:
+            cells = _by_identity(kind, given)
             id = self._id(kind, given)
             if id is None:
                 self.found.add("key")
-            elif id in seen and (kind.key is not None or mode == "append"):
+            elif id in seen and (kind.key is not None or mode != "merge"):
                 self.found.add("duplicate")
             elif id in there and mode == "append":
                 self.found.add("key_conflict")
             else:
                 old = stored.get(id) or {p.ident: fill(p) for p in kind.props.values()}
-                stored[id] = {**old, **_by_identity(kind, given)}
+                stored[id] = {**old, **cells}
             seen.add(id)
         self.after = self.after.with_rows(kind, stored)
 
@@ -106,6 +107,7 @@ class Write:
         changed = _by_identity(kind, values)
         if not changed.keys().isdisjoint(kind.key or ()):
             raise Impossible("a key is not updated")
+        _column(kind, where[0])
         rows = dict(self.after.of(kind))
         chosen = [id for id, row in rows.items() if holds(kind, id, row, where)]
         for id in chosen:
@@ -114,6 +116,7 @@ class Write:
         self._count(kind, len(chosen))
 
     def _delete(self, kind: Type, where: Sequence[Any]) -> None:
+        _column(kind, where[0])
         rows = self.after.of(kind)
         gone = {id for id, row in rows.items() if holds(kind, id, row, where)}
         self._remove(kind, gone)
@@ -161,6 +164,9 @@ def holds(kind: Type, id: str, row: Row, where: Sequence[Any]) -> bool:
 
 
 def _column(kind: Type, name: str) -> Any:
+    """What a condition looks at; it has to be there."""
+    if name == "id":
+        return name
     for side, word in ENDS_OF.items():
         if kind.is_edge and name == word:
             return side

@@ -55,6 +55,10 @@ def serve(
     unauthenticated: Annotated[
         bool, Option("--unauthenticated", help="Serve without tokens.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        Option("--allow-host", help="Host name to accept without tokens.", metavar="NAME"),
+    ] = None,
     read_only: Annotated[bool, Option("--read-only", help="Reject all writes.")] = False,
     tls_cert: Annotated[Text, Option("--tls-cert", help="TLS certificate (PEM).")] = None,
     tls_key: Annotated[Text, Option("--tls-key", help="TLS private key (PEM).")] = None,
@@ -62,15 +66,22 @@ def serve(
     """Serve graphs over HTTP.
 
     One process serves one or many graphs. Requests carry bearer tokens (--tokens-file, or
-    OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated. `/ui` is the explorer, `/docs`
-    lists all routes. SIGTERM shuts down gracefully.
+    OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated: then it accepts requests to
+    localhost, to IP addresses and to the names of --allow-host, and none from web pages of other origins. `/ui` is the
+    explorer, `/docs` lists all routes. SIGTERM shuts down gracefully.
     """
     boot = _server()
-    settings = _settings(store, graph, file, queries, policy)
-    changed = _replaced(settings, tokens, unauthenticated=unauthenticated, read_only=read_only)
+    settings = _replaced(
+        _settings(store, graph, file, queries, policy),
+        tokens,
+        allow_host or [],
+        unauthenticated=unauthenticated,
+        read_only=read_only,
+    )
     boot.log_to_stderr()
     host, port = address_of(bind)
-    boot.serve(boot.build(changed), boot.Listen(host, port, tls_cert, tls_key), _announce)
+    server = boot.build(settings, host=host)
+    boot.serve(server, boot.Listen(host, port, tls_cert, tls_key), _announce)
 
 
 def _server() -> Any:
@@ -118,17 +129,22 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _replaced(
-    settings: Settings, tokens: str | None, *, unauthenticated: bool, read_only: bool
+    settings: Settings,
+    tokens: str | None,
+    hosts: list[str],
+    *,
+    unauthenticated: bool,
+    read_only: bool,
 ) -> Settings:
     import msgspec
 
-    if tokens is not None:
-        settings = msgspec.structs.replace(settings, tokens_file=tokens)
-    if unauthenticated:
-        settings = msgspec.structs.replace(settings, unauthenticated=True)
-    if read_only:
-        settings = msgspec.structs.replace(settings, read_only=True)
-    return settings
+    return msgspec.structs.replace(
+        settings,
+        tokens_file=settings.tokens_file if tokens is None else tokens,
+        hosts=[*settings.hosts, *hosts],
+        unauthenticated=settings.unauthenticated or unauthenticated,
+        read_only=settings.read_only or read_only,
+    )
 
 
 def address_of(bind: str) -> tuple[str, int]:
@@ -149,8 +165,10 @@ def explore(
 ) -> None:
     """Explore a graph in the browser: query, schema, history, merges and imports.
 
-    It serves one graph to this machine only, on a free port, until Ctrl-C, and prints the address to stdout.
+    It serves one graph to this machine only, on a free port, until Ctrl-C, and prints the address to stdout. The
+    address contains a secret that every request needs: do not share it.
     """
+    import secrets
     from contextlib import suppress
 
     boot = _server()
@@ -164,16 +182,18 @@ def explore(
     id = graph_id_of(where)
     settings = Settings({id: GraphSettings(where)}, unauthenticated=True, read_only=read_only)
     host, port = address_of(bind)
+    secret = secrets.token_urlsafe(24)
 
     def announce(bound: str) -> None:
-        link = f"http://{bound}/ui/#/{id}/query"
+        link = f"http://{bound}/ui/#token={secret}&/{id}/query"
         print(link, flush=True)
         print("Press Ctrl-C to stop.", file=sys.stderr)
         if not no_open:
             _open(link)
 
     with suppress(KeyboardInterrupt):  # the regular way to stop it
-        boot.serve(boot.build(settings, {}), boot.Listen(host, port), announce)
+        server = boot.build(settings, {}, host=host, secret=secret)
+        boot.serve(server, boot.Listen(host, port), announce)
 
 
 def graph_id_of(address: str) -> str:

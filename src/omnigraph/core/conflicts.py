@@ -73,7 +73,7 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     moved: set[str] = set()
     for intent in intents:
         touched = _touched(base, head, intent)
-        if touched and _takes_versions(intent.plan):
+        if touched & _taken_versions(intent.plan):
             return Decision(Verdict.AGAIN)
         concerns = intent.concerns()
         if any(_concerned(concerns[table], table, base, commits) for table in touched):
@@ -82,9 +82,10 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     return Decision(Verdict.RESTAGE if moved else Verdict.SAME, head, frozenset(moved))
 
 
-def _takes_versions(plan: PublishPlan) -> bool:
-    """Whether a plan rests on exact versions: it takes one over, or rewrites fragments. Indices fit a newer one too."""
-    return any(isinstance(action, Adopt | Rewrite) for action in plan.actions)
+def _taken_versions(plan: PublishPlan) -> set[str]:
+    """The tables of which a plan rests on exact versions: it takes one over, or rewrites fragments. Indices fit a newer
+    one too."""
+    return {action.table_id for action in plan.actions if isinstance(action, Adopt | Rewrite)}
 
 
 def _touched(base: Commit, head: Commit, intent: Intent) -> set[str]:

@@ -8,7 +8,7 @@ from omnigraph.core import layout
 from omnigraph.core.plan import PublishPlan, Register
 from omnigraph.core.publisher import Outcome, create, store_schema
 from omnigraph.core.records import FORMAT, Commit, GraphStamp, Member, StoredSchema, encode
-from omnigraph.core.repository import Repository, repository_at
+from omnigraph.core.repository import Repository, refuse_rust_layout, repository_at
 from omnigraph.core.stage import stage
 from omnigraph.core.world import REAL, World
 from omnigraph.errors import (
@@ -79,6 +79,7 @@ def _refuse_existing(objects: ObjectStore) -> None:
     try:
         objects.get(layout.GRAPH)
     except ObjectNotFound:
+        refuse_rust_layout(objects)
         return
     raise GraphExists(f"there is a graph at {objects.uri} already", details={"uri": objects.uri})
 

@@ -32,9 +32,11 @@ def claim(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
 def joined(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim | None:
     """The claim of a key, if there is one; it must be of the same request."""
     found = existing_claim(repo, key)
-    for name in ("fingerprint", "branch") if found is not None else ():
+    if found is None:
+        return None
+    for name in ("fingerprint", "branch"):
         if getattr(found, name) != getattr(wanted, name):
-            raise mismatch(key, name, wanted.branch if found is None else found.branch)
+            raise mismatch(key, name, found.branch)
     return found
 
 

@@ -6,7 +6,7 @@ be folded with others, staged, staged again on another base, and published; it n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +145,11 @@ class Reads:
 
     def __or__(self, other: Reads) -> Reads:
         return Reads(union([self.tokens, other.tokens]), self.everything or other.everything)
+
+
+def read_whole(tables: Iterable[str]) -> dict[str, Reads]:
+    """What a decision rests on that any change of these tables undoes."""
+    return {table: Reads(everything=True) for table in tables}
 
 
 @dataclass(frozen=True, slots=True)

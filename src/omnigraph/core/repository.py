@@ -272,10 +272,21 @@ def read_stamp(objects: ObjectStore) -> GraphStamp:
     try:
         data = objects.get(layout.GRAPH)
     except ObjectNotFound as error:
+        refuse_rust_layout(objects)
         raise GraphNotFound(
             f"there is no graph at {objects.uri}", details={"uri": objects.uri}
         ) from error
     return check_stamp(data, objects.uri)
+
+
+def refuse_rust_layout(objects: ObjectStore) -> None:
+    """Tell a graph of the omnigraph written in Rust, whose manifest is a Lance table, from nothing at all."""
+    if "_versions" in objects.folders(layout.CHAINS):
+        raise FormatUnsupported(
+            f"{objects.uri} is laid out as a graph of the omnigraph written in Rust, which this one does not open",
+            help="Export it there as NDJSON and load that here: docs/guides/migrating.md.",
+            details={"uri": objects.uri},
+        )
 
 
 def check_stamp(data: bytes, uri: str) -> GraphStamp:

@@ -50,7 +50,7 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
         case ir.Fuse():
             below = bindings(op.primary, outer)
             below.pop(op.primary_score, None)
-            return below | {op.name: Binding(VarKind.SCORE)}
+            return below | dict.fromkeys((op.name, op.place), Binding(VarKind.SCORE))
         case ir.Filter() | ir.SemiJoin() | ir.Sort() | ir.Slice():
             return bindings(op.input, outer)
         case ir.Project() | ir.Aggregate() | ir.Distinct() | ir.Union():

@@ -18,7 +18,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
 from omnigraph.lang.tree import walk
 from omnigraph.model.predicates import Op
-from omnigraph.model.types import INTEGER_RANGES, PropType, Scalar
+from omnigraph.model.types import FLOATS, INTEGER_RANGES, PropType, Scalar
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -93,9 +93,9 @@ def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
             return _has(evaluate(items, bound, row), evaluate(item, bound, row))
         case ir.Cast(part, kind):
             return cast_value(evaluate(part, bound, row), kind)
-        case ir.Call(ir.Function.COALESCE, args):
+        case ir.Call(ir.Function.COALESCE, args, kind):
             values = (evaluate(a, bound, row) for a in args)
-            return next((v for v in values if v is not None), None)
+            return _widened(next((v for v in values if v is not None), None), kind)
         case _:
             return _strict(expr, bound, row)
 
@@ -258,6 +258,13 @@ def _in_range(value: int, kind: PropType) -> int:
     if not low <= value <= high:
         raise ArithmeticOverflow(f"{value} does not fit {kind.scalar}")
     return value
+
+
+def _widened(value: Any, kind: PropType) -> Any:
+    """A number in the type that holds all arguments."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    return float(value) if kind.scalar in FLOATS else _in_range(value, kind)
 
 
 def _negative(value: Any) -> Any:

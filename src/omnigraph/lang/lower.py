@@ -16,6 +16,7 @@ from omnigraph.lang.query.ast import BlockKind
 from omnigraph.lang.query.search import ranked_variable
 from omnigraph.lang.query.union import union_type
 from omnigraph.lang.tree import conjunction, variables, walk
+from omnigraph.model.types import PropType
 
 TEMPORARY = f"{ir.FRESH}t"  # the end of a walk that closes a cycle, which is its destination
 FLIPPED = {
@@ -71,6 +72,8 @@ def sorted_rows(plan: ir.Op, branch: checked.Branch) -> ir.Op:
     if not branch.order:
         return plan
     ties: list[ir.Expr] = []
+    if branch.rank is not None and isinstance(branch.rank.ranking, ir.Rrf):
+        ties.append(ir.ScoreOf(place_of(branch.rank.name)))
     for name, bound in sorted(bindings(plan).items()):
         kind = ir.STRING.with_nullable(bound.nullable)
         if bound.kind in (VarKind.NODE, VarKind.EDGE) and not name.startswith(TEMPORARY):
@@ -106,14 +109,16 @@ def comparable(columns: tuple[ir.NamedExpr, ...]) -> tuple[ir.Expr, ...]:
 def lower_union(read: checked.Read) -> ir.Read:
     plan: ir.Op | None = None
     keeps = (True, *read.keeps_duplicates)
+    columns = union_columns(read.branches)
     for branch, keep in zip(read.branches, keeps, strict=True):
-        rows = complete(branch)
+        rows = complete(branch, columns)
         if plan is None:
             plan = rows
+        elif keep:
+            inputs = plan.inputs if isinstance(plan, ir.Union) else (plan,)
+            plan = ir.Union((*inputs, rows))
         else:
-            inputs = (*plan.inputs, rows) if isinstance(plan, ir.Union) and keep else (plan, rows)
-            plan = ir.Union(inputs) if keep else ir.Distinct(ir.Union(inputs))
-    columns = union_columns(read.branches)
+            plan = ir.Distinct(ir.Union((*united(plan), rows)))
     whole = plan if plan is not None else ir.Outer()
     if read.order:
         ties = tuple(ir.NamedExpr(c.name, ir.Output(c.name, c.type)) for c in columns)
@@ -121,10 +126,31 @@ def lower_union(read: checked.Read) -> ir.Read:
     return ir.Read(sliced(whole, read), columns)
 
 
-def complete(branch: checked.Branch) -> ir.Op:
-    """The output rows of one branch of a union."""
+def united(plan: ir.Op) -> tuple[ir.Op, ...]:
+    """The inputs of a union all of whose duplicates are going to be removed: it does not matter when."""
+    match plan:
+        case ir.Distinct(ir.Union() as union):
+            return united(union)
+        case ir.Union(inputs):
+            return tuple(part for one in inputs for part in united(one))
+        case _:
+            return (plan,)
+
+
+def complete(branch: checked.Branch, wanted: tuple[ir.OutputColumn, ...]) -> ir.Op:
+    """The output rows of one branch of a union, in the types all branches share."""
+    columns = tuple(widened(c, w.type) for c, w in zip(branch.columns, wanted, strict=True))
+    branch = replace(branch, columns=columns)
     plan = lower_branch(branch, None, None)
     return plan if isinstance(plan, ir.Distinct) else ir.Project(plan, branch.columns)
+
+
+def widened(column: ir.NamedExpr, kind: ir.ValueType) -> ir.NamedExpr:
+    own = column.expr.type
+    if not isinstance(own, PropType) or not isinstance(kind, PropType) or own.scalar is kind.scalar:
+        return column
+    wide = ir.Call(ir.Function.COALESCE, (column.expr,), kind.with_nullable(own.nullable))
+    return ir.NamedExpr(column.name, wide)
 
 
 def union_columns(branches: tuple[checked.Branch, ...]) -> tuple[ir.OutputColumn, ...]:
@@ -172,7 +198,13 @@ def ranked_pattern(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr 
         constant=found.constant,
         keep=keep,
         name=name,
+        place=place_of(name),
     )
+
+
+def place_of(score: str) -> str:
+    """The column that breaks the ties of a fused score: as in the first of its rankings, then as in the second."""
+    return f"{score}p"
 
 
 def kept(skip: ir.Expr | None, limit: ir.Expr | None) -> ir.Expr | None:

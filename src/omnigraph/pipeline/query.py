@@ -19,7 +19,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.query.params import bind_params
-from omnigraph.lang.tree import walk
+from omnigraph.lang.tree import conjunction, walk
 from omnigraph.model.columns import arrow_type
 from omnigraph.pipeline.bags import (
     OUT,
@@ -48,6 +48,7 @@ from omnigraph.read.values import entities
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
+COUNT_MAX = 2**31 - 1  # rows Spark can skip or keep; no result of ours has as many
 PATH_PARTS = tuple(part.value for part in ir.PathPart)
 
 
@@ -238,7 +239,15 @@ class Engine:
         )
         joined = left.also(frame, right)
         slots = {key: slot for key, slot in joined.slots.items() if key[0] not in ("\x03", "\x04")}
-        return replace(joined, slots=slots)
+        # Two types may meet in one that rounds; such pairs are compared once more, by value.
+        rounded = [
+            ir.Compare(ir.CompareOp.EQ, *own)
+            for own, met in zip(on, pairs, strict=True)
+            if own != met
+        ]
+        bag = replace(joined, slots=slots)
+        predicate = conjunction(tuple(rounded))
+        return bag if predicate is None else self.filtered(bag, predicate)
 
     # --- groups and order --------------------------------------------------------------------------------------------
 
@@ -270,9 +279,9 @@ class Engine:
     def _slice(self, op: ir.Slice, bag: Bag) -> Bag:
         frame = bag.frame
         if op.skip is not None:
-            frame = frame.offset(int(evaluate_constant(op.skip, self.run.bound)))
+            frame = frame.offset(min(evaluate_constant(op.skip, self.run.bound), COUNT_MAX))
         if op.limit is not None:
-            frame = frame.limit(int(evaluate_constant(op.limit, self.run.bound)))
+            frame = frame.limit(min(evaluate_constant(op.limit, self.run.bound), COUNT_MAX))
         return bag.with_frame(frame)
 
 
@@ -325,7 +334,17 @@ def _aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
         case F.MAX:
             return f.max(arg)
         case F.COLLECT:
-            return f.sort_array(f.collect_set(arg) if named.distinct else f.collect_list(arg))
+            return f.sort_array(
+                f.collect_set(_one_zero(named, arg)) if named.distinct else f.collect_list(arg)
+            )
+
+
+def _one_zero(named: ir.NamedAggregate, arg: Any) -> Any:
+    """Spark collects 0.0 and -0.0 as two values, unlike everywhere else."""
+    from pyspark.sql import functions as f
+
+    is_float = named.arg is not None and pa.types.is_floating(expression_type(named.arg))
+    return arg + f.lit(0.0) if is_float else arg
 
 
 def _union(parts: list[Bag]) -> Bag:

@@ -194,6 +194,7 @@ def _fused(bag: Bag, ranking: ir.Rrf, key: Key, scanner: Scanner) -> Bag:
 
 def fuse(op: ir.Fuse, primary: Bag, secondary: Bag, scanner: Scanner) -> Bag:
     """The best entities of two runs of one pattern, with their rows of the first run that has them."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     ctx = scanner.run.context()
@@ -209,13 +210,15 @@ def fuse(op: ir.Fuse, primary: Bag, secondary: Bag, scanner: Scanner) -> Bag:
     constant = whole_number(op.constant, ctx)
     fused = _reciprocal(f.col("first"), constant) + _reciprocal(f.col("second"), constant)
     places = runs[0].join(runs[1], list(ENTITY), "full").withColumn("fused", fused)
+    order = (f.desc("fused"), f.asc_nulls_last("first"), f.asc_nulls_last("second"))
+    number = f.row_number().over(Window.orderBy(*order)) - 1
+    places = places.withColumn("place", number.cast("double"))
     if op.keep is not None:
-        order = (f.desc("fused"), f.asc_nulls_last("first"), f.asc_nulls_last("second"))
-        places = places.orderBy(*order).limit(whole_number(op.keep, ctx))
+        places = places.where(f.col("place") < whole_number(op.keep, ctx))
     places = places.localCheckpoint()  # both runs below must see the same entities
     keys = [k for k in primary.slots if k in secondary.slots and not k[0].startswith(SCORE)]
     slots = {key: primary.slots[key] for key in keys}
-    slot = Slot(fresh_name(), pa.float64())
+    fresh = {_score_key(n): Slot(fresh_name(), pa.float64()) for n in (op.name, op.place)}
     frames = [
         _chosen(bag, op.var, keys, chosen)
         for bag, chosen in (
@@ -223,10 +226,11 @@ def fuse(op: ir.Fuse, primary: Bag, secondary: Bag, scanner: Scanner) -> Bag:
             (secondary, places.where("first IS NULL")),
         )
     ]
-    frame = frames[0].union(frames[1]).toDF(*(s.name for s in slots.values()), slot.name)
-    return replace(primary, frame=frame, slots={**slots, _score_key(op.name): slot})
+    slots |= fresh
+    frame = frames[0].union(frames[1]).toDF(*(s.name for s in slots.values()))
+    return replace(primary, frame=frame, slots=slots)
 
 
 def _chosen(bag: Bag, var: str, keys: list[Key], places: DataFrame) -> DataFrame:
     found = bag.frame.join(places, _is_entity(bag, var))
-    return found.select(*(bag.col(key) for key in keys), "fused")
+    return found.select(*(bag.col(key) for key in keys), "fused", "place")

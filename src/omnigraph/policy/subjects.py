@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -68,8 +68,9 @@ def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
                 found.add(entry.type_name)
         if action.table_id in tables:
             found.add(tables[action.table_id].type_name)
-    counted = getattr(plan.value, "counts", {})
-    return frozenset(found | types_in_conflict(plan) | set(counted))
+    counted = (getattr(plan.value, name, None) for name in ("counts", "nodes", "edges"))
+    told = {name for counts in counted if isinstance(counts, Mapping) for name in counts}
+    return frozenset(found | types_in_conflict(plan) | told)
 
 
 def types_in_conflict(plan: PublishPlan) -> frozenset[str]:

@@ -95,7 +95,7 @@ def _step(
         case ir.Rank(source, ranking, name):
             return Step(op, (below(source, (live - {name}) | _read_by([ranking])),), live, bag)
         case ir.Fuse():
-            wanted = (live - {op.name}) | {op.var}
+            wanted = (live - {op.name, op.place}) | {op.var}
             parts = ((op.primary, op.primary_score), (op.secondary, op.secondary_score))
             inputs = tuple(below(child, wanted | {name}, bag=True) for child, name in parts)
             return Step(op, inputs, live, bag)

@@ -202,6 +202,8 @@ def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
     places = [_places_of(kinds, run) for run in (first, second)]
     fused = _reciprocal(places[0], constant) + _reciprocal(places[1], constant)
     order = np.lexsort((places[1], places[0], -fused))
+    place = np.empty(len(kinds))
+    place[order] = np.arange(len(kinds))
     if op.keep is not None:
         order = order[: whole_number(op.keep, ctx)]
     kept = np.zeros(len(kinds), np.bool_)
@@ -213,8 +215,9 @@ def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
         if only is not None:
             mask &= ~np.isin(numbers, only)
         chosen = rows.take(np.flatnonzero(mask))
-        scores = fused[kinds.searchsorted(numbers[mask])] if len(kinds) else np.empty(0)
-        parts.append(Rows(chosen.n, chosen.variables, {op.name: scores}, weight=chosen.weight))
+        at = kinds.searchsorted(numbers[mask])
+        scores = {op.name: fused[at], op.place: place[at]}
+        parts.append(Rows(chosen.n, chosen.variables, scores, weight=chosen.weight))
     return concat_rows(parts).keep(step.live)
 
 

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import ArithmeticOverflow
 from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.model.ordering import compare
 from omnigraph.model.predicates import Op
@@ -96,12 +95,7 @@ def _renamed(rows: Rows, names: list[str], kinds: list[pa.DataType]) -> Rows:
 
 
 def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if values.type == kind:
-        return values
-    try:
-        return values.cast(kind, safe=not pa.types.is_floating(kind))
-    except pa.ArrowInvalid as misfit:
-        raise ArithmeticOverflow(f"a value of the union does not fit {kind}") from misfit
+    return values if values.type == kind else values.cast(kind)
 
 
 # --- order -------------------------------------------------------------------------------------------------------

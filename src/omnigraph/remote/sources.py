@@ -1,13 +1,12 @@
-"""What a load was given, as a body: NDJSON for records and files, one Arrow stream per type for tables."""
+"""What a load was given, as a body: NDJSON for records and files; a part for each type for tables and rows."""
 
 from __future__ import annotations
 
-import base64
-import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,14 @@ import pyarrow as pa
 from omnigraph.errors import OptionInvalid
 from omnigraph.storage import metrics
 from omnigraph.write.input.files import COMPRESSIONS, expand, known_size, open_file
-from omnigraph.write.input.sources import is_table
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.problems import InputInvalid, Misfit
+from omnigraph.write.input.sources import foreign_value, is_table, plain_record
 from omnigraph.write.input.tables import as_arrow, suffix_of
 
 NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+OPTIONS = Options()
 CHUNK_BYTES = 1 << 20
 ROWS_CHUNK = 1000
 LINES = (".ndjson", ".jsonl", ".json", "")
@@ -48,7 +51,7 @@ def upload_of(source: Any) -> Upload:
     if hasattr(source, "read"):
         return Upload(NDJSON, lambda: iter(lambda: source.read(CHUNK_BYTES), b""), repeatable=False)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
-        return Upload(NDJSON, lambda: _records(source), isinstance(source, list | tuple))
+        return Upload(NDJSON, lambda: _lines(source, "data"), isinstance(source, list | tuple))
     raise OptionInvalid(f"cannot load {type(source).__name__}")
 
 
@@ -57,7 +60,7 @@ def records_of(source: Any) -> list[Any] | dict[str, list[Any]]:
     if isinstance(source, Mapping):
         return {str(name): _rows(name, value) for name, value in source.items()}
     if isinstance(source, list | tuple) and not all(map(_is_path, source)):
-        return [_sendable_record(record) for record in source]
+        return [_plain(record, "data") for record in source]
     lines = b"".join(upload_of(source).body()).splitlines()
     return [_decoded(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
@@ -72,9 +75,9 @@ def _decoded(number: int, line: bytes) -> Any:
 def _rows(name: str, value: Any) -> list[Any]:
     """The rows of one type. Those of a list keep what they leave out; a table has every column in each row."""
     if _is_path(value) or as_arrow(value) is not None:
-        return [_sendable(row) for row in _table(name, value).to_pylist()]
+        return [_plain(row) for row in _table(name, value).to_pylist()]
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        return [_sendable(dict(row)) for row in value]
+        return [_plain(dict(row)) for row in value]
     raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {name}")
 
 
@@ -100,57 +103,47 @@ def _files(paths: Iterable[Any]) -> Iterator[bytes]:
             yield b"\n"
 
 
-def _records(records: Iterable[Any]) -> Iterator[bytes]:
-    encoder = msgspec.json.Encoder(enc_hook=_plain)
-    held: list[Any] = []
-    for record in records:
-        held.append(_sendable_record(record))
-        if len(held) >= ROWS_CHUNK:
-            yield encoder.encode_lines(held)
-            held = []
-    yield encoder.encode_lines(held)
+def _plain(record: Any, inside: str | None = None) -> Any:
+    """A record whose values JSON can hold, by the rules of a local load."""
+    try:
+        return plain_record(record, inside, OPTIONS)
+    except Misfit as bad:
+        raise InputInvalid(bad.message) from None
 
 
-def _sendable_record(record: Any) -> Any:
-    data = record.get("data") if isinstance(record, Mapping) else None
-    return {**record, "data": _sendable(data)} if isinstance(data, Mapping) else record
+def _foreign(value: Any) -> Any:
+    try:
+        return foreign_value(value)
+    except Misfit as bad:
+        raise InputInvalid(bad.message) from None
 
 
-def _sendable(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row whose values JSON can hold without losing any; most are as they are."""
-    if not any(isinstance(value, float | bytes | bytearray) for value in row.values()):
-        return row
-    return {name: _exact(value) for name, value in row.items()}
-
-
-def _exact(value: Any) -> Any:
-    match value:
-        case bytes() | bytearray():
-            return "base64:" + base64.b64encode(value).decode()
-        case float() if math.isnan(value):
-            return "NaN"
-        case float() if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """What other libraries use for numbers, arrays and times."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise OptionInvalid(f"{type(value).__name__} is no value of a record")
+def _lines(records: Iterable[Any], inside: str | None) -> Iterator[bytes]:
+    """Records as lines, a thousand at a time."""
+    encoder = msgspec.json.Encoder(enc_hook=_foreign)
+    records = iter(records)
+    while held := [_plain(record, inside) for record in islice(records, ROWS_CHUNK)]:
+        yield encoder.encode_lines(held)
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
 def _tables(given: Mapping[str, Any]) -> Upload:
+    """A part for each type: tables as Arrow, rows as lines, which keep what a row leaves out."""
     boundary = secrets.token_hex(16)
-    tables = {str(name): _table(name, value) for name, value in given.items()}
+    parts = {
+        str(name): value if _are_rows(value) else _table(name, value)
+        for name, value in given.items()
+    }
     media = f"multipart/mixed; boundary={boundary}"
-    return Upload(media, lambda: _parts(tables, boundary), repeatable=True)
+    repeatable = all(isinstance(part, pa.Table | list | tuple) for part in parts.values())
+    return Upload(media, lambda: _parts(parts, boundary), repeatable)
+
+
+def _are_rows(value: Any) -> bool:
+    named = isinstance(value, bytes | Mapping) or _is_path(value)
+    return isinstance(value, Iterable) and not named and as_arrow(value) is None
 
 
 def _table(name: str, value: Any) -> pa.Table:
@@ -158,11 +151,9 @@ def _table(name: str, value: Any) -> pa.Table:
     if _is_path(value):
         return _table_file(os.fspath(value))
     found = as_arrow(value)
-    if found is not None:
-        return found
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        return pa.Table.from_pylist([dict(row) for row in value])
-    raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {name}")
+    if found is None:
+        raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {name}")
+    return found
 
 
 def _table_file(path: str) -> pa.Table:
@@ -178,17 +169,22 @@ def _table_file(path: str) -> pa.Table:
             raise OptionInvalid(f"{path}: a server takes tables from Parquet and Arrow files")
 
 
-def _parts(tables: Mapping[str, pa.Table], boundary: str) -> Iterator[bytes]:
-    for name, table in tables.items():
+def _parts(parts: Mapping[str, Any], boundary: str) -> Iterator[bytes]:
+    for name, part in parts.items():
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        media = ARROW if isinstance(part, pa.Table) else NDJSON
         head = (
-            f"--{boundary}\r\nContent-Type: application/vnd.apache.arrow.stream\r\n"
+            f"--{boundary}\r\nContent-Type: {media}\r\n"
             f'Content-Disposition: attachment; name="{quoted}"\r\n\r\n'
         )
         yield head.encode()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        yield sink.getvalue().to_pybytes()
+        yield from [_stream(part)] if isinstance(part, pa.Table) else _lines(part, None)
         yield b"\r\n"
     yield f"--{boundary}--\r\n".encode()
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())

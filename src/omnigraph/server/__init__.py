@@ -9,7 +9,7 @@ In the order of control flow:
 - `table`       what a route is, and how a path is matched; `routes` is the table of all of them
 - `identity`    bearer tokens: who is asking
 - `access`      which policy guards which graph; the guard itself is `policy/guard`
-- `limits`      how much at once: requests and loads of an actor, of the process
+- `limits`      how much at once: requests and loads of an actor, of the process; `turns` threads actors share
 - `bodies`      request bodies: unpacked within bounds, decoded to structs, or spooled to disk
 - `multipart`   Arrow tables in a body of several parts; `lines` the records of a JSON body, `spooled` what a load reads
 - `calls`       what a handler is given, and what it gives back

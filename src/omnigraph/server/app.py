@@ -43,11 +43,13 @@ from omnigraph.server.errors import (
 from omnigraph.server.identity import Identity
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission
+from omnigraph.server.origins import Origins
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.routes.jobs import start_load
 from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.table import Route, Router, Work
 from omnigraph.server.telemetry import SERVER, Telemetry, caller, describe, tracer
+from omnigraph.server.turns import Turns
 from omnigraph.server.wire import LoadOutput
 
 T = TypeVar("T")
@@ -59,17 +61,19 @@ Receive = Callable[[], Awaitable[Any]]
 log = logging.getLogger("omnigraph.server")
 ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
-     b"idempotency-key", IF_COMMIT.encode(), b"transfer-encoding")
+     b"idempotency-key", IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
 )  # fmt: skip
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 COMMIT_ID = re.compile(r"[0-9A-Za-z.]{1,64}")
 PROTECTIVE = {
     "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
 UNKNOWN_ROUTE = "unknown"
 DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
+ORIGINS = Origins()
 _request_ids = count(
     secrets.randbits(63)
 )  # unlike those of other processes, and without a system call
@@ -92,6 +96,7 @@ class Server:
         access: Access,
         bounds: Bounds = BOUNDS,
         quarantined: tuple[str, ...] = (),
+        origins: Origins = ORIGINS,
     ) -> None:
         if access.authenticated is not identity.required:
             raise ServerInvalid("tokens and policies do not agree on whether there are tokens")
@@ -100,11 +105,12 @@ class Server:
         self.access = access
         self.bounds = bounds
         self.quarantined = quarantined
+        self.origins = origins
         self.admission = Admission(bounds)
         self.telemetry = Telemetry()
         self.router = Router(ROUTES)
         self.pool = ThreadPoolExecutor(bounds.workers, "omnigraph-worker")
-        self.load_pool = ThreadPoolExecutor(bounds.loads_max, "omnigraph-load")
+        self.load_pool = Turns(bounds.loads_max, "omnigraph-load")
         self.jobs = Jobs(bounds)
         self.document = openapi.document(ROUTES, authenticated=identity.required)
         self.docs = openapi.page(ROUTES)
@@ -126,7 +132,7 @@ class Server:
         """Refuse what is new, and wait for what was begun."""
         self.admission.closing = True
         self.pool.shutdown(wait=True)
-        self.load_pool.shutdown(wait=True)
+        self.load_pool.shutdown()
         self.jobs.close()
 
 
@@ -190,6 +196,9 @@ class Exchange:
         match = self.server.router.match(self.scope["method"], _raw_path(self.scope))
         route = match.route
         self.record["route"] = route.name
+        if not self.server.identity.required:
+            is_page = route.page or route.public
+            self.server.origins.check(self.scope["method"], headers, is_page=is_page)
         actor = None if route.public else self.server.identity.actor(headers.get("authorization"))
         self.record["actor"] = actor
         call = self._call(route, headers, match.params, actor)
@@ -234,7 +243,7 @@ class Exchange:
             self.held.enter_context(self.server.admission.slot("exports_max", call.actor))
         if _becomes_job(route, call):
             return await self.server.in_thread(lambda: _begin(route, call))
-        pool = self.server.load_pool if route.work is Work.LOAD else None
+        pool = self.server.load_pool.of(call.actor) if route.work is Work.LOAD else None
         return await self.server.in_thread(lambda: _run(route, call), pool)
 
     async def _json(self, route: Route, call: Call) -> Any:
@@ -281,7 +290,7 @@ class Exchange:
         """A load whose body is here: done while the client waits, or as a job that is asked about later."""
         if _becomes_job(route, call):
             return await self.server.in_thread(lambda: _made(start_load(call, route.handler)))
-        pool = self.server.load_pool
+        pool = self.server.load_pool.of(call.actor)
         return await self.server.in_thread(lambda: _made(route.handler(call)), pool)
 
     def _limits(self, name: str) -> BodyLimits:

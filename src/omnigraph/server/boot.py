@@ -18,6 +18,7 @@ from omnigraph.server.access import Access
 from omnigraph.server.app import Server
 from omnigraph.server.calls import Served
 from omnigraph.server.identity import Identity
+from omnigraph.server.origins import Origins
 from omnigraph.server.settings import GraphSettings, ServerInvalid, Settings, from_environment
 from omnigraph.server.stored import stored_queries
 
@@ -38,10 +39,19 @@ class Listen:
     tls_key: str | None = None
 
 
-def build(settings: Settings, environment: Mapping[str, str] = os.environ) -> Server:
-    """The application for some settings; whatever is unsafe or unclear refuses to start."""
+def build(
+    settings: Settings,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    host: str = "",
+    secret: str | None = None,
+) -> Server:
+    """The application for some settings; whatever is unsafe or unclear refuses to start.
+
+    `host` is the name it will listen on. With a secret, only who has it is served.
+    """
     settings = from_environment(settings, environment)
-    identity = Identity(settings.tokens_file, environment)
+    identity = Identity(settings.tokens_file, environment, secret)
     policies = {
         id: _policy(graph.policy, for_server=False)
         for id, graph in settings.graphs.items()
@@ -53,7 +63,8 @@ def build(settings: Settings, environment: Mapping[str, str] = os.environ) -> Se
     _check_identity(settings, identity, any_policy=bool(policies) or server_policy is not None)
     graphs, quarantined = _opened(settings)
     access = Access(identity.required, server_policy, policies, settings.read_only)
-    return Server(graphs, identity, access, settings.limits, quarantined)
+    origins = Origins(frozenset(name.lower() for name in settings.hosts), host.lower())
+    return Server(graphs, identity, access, settings.limits, quarantined, origins)
 
 
 def _policy(path: str, *, for_server: bool) -> Policy:

@@ -38,6 +38,7 @@ STATUSES_OF_CODES = {
     "query_not_found": 400,  # a name inside the text that was sent
     "type_not_found": 400,
     "object_not_found": 500,
+    "graph_not_found": 500,  # its folder is gone
     "source_not_found": 400,
 }
 WORDS = {
@@ -56,6 +57,7 @@ WORDS = {
 }
 DISCREET = frozenset({Kind.INTERNAL, Kind.CORRUPT, Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME})
 SUMMARY_CONFLICTS_MAX = 3
+LEFT_TO_THE_LOG = frozenset({"store_denied", "object_not_found", "graph_not_found"})
 MESSAGE_CHARACTERS_MAX = 8192  # a message may quote what was sent
 
 
@@ -138,7 +140,7 @@ def headers_of(error: OmnigraphError) -> dict[str, str]:
 def body_of(error: OmnigraphError) -> dict[str, Any]:
     """The JSON of a failure. What might tell of paths and stores is left to the log."""
     status = status_of(error)
-    discreet = error.kind in DISCREET or str(error.code) in ("store_denied", "object_not_found")
+    discreet = error.kind in DISCREET or str(error.code) in LEFT_TO_THE_LOG
     known = CODES.get(str(error.code))
     message = (known.title if known else "internal error") if discreet else _message(error)
     body: dict[str, Any] = {"error": message[:MESSAGE_CHARACTERS_MAX]}

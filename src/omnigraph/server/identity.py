@@ -31,11 +31,18 @@ class Unauthenticated(OmnigraphError):
 
 
 class Identity:
-    """The tokens of a server. Plain texts are forgotten as soon as they are hashed."""
+    """The tokens of a server. Plain texts are forgotten as soon as they are hashed.
+
+    A secret is a token of nobody in particular: who has it may do everything, and nobody else anything.
+    """
 
     def __init__(
-        self, tokens_file: str | None = None, environment: Mapping[str, str] = os.environ
+        self,
+        tokens_file: str | None = None,
+        environment: Mapping[str, str] = os.environ,
+        secret: str | None = None,
     ) -> None:
+        self._secret = None if secret is None else _digest(secret)
         named = tokens_file or environment.get(TOKENS_FILE)
         self._file = Path(named) if named else None
         self._fixed = _from_environment(environment, with_map=self._file is None)
@@ -52,11 +59,13 @@ class Identity:
     def actor(self, authorization: str | None) -> str | None:
         """Who the header says it is; none where tokens are not required."""
         self._look_again()
-        if not self.required:
+        if not self.required and self._secret is None:
             return None
         if authorization is None or not authorization.startswith(SCHEME):
             raise Unauthenticated("missing bearer token")
         given = _digest(authorization.removeprefix(SCHEME))
+        if self._secret is not None and hmac.compare_digest(given, self._secret):
+            return None
         found: str | None = None
         for actor, digest in self._digests.items():  # all of them, so that time tells nothing
             if hmac.compare_digest(given, digest):

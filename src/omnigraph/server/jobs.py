@@ -11,9 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -26,6 +24,7 @@ from omnigraph.server.access import ANONYMOUS
 from omnigraph.server.errors import body_of
 from omnigraph.server.limits import check_share
 from omnigraph.server.settings import Bounds
+from omnigraph.server.turns import Turns
 
 TOLD_SECONDS = 1.0  # progress is written at most so often
 SEEN_SECONDS = 10.0  # and at least so often
@@ -85,12 +84,9 @@ class Jobs:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._pool = ThreadPoolExecutor(bounds.jobs_running_max, "omnigraph-job")
+        self._pool = Turns(bounds.jobs_running_max, "omnigraph-job")
         self._lock = threading.Lock()
         self._mine: dict[str, Job] = {}
-        self._waiting: list[tuple[Job, Callable[[Job], Any]]] = []
-        self._turns: dict[str, int] = {}  # when an actor's last job was begun
-        self._clock = count(1)
         self._closed = threading.Event()
         self._speaker: threading.Thread | None = None
 
@@ -104,9 +100,7 @@ class Jobs:
             self._speak()
         try:
             job.update()
-            with self._lock:
-                self._waiting.append((job, work))
-            self._pool.submit(self._next)
+            self._pool.of(record.actor).submit(self._run, job, work)
         except BaseException:
             self._forget(job)
             raise
@@ -129,19 +123,11 @@ class Jobs:
         self._closed.set()
         for job in list(self._mine.values()):
             job.cancelled.set()
-        self._pool.shutdown(wait=True)
+        self._pool.shutdown()
         if self._speaker is not None:
             self._speaker.join()
 
     # --- running -------------------------------------------------------------------------------------------------
-
-    def _next(self) -> None:
-        """Run a job that waits: actors take turns, and of one actor the job that waited longest comes first."""
-        with self._lock:
-            chosen = min(self._waiting, key=lambda each: self._turns.get(_owner(each[0]), 0))
-            self._waiting.remove(chosen)
-            self._turns[_owner(chosen[0])] = next(self._clock)
-        self._run(*chosen)
 
     def _run(self, job: Job, work: Callable[[Job], Any]) -> None:
         try:

@@ -1,8 +1,12 @@
-"""Arrow tables in a multipart body: one part for each type, each an IPC stream, named by its Content-Disposition."""
+"""Rows by type in a multipart body: one part for each type, named by its Content-Disposition.
+
+A part is a table as an Arrow IPC stream or, with the media type of NDJSON, a row on each line.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import tempfile
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -20,8 +24,8 @@ HEADER_BYTES_MAX = 16 << 10
 CHUNK_BYTES = 1 << 20
 
 
-class Tables(dict[str, pa.Table]):
-    """Tables by the names of their types, and the digest of the body they came in."""
+class Tables(dict[str, pa.Table | IO[bytes]]):
+    """Tables and lines by the names of their types, and the digest of the body they came in."""
 
     digest: str = ""
 
@@ -59,16 +63,31 @@ def tables_in(spool: Spool, content_type: str) -> Tables:
         _receive(spool, boundary, parts)
         for part in parts:
             name = _name(part)
-            table = _table(part.file, name, room)
-            room -= spread_size(table)
-            found[name] = _joined(name, found[name], table) if name in found else table
+            if _is_lines(part):
+                rows: pa.Table | IO[bytes] = io.BytesIO(_content(part))
+            else:
+                rows = _table(part, name, room)
+                room -= spread_size(rows)
+            found[name] = _joined(name, found[name], rows) if name in found else rows
     finally:
         for part in parts:
             part.file.close()
     return found
 
 
-def _joined(name: str, *tables: pa.Table) -> pa.Table:
+def _is_lines(part: _Part) -> bool:
+    media = part.headers.get(b"content-type", b"").partition(b";")[0]
+    return media.strip().lower() == b"application/x-ndjson"
+
+
+def _content(part: _Part) -> bytes:
+    part.file.seek(0)
+    return part.file.read()
+
+
+def _joined(name: str, *tables: pa.Table | IO[bytes]) -> pa.Table:
+    if not all(isinstance(table, pa.Table) for table in tables):
+        raise RequestInvalid(f"the rows of {name!r} come in one part, or in several of Arrow")
     try:
         return pa.concat_tables(tables, promote_options="default")
     except pa.ArrowException as error:
@@ -136,10 +155,9 @@ def _name(part: _Part) -> str:
     return name
 
 
-def _table(file: IO[bytes], name: str, room: int) -> pa.Table:
+def _table(part: _Part, name: str, room: int) -> pa.Table:
     """A table from a stream nobody has checked."""
-    file.seek(0)
     try:
-        return named(read_ipc(pa.py_buffer(file.read()), room))
+        return named(read_ipc(pa.py_buffer(_content(part)), room))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RequestInvalid(f"the part {name!r} is no Arrow stream: {error}") from None

@@ -49,9 +49,9 @@ class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     actor_in_flight_max: int = 64
     actor_bytes_max: int = 4 << 30  # of request bodies in flight
     loads_max: int = 4  # at once; they run beside the workers
-    uploads_max: int = 32  # loads whose bodies are being received
-    exports_max: int = 4
-    jobs_max: int = 16  # waiting or running
+    uploads_max: int = 32  # loads whose bodies are being received; half of them by one actor
+    exports_max: int = 4  # streams; half of them by one actor
+    jobs_max: int = 16  # waiting or running; half of them by one actor
     jobs_running_max: int = 2
     export_ttl_seconds: int = 86_400  # how long the parts of an export are kept
     export_ttl_seconds_max: int = 7 * 86_400
@@ -85,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None  # for what concerns the server as a whole
     tokens_file: str | None = None  # JSON of actors and their tokens
     unauthenticated: bool = False  # serve without tokens
+    hosts: list[str] = []  # names it is reached by without tokens, besides localhost and addresses
     read_only: bool = False  # answer reads alone
     require_all_graphs: bool = False  # do not start while one cannot be opened
     group_commit: bool = True  # writers of one branch share commits

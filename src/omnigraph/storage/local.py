@@ -68,7 +68,7 @@ class LocalObjects:
         counted("list")
         with (
             self._reading(prefix),
-            contextlib.suppress(FileNotFoundError),
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
             os.scandir(self._path(prefix)) as found,
         ):
             return tuple(sorted(entry.name for entry in found if self._is_folder(entry)))

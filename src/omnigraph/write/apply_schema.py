@@ -8,7 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.core.plan import Alter, NewSchema, PublishPlan, Reads, Register, TableAction, Verb
+from omnigraph.core.plan import (
+    Alter,
+    NewSchema,
+    PublishPlan,
+    Register,
+    TableAction,
+    Verb,
+    read_whole,
+)
 from omnigraph.core.plan import Tombstone as DropTable
 from omnigraph.core.records import StoredSchema
 from omnigraph.core.txn import WriteTxn
@@ -78,7 +86,7 @@ def _published(migration: MigrationPlan, text: str, txn: WriteTxn) -> PublishPla
     return PublishPlan(
         kind="schema",
         actions=tuple(_actions(migration.steps, edits, after)),
-        reads={table: Reads(everything=True) for table in looked},
+        reads=read_whole(looked),
         schema=NewSchema(stored, catalog),
         strict=True,
         result=outcome.to_json(),

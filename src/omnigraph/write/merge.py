@@ -6,19 +6,34 @@ again sees both anew. Conflicts are an outcome, not an error: nothing is publish
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.core.footprints import changes as summaries
 from omnigraph.core.footprints import touches
-from omnigraph.core.plan import NewSchema, PublishPlan, Register, TableAction, Verb
+from omnigraph.core.plan import (
+    NewSchema,
+    PublishPlan,
+    Register,
+    TableAction,
+    Verb,
+    read_whole,
+)
 from omnigraph.core.records import Commit, StoredSchema
 from omnigraph.core.repository import Repository, Schema
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid
-from omnigraph.lang.schema import catalog_of, encode_ir, merge_schemas, schema_to_text
+from omnigraph.lang.schema import SchemaIR, catalog_of, encode_ir, merge_schemas, schema_to_text
+from omnigraph.lang.schema.migrate import compare
+from omnigraph.lang.schema.steps import (
+    AddConstraint,
+    ChangeCardinality,
+    DropProperty,
+    DropType,
+    UnsupportedChange,
+)
 from omnigraph.merge.adopt import adopted, fast_forward, reshaped
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import SCHEMA, UNDECIDED, Conflict, Decisions, of_schemas
@@ -117,7 +132,11 @@ def _fast_forward(
     between = Between(repo, repo.snapshot(base), repo.snapshot(theirs))
     actions = tuple(fast_forward(between, txn.snapshot.commit))
     schema = _schema_in_force(repo, theirs.schema, txn.snapshot.commit.schema)
-    return published(repo, FAST_FORWARD, actions, between.other.catalog, schema, lineage)
+    # Theirs is valid as a whole, so nothing was checked: whatever ours does meanwhile makes it a merge of two sides.
+    reads = read_whole(txn.snapshot.commit.tables)
+    return published(
+        repo, FAST_FORWARD, actions, between.other.catalog, schema, lineage, reads=reads
+    )
 
 
 def _schema_in_force(repo: Repository, wanted: str, now: str) -> NewSchema | None:
@@ -191,7 +210,22 @@ def three_way(
     shape = tuple(a for a in reshaped(sides, ours) if a.table_id not in whole)
     new = _registered(sides, rest)
     actions = (*whole.values(), *new, *shape, *actions_of(rest))
-    return published(repo, MERGED, actions, catalog, schema, lineage, reads=settled.reads)
+    reads = {**settled.reads, **read_whole(_judged_whole(schemas[1].ir, merged.ir, ours))}
+    return published(repo, MERGED, actions, catalog, schema, lineage, reads=reads)
+
+
+def _judged_whole(before: SchemaIR, after: SchemaIR, ours: Snapshot) -> Iterator[str]:
+    """The tables of ours in which any other row would have to be judged, too: the merged schema has rules for them that
+    ours does not have, or no place for all they hold."""
+    for step in compare(before, after, allow_data_loss=True):
+        match step:
+            case AddConstraint(constraint=constraint) if constraint.kind == "index":
+                continue
+            case UnsupportedChange():  # a former state comes back, as no migration would make it
+                yield from ours.commit.tables
+            case AddConstraint() | ChangeCardinality() | DropProperty() | DropType():
+                if step.table_id in ours.commit.tables:
+                    yield step.table_id
 
 
 def _registered(sides: Sides, changes: Changes) -> tuple[TableAction, ...]:

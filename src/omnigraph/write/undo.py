@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.core import layout
 from omnigraph.core.history import Point, is_pruned_now, pruned_error, resolve
-from omnigraph.core.plan import NewSchema, PublishPlan, Verb
+from omnigraph.core.plan import NewSchema, PublishPlan, Verb, read_whole
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
@@ -73,7 +73,9 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
             return PublishPlan(kind="reset", value=MergeOutcome(UP_TO_DATE), empty=True)
         stored = repo.schema(wanted.commit.schema)
         schema = None if same else NewSchema(stored.stored, stored.catalog)
-        return published(repo, MERGED, actions, wanted.catalog, schema, Lineage("reset"))
+        reads = read_whole(txn.snapshot.commit.tables)  # whatever comes meanwhile is reset, too
+        lineage = Lineage("reset")
+        return published(repo, MERGED, actions, wanted.catalog, schema, lineage, reads=reads)
 
     return verb
 

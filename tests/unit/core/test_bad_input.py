@@ -76,6 +76,17 @@ def refuses(root: Path, step: Callable[[], object], kind: type[OmnigraphError]) 
     return caught.value
 
 
+def test_a_graph_of_the_rust_program_is_told_from_nothing(tmp_path: Path) -> None:
+    """Its manifest is a Lance table where ours is a folder of chains."""
+    for name in ("__manifest/_versions/1.manifest", "__manifest/data/x.lance", "_schema.pg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    for step in (lambda: open_graph(tmp_path), lambda: init(tmp_path, schema=SCHEMA)):
+        error = refuses(tmp_path, step, FormatUnsupported)
+        assert "Rust" in error.message
+        assert "migrating" in str(error.help)
+
+
 def read_everything(root: Path) -> object:
     return people(open_graph(root)._repo)
 

@@ -49,7 +49,7 @@ def test_scores_are_bound_and_end_with_the_fusion() -> None:
         'order { rrf(nearest($v.shape, $q), bm25($v.notes, "a")) } limit 3 }'
     )
     fuse = next(node for node in walk(lowered(text)) if isinstance(node, ir.Fuse))
-    assert set(bindings(fuse)) == {"v", fuse.name}
+    assert set(bindings(fuse)) == {"v", fuse.name, fuse.place}
     assert set(bindings(fuse.primary)) == {"v", fuse.primary_score}
 
 

@@ -218,4 +218,4 @@ def test_a_fast_forward_tells_what_it_did_whichever_way_the_commits_lie(graph: G
     done = graph.merge("main", into="b")
     assert done.outcome == "fast_forward"
     assert done.counts["Person"] == {"inserted": 0, "updated": 0, "deleted": 1}
-    assert [c.operation for c in graph.history("Person", "a", branch="b").changes][0] == "delete"
+    assert graph.history("Person", "a", branch="b").changes[0].operation == "delete"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ rules:
   - {id: t2, allow: {actors: {group: people}, actions: [change]}}
   - {id: t3, allow: {actors: {group: people}, actions: [branch_create, branch_merge, admin]}}
   - {id: w1, allow: {actors: {group: writers}, actions: [change]}}
-  - {id: w2, allow: {actors: {group: writers}, actions: [branch_merge]}}
+  - {id: w2, allow: {actors: {group: writers}, actions: [branch_merge, schema_apply]}}
 """
 PEOPLE = "query q() { match { $p: Person } return { $p.name as name } }"
 RAISE = 'query q() { update Salary set { amount: 9 } where of = "ada" }'
@@ -111,7 +112,8 @@ def test_points_that_may_not_be_read_look_like_none(store: str, way: str, point:
     plain = omnigraph.open(store)
     at = plain.snapshot().commit_id if point == "$id" else point
     unknown = "0123456789abcdef.3" if point == "$id" else "no-such-name"
-    told = [_told(lambda at=at: POINT_WAYS[way](_as(store, "drafter"), at)) for at in (at, unknown)]
+    graph, ask = _as(store, "drafter"), POINT_WAYS[way]
+    told = [_told(partial(ask, graph, name)) for name in (at, unknown)]
     assert told[0].replace(at, "X") == told[1].replace(unknown, "X")
     assert told[0].startswith("commit_not_found")
     assert plain.branches() == ["main", "draft", "vault"]
@@ -236,6 +238,26 @@ def test_who_may_only_write_inserts_and_loads(store: str) -> None:
         with pytest.raises(PolicyDenied) as refused:
             tried()
         assert refused.value.details["action"] == "read"
+
+
+def test_a_schema_that_rows_break_shows_them_to_those_who_may_read_them(store: str) -> None:
+    omnigraph.open(store).load({"Salary": [{"of": "bob", "amount": 8}]})
+    unique = SCHEMA.replace("amount: I32", "amount: I32 @unique")
+    assert unique != SCHEMA
+    with pytest.raises(PolicyDenied) as refused:
+        _as(store, "writer").apply_schema(unique)
+    assert refused.value.details == {"action": "read", "type": "Salary"}
+    with pytest.raises(OmnigraphError) as broken:
+        omnigraph.open(store).apply_schema(unique)
+    assert broken.value.details["violations"]
+
+
+def test_a_load_that_is_only_checked_asks_about_its_types(store: str) -> None:
+    for rows in ([{"of": "nobody", "amount": 1}], [{"of": "ada", "amount": 8}]):
+        with pytest.raises(PolicyDenied) as refused:
+            _as(store, "typed").check_load({"Salary": rows}, mode="merge")
+        assert refused.value.details == {"action": "read", "type": "Salary"}
+    assert _as(store, "typed").check_load({"Person": [{"name": "x"}]}).nodes == {"Person": 1}
 
 
 def test_every_step_of_a_block_asks_what_it_would_ask_alone(store: str) -> None:

@@ -87,6 +87,15 @@ def test_fused_rankings_add_reciprocal_places(graph: Graph) -> None:
     assert rows[2]["s"] == pytest.approx(1 / 63)
 
 
+def test_ties_of_fused_rankings_keep_the_order_of_the_first(graph: Graph) -> None:
+    """Each of a and b is first in one ranking and second in the other."""
+    nearest, bm25 = "nearest($d.place, $v)", 'bm25($d.body, "red")'
+    text = "match { $d: Doc } return { $d as d } order { rrf(%s, %s)%s } limit %d"
+    assert column(graph, text % (nearest, bm25, "", 2), v=HERE) == ["a", "b"]
+    assert column(graph, text % (bm25, nearest, "", 2), v=HERE) == ["b", "a"]
+    assert column(graph, text % (bm25, nearest, ", $d.title", 2), v=HERE) == ["a", "b"]
+
+
 def test_a_text_search_is_a_condition_and_can_be_negated(graph: Graph) -> None:
     text = "match { $d: Doc %s } return { $d as d } order { $d.title }"
     assert column(graph, text % 'search($d.body, "foxes")') == ["a", "e"]

@@ -12,10 +12,12 @@ import pytest
 
 from omnigraph.errors import (
     AddressInvalid,
+    Corrupt,
     ObjectExists,
     ObjectNotFound,
     StoreDenied,
     StoreError,
+    StoreNotDurable,
     StoreOutcomeUnknown,
     StoreUnavailable,
 )
@@ -224,6 +226,99 @@ def test_what_a_disk_can_say(
     monkeypatch.setattr(os, "link", link)
     with pytest.raises(expected):
         LocalObjects(tmp_path, fsync=False).put_new("a", b"x")
+
+
+def test_a_disk_that_did_it_and_says_it_failed_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.link
+
+    def link(source: Path, target: Path) -> None:
+        real(source, target)
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "link", link)
+    LocalObjects(tmp_path, fsync=False).put_new("a", b"x")
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE]
+)
+def test_an_object_whose_name_cannot_be_synced_is_there_but_not_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Before its name is there nothing has happened; afterwards it is never called a failure."""
+    store = LocalObjects(tmp_path, fsync=True)
+    store.put_new("chain/0", b"x")
+    real, synced = os.fsync, []
+
+    def fsync(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) == failing:
+            raise OSError(number, "broken")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    failing = 1  # the content
+    with pytest.raises((StoreDenied, StoreUnavailable)):
+        store.put_new("chain/1", b"x")
+    assert keys(store, "chain") == ["chain/0"]
+    synced.clear()
+    failing = 2  # the folder
+    with pytest.raises(StoreNotDurable):
+        store.put_new("chain/1", b"x")
+    assert store.get("chain/1") == b"x"
+
+
+def test_a_folder_whose_name_cannot_be_synced_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may rely on a folder that a power cut could take away."""
+    store = LocalObjects(tmp_path, fsync=True)
+    store.put_new("first", b"x")
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        if os.readlink(f"/proc/self/fd/{handle}") == str(tmp_path):
+            raise OSError(errno.EIO, "broken")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StoreUnavailable):
+        store.put_new("chain/0", b"x")
+    assert not (tmp_path / "chain").exists()
+
+
+# --- links ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_done_through_a_link(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    other.mkdir()
+    (other / "file").write_bytes(b"mine")
+    store = LocalObjects(root, fsync=False)
+    store.put_new("a/b", b"x")
+    (root / "link").symlink_to(other)
+    (root / "a" / "file").symlink_to(other / "file")
+    for use in (
+        lambda: store.get("link/file"),
+        lambda: store.get("a/file"),
+        lambda: store.put("link/file", b"x"),
+        lambda: store.put("a/file", b"x"),
+        lambda: store.put_new("link/new", b"x"),
+        lambda: store.delete(["link/file"]),
+        lambda: store.delete(["a/file"]),
+        lambda: list(store.list("link")),
+        lambda: list(store.list("a")),
+        lambda: list(store.list("")),
+        lambda: store.folders("link"),
+        lambda: store.newest("link"),
+        lambda: store.stream("a/file"),
+    ):
+        with pytest.raises(Corrupt):
+            use()
+    assert [path.read_bytes() for path in other.iterdir()] == [b"mine"]
 
 
 # --- stores that answer badly --------------------------------------------------------------------------------------

@@ -79,14 +79,25 @@ def test_parallel_requests_are_one_hop(proxy: Proxy) -> None:
     assert 0.1 <= cost.wall < 0.3
 
 
-def test_slope_finds_the_hops_whatever_the_base_cost(proxy: Proxy) -> None:
+def test_hops_that_are_needed_are_found_and_others_are_not(proxy: Proxy) -> None:
     store = object_store(proxy.address)
 
-    def three_in_a_row() -> None:
-        for _ in range(3):
+    def in_a_row(count: int) -> None:
+        for _ in range(count):
             obstore.put(store, "k", b"", use_multipart=False)
 
-    assert proxy.slope(three_in_a_row, latencies=(0.01, 0.04)) == pytest.approx(3, abs=0.3)
+    assert proxy.shortest(lambda: in_a_row(3), 2, latencies=(0.01, 0.02)).hops == 3
+
+    pauses = iter([1.0, 0.0])  # what a busy machine does to requests that could overlap
+
+    def side_by_side() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(in_a_row, 1)
+            if next(pauses):
+                first.result()
+            pool.submit(in_a_row, 1).result()
+
+    assert proxy.shortest(side_by_side, 1, latencies=(0.2, 0.4)).hops == 1
 
 
 def test_concurrency_is_capped_and_the_rest_waits(faulty_s3: FaultyS3) -> None:

@@ -170,7 +170,8 @@ class Fuse:
     In each run the entities of `var` take positions 0, 1, … by their best score there (ties by id). An entity's fused
     score is the sum over the runs that hold it of 1 / (constant + position + 1). The `keep` best entities stay (ties:
     position in the primary run, then in the secondary), with their rows of the primary run, or of the secondary if the
-    primary has none, and the fused score in the column `name`. The scores of the two runs end here.
+    primary has none, the fused score in the column `name`, and the place in this order, from 0, in the column `place`.
+    The scores of the two runs end here.
     """
 
     primary: Op
@@ -181,6 +182,7 @@ class Fuse:
     constant: Expr
     keep: Expr | None
     name: str
+    place: str
 
 
 @value

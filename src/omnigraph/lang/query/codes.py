@@ -240,7 +240,8 @@ QUERIES: tuple[Entry, ...] = (
         "Q015",
         "Deletes do not mix with inserts and updates",
         "One mutation either deletes, or inserts and updates, so the order of statements never matters.",
-        "Split it into two queries: first the inserts and updates, then the deletes.",
+        "Split it into two queries: first the inserts and updates, then the deletes. If nobody may see the state "
+        "between them, put both into one block: graph.branch(name).write(), or POST /write.",
     ),
     (
         "Q016",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from omnigraph.lang import ir
 from omnigraph.lang.cast import parse_date, parse_datetime
@@ -16,6 +17,7 @@ from omnigraph.lang.query import ast
 from omnigraph.lang.query.calls import check_call
 from omnigraph.lang.query.scope import Context, Reported, Scope, Var, VarKind
 from omnigraph.lang.query.typing_rules import (
+    I64_MAX,
     arithmetic_type,
     common_type,
     compatible,
@@ -27,7 +29,7 @@ from omnigraph.lang.query.typing_rules import (
     literal_type,
 )
 from omnigraph.model.predicates import Op
-from omnigraph.model.types import PropType
+from omnigraph.model.types import PropType, Scalar
 
 ENDS = {"from": ir.End.SRC, "to": ir.End.DST, "src": ir.End.SRC, "dst": ir.End.DST}
 EDGE_COLUMNS = ("id", *ENDS)
@@ -127,8 +129,21 @@ class Typer:
         list_type = PropType(kind.scalar, is_list=True)
         if all(isinstance(item, ir.Literal) for item in items):
             values = tuple(item.value for item in items if isinstance(item, ir.Literal))
-            return ir.Literal(values, list_type)
+            return ir.Literal(values, self.list_type(values, list_type, node))
         return ir.ListOf(tuple(items), list_type)
+
+    def list_type(self, values: tuple[Any, ...], kind: PropType, node: ast.ListLiteral) -> PropType:
+        """The type of a list of literals: of integers the one that holds them all, if there is one."""
+        if kind.scalar is not Scalar.I64:
+            return kind
+        known = [value for value in values if value is not None]
+        if max(known) <= I64_MAX:
+            return kind
+        if min(known) < 0:
+            message = "no integer type holds all members of the list"
+            help = "Write the largest as floats, or compare with two lists."
+            raise self.context.error("Q012", message, node.at, help)
+        return PropType(Scalar.U64, is_list=True)
 
     def variable(self, node: ast.Variable) -> ir.Expr:
         """A parameter, the id of a node, or a path."""

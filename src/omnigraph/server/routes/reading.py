@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import UNSET
 
+from omnigraph.errors import CommitNotFound
 from omnigraph.lang.query import QueryKindMismatch
 from omnigraph.policy.questions import Action
 from omnigraph.read import Result
@@ -160,15 +161,22 @@ def invoke_needs(call: Call) -> Iterator[Need]:
     Whoever may not see the list of them is not told by a refusal which there are.
     """
     yield Need(Action.INVOKE_QUERY, instead=_no_query())
-    asked: InvokeRequest = call.body
+    stored = _stored(call)
     listed = call.guard is None or call.guard.allows(Need(Action.READ, "main"))
-    instead = None if listed else _no_query()
-    if not _stored(call).mutates:
-        yield from (replace(need, instead=instead) for need in read_on(call))
-        return
+    try:
+        for need in _change_on(call) if stored.mutates else read_on(call):
+            yield need if listed else replace(need, instead=_no_query())
+    except CommitNotFound:
+        if listed:
+            raise
+        raise _no_query() from None
+
+
+def _change_on(call: Call) -> Iterator[Need]:
+    asked: InvokeRequest = call.body
     if asked.snapshot is not None:
         raise RequestInvalid("a mutation runs on a branch, not on a snapshot")
-    yield Need(Action.CHANGE, asked.branch or "main", instead=instead)
+    yield Need(Action.CHANGE, asked.branch or "main")
 
 
 def invoke(call: Call) -> Answer:

@@ -189,6 +189,8 @@ def _rows(
     if table is not None:
         part = read_table(table, kind, options, problems)
         yield from () if part is None else (part,)
+    elif hasattr(value, "read"):
+        yield from read_blocks(blocks_of(value, None, options), form, problems)
     elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
         yield from read_blocks(_encoded(value, options, None, problems), form, problems)
     else:
@@ -215,12 +217,12 @@ def _encoded(
     records: Iterable[Any], options: Options, inside: str | None, problems: Problems
 ) -> Iterator[Block]:
     """Python records as blocks of lines, so that they obey the same rules as files."""
-    encoder = msgspec.json.Encoder(enc_hook=_foreign)
+    encoder = msgspec.json.Encoder(enc_hook=foreign_value)
     lines: list[bytes] = []
     size, first, number = 0, 1, 0
     for number, record in enumerate(records, 1):
         try:
-            line = encoder.encode(_plain(record, inside, options))
+            line = encoder.encode(plain_record(record, inside, options))
         except (Misfit, TypeError, UnicodeEncodeError, msgspec.MsgspecError) as bad:
             misfit = bad if isinstance(bad, Misfit) else Misfit(str(bad), rule="record")
             problems.add(violation(misfit, "", None, number))
@@ -239,7 +241,7 @@ def _block(lines: list[bytes], first: int) -> Block:
     return Block(raw, len(raw) - PAD, first)
 
 
-def _plain(record: Any, inside: str | None, options: Options) -> Any:
+def plain_record(record: Any, inside: str | None, options: Options) -> Any:
     """A record whose values JSON can hold; most are returned as they are."""
     if not isinstance(record, Mapping):
         raise Misfit(f"a record is a mapping, got {type(record).__name__}", rule="record")
@@ -273,7 +275,7 @@ def _value(name: str, value: Any, options: Options) -> Any:
     return value
 
 
-def _foreign(value: Any) -> Any:
+def foreign_value(value: Any) -> Any:
     """What other libraries use for numbers, arrays and times."""
     if hasattr(value, "tolist"):
         return value.tolist()

@@ -1,0 +1,31 @@
+"""Every bug that is put into the system is found by running sequences, one after the other, from the first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.rings import is_nightly
+from tests.system.generate import program
+from tests.system.planted import BUGS, planted
+from tests.system.run import run
+
+SEQUENCES_MAX = 400
+SAMPLED = tuple(BUGS)[:: len(BUGS) // 4]
+
+
+@pytest.mark.parametrize("bug", BUGS if is_nightly() else SAMPLED)
+def test_every_planted_bug_is_caught(bug: str) -> None:
+    assert caught_at(bug) is not None, f"{bug!r} was not caught within {SEQUENCES_MAX} sequences"
+
+
+def caught_at(bug: str) -> int | None:
+    """The first sequence in which model and system disagree."""
+    for seed in range(SEQUENCES_MAX):
+        with planted(bug):
+            if run(program(seed), bug).failure is not None:
+                return seed
+    return None
+
+
+def test_there_are_many_bugs_to_plant() -> None:
+    assert len(BUGS) >= 30
