@@ -52,7 +52,7 @@ def test_a_pipeline_loads_on_a_branch_and_merges(
 ) -> None:
     file = str(tmp_path / "pipeline.yaml")
     assert main(["pipeline", "run", file, "--check"]) == 0
-    assert "2 nodes and 0 edges can be loaded" in capsys.readouterr().out
+    assert "2 nodes of 2 types can be loaded" in capsys.readouterr().out
     assert graph.branches() == ["main"]
     assert main(["pipeline", "run", file, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
