@@ -9,7 +9,7 @@ UI := src/omnigraph/server/ui/index.html
 UI_SOURCES := $(shell find explorer/src explorer/public -type f 2>/dev/null) explorer/index.html explorer/vite.config.ts
 NODE := $(shell node -e 'process.exit(+process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
 
-.PHONY: setup explorer check test nightly recorded coverage mutants fuzz audit fresh-clone release-check docs-screenshots bench demo lock clean
+.PHONY: setup explorer check test nightly recorded reference coverage mutants fuzz audit fresh-clone release-check docs-screenshots bench demo lock clean
 
 setup: .venv/.installed $(if $(NODE),explorer)
 	$(if $(NODE),,@echo "Node.js 20 is not there: the explorer is not built, and its tests are skipped")
@@ -49,6 +49,10 @@ nightly: setup
 # Puts the figures the long runs counted into docs/reliability.md.
 recorded: setup
 	$(BIN)/python -m tests.support.record
+
+# Writes the pages of the reference that are made from code.
+reference: setup
+	$(BIN)/python -m docs.generate docs/reference
 
 # Takes the pictures of the tutorial from a run of the explorer's tests.
 docs-screenshots: setup

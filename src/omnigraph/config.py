@@ -29,7 +29,7 @@ class ConfigInvalid(OmnigraphError):
     """The configuration file cannot be used."""
 
     code, kind = "config_invalid", Kind.INVALID
-    default_help = "Mend the file; `omnigraph config show --origin` names it and every setting."
+    default_help = "Fix the file; `omnigraph config show --origin` shows where each value is set."
 
 
 @value
@@ -44,7 +44,7 @@ class Setting:
 
 @value
 class Value:
-    """What a setting is, and who said so."""
+    """The value of a setting, and where it is set."""
 
     setting: Setting
     value: str | None
@@ -52,51 +52,58 @@ class Value:
 
 
 SETTINGS = (
-    Setting("defaults.store", "OMNIGRAPH_STORE", "The graph commands use without `--store`."),
+    Setting("defaults.store", "OMNIGRAPH_STORE", "The graph to use without `--store`."),
     Setting(
-        "defaults.server", "OMNIGRAPH_SERVER", "The server used without `--server`: URL or name."
+        "defaults.server", "OMNIGRAPH_SERVER", "The server to use without `--server`: URL or name."
     ),
-    Setting("defaults.graph", "OMNIGRAPH_GRAPH", "The graph on that server, without `--graph`."),
-    Setting("defaults.branch", "OMNIGRAPH_BRANCH", "The branch used without `--branch`.", "main"),
-    Setting("defaults.output", "OMNIGRAPH_FORMAT", "The output used without `--format`.", "table"),
-    Setting("operator.actor", "OMNIGRAPH_ACTOR", "Who writes, as commits record it."),
+    Setting(
+        "defaults.graph", "OMNIGRAPH_GRAPH", "The graph on that server to use without `--graph`."
+    ),
+    Setting("defaults.branch", "OMNIGRAPH_BRANCH", "The branch to use without `--branch`.", "main"),
+    Setting(
+        "defaults.output",
+        "OMNIGRAPH_FORMAT",
+        "The output format to use without `--format`.",
+        "table",
+    ),
+    Setting("operator.actor", "OMNIGRAPH_ACTOR", "The actor that commits record."),
     Setting(
         "operator.policy",
         "OMNIGRAPH_POLICY",
-        "A file of rules for graphs that are opened directly, without a server.",
+        "The policy for graphs that are opened without a server.",
     ),
 )
 VARIABLES = {
     "OMNIGRAPH_HOME": "The folder of the configuration file and the shell's history; default `~/.omnigraph`.",
-    "OMNIGRAPH_DEBUG": "Any text: a failure inside omnigraph shows its traceback.",
+    "OMNIGRAPH_DEBUG": "If set: internal errors show their traceback.",
     "OMNIGRAPH_SPARK_MASTER": "The Spark cluster bulk work runs on; without it, the cores of this machine.",
     "OMNIGRAPH_SPARK_MEMORY": "The memory of Spark's driver; default `2g`.",
-    "OMNIGRAPH_SPARK_LOG": "The file Spark's own messages go to.",
-    "OMNIGRAPH_SPARK_ARCHIVE": "`off`: neither use nor build the archive of classes that makes Spark start quicker.",
+    "OMNIGRAPH_SPARK_LOG": "The file for Spark's own log.",
+    "OMNIGRAPH_SPARK_ARCHIVE": "`off`: do not use or build the class archive that makes Spark start faster.",
     "OMNIGRAPH_SPARK_TRAINING": "Set by `python -m omnigraph.pipeline.archive` while it records how Spark starts.",
-    "OMNIGRAPH_FSYNC": "`0`: do not wait for a local disk. Only for data that can be made again.",
-    "OMNIGRAPH_EMBED_PROVIDER": "Who turns texts into vectors: `mock`, `openai` or `local`.",
+    "OMNIGRAPH_FSYNC": "`0`: do not sync writes to a local disk. Only for data that can be recreated.",
+    "OMNIGRAPH_EMBED_PROVIDER": "The embedding provider: `mock`, `openai` or `local`.",
     "OMNIGRAPH_EMBED_MODEL": "The embedding model.",
-    "OMNIGRAPH_EMBED_URL": "Where the provider answers.",
-    "OMNIGRAPH_EMBED_API_KEY": "The key for the provider.",
+    "OMNIGRAPH_EMBED_URL": "The URL of the embedding provider.",
+    "OMNIGRAPH_EMBED_API_KEY": "The API key for the embedding provider.",
     "OMNIGRAPH_BLOB_ALLOW": "Comma-separated prefixes of external blobs that loads may refer to.",
-    "OMNIGRAPH_TOKEN": "The token a client shows to a server.",
+    "OMNIGRAPH_TOKEN": "The token a client sends to a server.",
     "OMNIGRAPH_SERVER_BEARER_TOKEN": "Serving: the token of the actor `default`.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": "Serving: a file of actors and tokens, as JSON.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": "Serving: actors and tokens, as JSON.",
     "OMNIGRAPH_UNAUTHENTICATED": "Serving: `1` serves without tokens.",
     "OMNIGRAPH_REQUIRE_ALL_GRAPHS": "Serving: `1` fails when a graph cannot be opened.",
-    "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "Serving: requests of one actor at once.",
-    "OMNIGRAPH_PER_ACTOR_BYTES_MAX": "Serving: bytes of bodies of one actor at once.",
-    "AWS_ACCESS_KEY_ID": "The key for an S3 store.",
-    "AWS_SECRET_ACCESS_KEY": "The secret of that key.",
-    "AWS_SESSION_TOKEN": "The token of temporary credentials.",
+    "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "Serving: concurrent requests per actor.",
+    "OMNIGRAPH_PER_ACTOR_BYTES_MAX": "Serving: bytes of concurrent request bodies per actor.",
+    "AWS_ACCESS_KEY_ID": "The access key for an S3 store.",
+    "AWS_SECRET_ACCESS_KEY": "The secret key for an S3 store.",
+    "AWS_SESSION_TOKEN": "The session token of temporary credentials.",
     "AWS_REGION": "The region of an S3 store; or `AWS_DEFAULT_REGION`.",
-    "AWS_ENDPOINT_URL": "The address of a server that speaks S3; or `AWS_ENDPOINT_URL_S3`.",
+    "AWS_ENDPOINT_URL": "The endpoint of an S3-compatible server; or `AWS_ENDPOINT_URL_S3`.",
     "AWS_S3_FORCE_PATH_STYLE": "`1`: the bucket is part of the path; the default with an endpoint.",
     "AWS_ALLOW_HTTP": "`1`: allow an endpoint without TLS; the default for a plain http endpoint.",
-    "NO_COLOR": "Any text: no colours.",
-    "COLUMNS": "The width of tables, instead of that of the terminal.",
+    "NO_COLOR": "If set: no colours.",
+    "COLUMNS": "The width of tables, instead of the terminal's.",
 }
 
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from docs.generate.pages import PAGES as REFERENCE
 
-from omnigraph.cli.reference import PAGES as REFERENCE
 from tests.docs.pages import (
     NOT_RUN,
     ROOT,

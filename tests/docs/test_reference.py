@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from docs.generate.pages import PAGES
 
 from omnigraph.cli import app
-from omnigraph.cli.commands.explain import all_codes
-from omnigraph.cli.reference import PAGES
+from omnigraph.cli.languages import all_codes
 from omnigraph.config import SETTINGS, VARIABLES
 from omnigraph.errors import Code, Kind
 from omnigraph.graph import Graph
@@ -26,7 +26,7 @@ ALTERNATIVES = {
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL_S3",
 }  # told with the variable they stand for
-REMAKE = "run `python -m omnigraph.cli.reference docs/reference`"
+REMAKE = "run `make reference`"
 
 
 def headings(name: str) -> set[str]:

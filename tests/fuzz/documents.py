@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import urllib3
 
 from omnigraph.cli.context import params_of
@@ -75,14 +76,17 @@ def packed_body(data: bytes) -> None:
 
 
 def multipart(data: bytes) -> None:
-    """Arrow tables in parts."""
+    """Tables and lines in parts."""
     spool = new_spool({}, LIMITS)
     try:
         spool.write(data)
         spool.rewind()
-        for table in tables_in(spool, MEDIA[2]).values():
-            table.validate(full=True)
-            table.to_pylist()
+        for part in tables_in(spool, MEDIA[2]).values():
+            if isinstance(part, pa.Table):
+                part.validate(full=True)
+                part.to_pylist()
+            else:
+                part.read()
     finally:
         spool.close()
 

@@ -8,9 +8,21 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.support.random_queries import random_rows
+from tests.support.random_queries import json_value, random_rows
 
-SAMPLE = ("widths", "optional", "range_of_hops", "groups", "path", "order")
+SAMPLE = (
+    "widths",
+    "optional",
+    "range_of_hops",
+    "groups",
+    "path",
+    "order",
+    "two_self_loops",
+    "exactly_two_hops",
+    "floats_compared",
+    "floats_joined",
+    "floats_grouped",
+)
 SEARCH_SAMPLE = ("search_of_several_types", "bm25", "rrf")
 SEARCH_SCHEMA = """
 interface Text { title: String  body: String?  place: Vector(2)? }
@@ -65,7 +77,7 @@ def fixed_rows() -> dict[str, list[dict[str, Any]]]:
 
 def _as_given(row: dict[str, Any]) -> dict[str, Any]:
     ends = {"src": "from", "dst": "to"}
-    return {ends.get(name, name): value for name, value in row.items() if value is not None}
+    return {ends.get(name, name): json_value(v) for name, v in row.items() if v is not None}
 
 
 def comparable(rows: list[dict[str, Any]], *, ordered: bool) -> list[Any]:
@@ -77,7 +89,7 @@ def comparable(rows: list[dict[str, Any]], *, ordered: bool) -> list[Any]:
 def _value(value: Any) -> Any:
     match value:
         case float():
-            return "NaN" if math.isnan(value) else float(f"{value:.9g}")
+            return "NaN" if math.isnan(value) else float(f"{value:.9g}") + 0.0  # one zero
         case list():
             return [_value(v) for v in value]
         case dict():

@@ -52,7 +52,7 @@ def test_a_pipeline_loads_on_a_branch_and_merges(
 ) -> None:
     file = str(tmp_path / "pipeline.yaml")
     assert main(["pipeline", "run", file, "--check"]) == 0
-    assert "2 nodes and 0 edges can be loaded" in capsys.readouterr().out
+    assert "2 nodes of 2 types can be loaded" in capsys.readouterr().out
     assert graph.branches() == ["main"]
     assert main(["pipeline", "run", file, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -82,6 +82,27 @@ def test_tables_of_a_database_are_loaded_through_jdbc(
     found = graph.query("query q() { match { $c: City } return { $c.name as n, $c.size as s } }")
     sizes = {row["n"]: row["s"] for row in found.rows}
     assert sizes == {"Oslo": 700_000, "Rome": None, "Bern": 134_000, "Lima": None}
+
+
+def test_a_database_that_cannot_be_read_is_no_bug_of_ours(
+    graph: Graph,
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "database.yaml"
+    file.write_text(JDBC.replace("GRAPH", graph.uri))
+    for url in (
+        f"jdbc:derby:memory:{tmp_path.name}-absent;password=s3cret",
+        "jdbc:nosuch://localhost/db?password=s3cret",
+    ):
+        monkeypatch.setenv("TOWNS_URL", url)
+        assert main(["pipeline", "run", str(file)]) != 0
+        told = capsys.readouterr().err
+        assert "database_failed" in told
+        assert "s3cret" not in told
+        assert "bug" not in told
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.errors import OmnigraphError
 from tests.pipeline.queries import (
     QUERIES,
     SAMPLE,
@@ -23,9 +24,13 @@ from tests.pipeline.queries import (
     is_ordered,
 )
 from tests.support.random_queries import SCHEMA, QueryMaker
+from tests.support.rings import count
 
 pytestmark = pytest.mark.xdist_group("spark")
-RANDOM_QUERIES = 60
+RANDOM_QUERIES = 150
+OVERFLOW = (
+    "arithmetic_overflow"  # which values are calculated, and so overflow, is up to the engine
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +87,16 @@ def test_every_other_search(name: str, library: Graph, spark: Any) -> None:
     agree(library, SEARCH_TEXT, name, SEARCHES[name])
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(RANDOM_QUERIES))
+@pytest.mark.parametrize("seed", range(count(3, RANDOM_QUERIES)))
 def test_random_queries(seed: int, graph: Graph, spark: Any) -> None:
     text = QueryMaker(random.Random(seed)).query()
-    local, on_spark = (graph.query(text, engine=engine) for engine in ("local", "spark"))
-    assert comparable(on_spark.rows, ordered=False) == comparable(local.rows, ordered=False)
+    local, on_spark = (outcome(graph, text, engine) for engine in ("local", "spark"))
+    if OVERFLOW not in (local, on_spark):
+        assert on_spark == local, text
+
+
+def outcome(graph: Graph, text: str, engine: str) -> list[Any] | str:
+    try:
+        return comparable(graph.query(text, engine=engine).rows, ordered=False)
+    except OmnigraphError as error:
+        return error.code

@@ -154,8 +154,9 @@ def test_an_actor_may_have_half(limit: int, share: int) -> None:
 
 
 def test_actors_take_turns_with_threads() -> None:
-    turns, begin, done = Turns(1, "test"), threading.Event(), []
-    futures = [turns.of("ada").submit(begin.wait, 30)]
+    turns, begin = Turns(1, "test"), threading.Event()
+    done: list[Any] = []
+    futures: list[Any] = [turns.of("ada").submit(begin.wait, 30)]
     futures += [turns.of("ada").submit(done.append, n) for n in (1, 2, 3)]
     futures += [turns.of("bob").submit(done.append, "bob")]
     futures += [turns.of("eve").submit(lambda: 1 / 0)]

@@ -182,6 +182,15 @@ def random_value(rng: random.Random, name: str, kind: str) -> Any:
             return [random_value(rng, name, element) for _ in range(rng.randint(0, 3))]
 
 
+def json_value(value: Any) -> Any:
+    """A value as a record of JSON spells it."""
+    if isinstance(value, list):
+        return [json_value(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
 FLOAT_LITERALS = [
     "0.5",
     "1.0",

@@ -44,12 +44,12 @@ class SourceFile:
 
     @property
     def room(self) -> str:
-        """The top folder: src, tests, benchmarks or another."""
+        """The top folder: src, tests, benchmarks, docs or another."""
         return self.path.parts[0]
 
     @property
     def is_python(self) -> bool:
-        return self.path.suffix == ".py" and self.room in ("src", "tests", "benchmarks")
+        return self.path.suffix == ".py" and self.room in ("src", "tests", "benchmarks", "docs")
 
     def nodes(self) -> Iterator[ast.AST]:
         return ast.walk(ast.parse(self.text, str(self.path))) if self.is_python else iter(())

@@ -1,17 +1,27 @@
-"""The command line: words in, verbs of a graph called, data on stdout and everything else on stderr.
+"""The command line: data on stdout, everything else on stderr.
 
 In the order of control flow:
 
-- `main`        from the words of a command line to an exit code; `version` without importing anything
-- `app`         the commands and their help; each module of `commands` is one command
-- `options`     what several commands accept
-- `context`     which graph, branch and point in time are meant; queries from text or file
-- `consent`     asking before something is lost
-- `progress`    what long work says meanwhile, and `interrupt` what Ctrl-C leaves behind
-- `output`      results in every format: `table` for people
-- `commits`     how commits, merges and plans read
-- `exits`       exit codes by kind of error
-- `shell`       the interactive shell, with `completion` from the schema
-- `parity`      what each command is called in Python and over HTTP
-- `reference`   the pages of the reference that are made from code, with `api_reference` for Python
+- `main`       from a command line to an exit code; `version` without importing anything
+- `app`        the table of all commands, and the application typer makes of it
+- `options`    options that several commands share
+- `context`    which graph, branch, point in time and query; confirmation before data is lost
+
+The commands, imported one module at a time:
+
+- `graphs`     init, clone, optimize, cleanup, doctor, upgrade, version
+- `data`       query, mutate, shell, load, pipeline, export
+- `branches`   branch, merge, tag
+- `history`    log, show, diff, changes, revert, cherry-pick, reset
+- `languages`  schema, lint, fmt, explain
+- `serving`    serve, explore, jobs, policy, config
+- `demo`       the tour
+- `shell`      the interactive shell behind `omnigraph shell`
+
+What they print:
+
+- `output`     results in every format, with `table` for terminals
+- `commits`    commits, changes and plans as text
+- `progress`   progress of long operations, and what Ctrl-C leaves behind
+- `exits`      exit codes by kind of error
 """

@@ -1,10 +1,10 @@
-"""The commands and their help."""
+"""All commands in one table, and the application typer makes of them."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,58 +13,150 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
-from omnigraph.cli.interrupt import Interrupted
+from omnigraph.cli.exits import Interrupted
+from omnigraph.cli.options import OptionSet
 from omnigraph.model.value import value
 
-SECTIONS = {
-    "Start": ("init", "demo", "load", "query", "mutate", "shell", "explore", "export", "pipeline"),
-    "History and branches": (
-        "branch", "merge", "log", "show", "diff", "changes", "tag", "revert", "cherry-pick", "reset", "clone",
-    ),
-    "Languages": ("schema", "lint", "fmt", "explain"),
-    "Operation": ("optimize", "cleanup", "doctor", "upgrade", "serve", "jobs", "policy", "config", "version"),
-}  # fmt: skip
-NEEDS = {
-    "serve": "omnigraph.server.app",
-    "explore": "omnigraph.server.app",
-}  # commands that exist where their module does
+
+@value
+class Group:
+    """A command with subcommands."""
+
+    title: str
+    functions: Mapping[str, str]
 
 
-def _exists(command: str) -> bool:
-    return command not in NEEDS or find_spec(NEEDS[command]) is not None
-
-
-COMMANDS = {name: section for section, names in SECTIONS.items() for name in names if _exists(name)}
+# Every command with the function that runs it, as `module.function` of this package.
+SECTIONS: dict[str, dict[str, str | Group]] = {
+    "Start": {
+        "init": "graphs.init",
+        "demo": "demo.demo",
+        "load": "data.load",
+        "query": "data.query",
+        "mutate": "data.mutate",
+        "shell": "data.shell",
+        "explore": "serving.explore",
+        "export": "data.export",
+        "pipeline": Group("Run pipeline files on Spark.", {"run": "data.run_pipeline"}),
+    },
+    "History and branches": {
+        "branch": Group(
+            "Create, list, merge and delete branches.",
+            {
+                "list": "branches.list_branches",
+                "create": "branches.create_branch",
+                "delete": "branches.delete_branch",
+                "merge": "branches.merge_branch",
+            },
+        ),
+        "merge": "branches.merge",
+        "log": "history.log",
+        "show": "history.show_commit",
+        "diff": "history.diff",
+        "changes": "history.changes",
+        "tag": "branches.tag",
+        "revert": "history.revert",
+        "cherry-pick": "history.cherry_pick",
+        "reset": "history.reset",
+        "clone": "graphs.clone",
+    },
+    "Languages": {
+        "schema": Group(
+            "Show, plan and apply schemas.",
+            {
+                "show": "languages.show_schema",
+                "plan": "languages.plan_schema",
+                "apply": "languages.apply_schema",
+            },
+        ),
+        "lint": "languages.lint",
+        "fmt": "languages.fmt",
+        "explain": "languages.explain",
+    },
+    "Operation": {
+        "optimize": "graphs.optimize",
+        "cleanup": "graphs.cleanup",
+        "doctor": "graphs.doctor",
+        "upgrade": "graphs.upgrade",
+        "serve": "serving.serve",
+        "jobs": Group(
+            "List, show and cancel jobs on a server.",
+            {
+                "list": "serving.list_jobs",
+                "show": "serving.show_job",
+                "cancel": "serving.cancel_job",
+            },
+        ),
+        "policy": Group(
+            "Validate, test and explain server policies.",
+            {
+                "validate": "serving.validate_policy",
+                "test": "serving.test_policy",
+                "explain": "serving.explain_policy",
+            },
+        ),
+        "config": Group("Show the configuration.", {"show": "serving.show_config"}),
+        "version": "graphs.version",
+    },
+}
+REQUIRED_MODULES = {"serve": "omnigraph.server.app", "explore": "omnigraph.server.app"}
+COMMANDS = {
+    name: section
+    for section, commands in SECTIONS.items()
+    for name in commands
+    if name not in REQUIRED_MODULES or find_spec(REQUIRED_MODULES[name])
+}
 INTRODUCTION = (
     "A lakehouse graph database: typed graphs as Lance tables, with branches and atomic commits."
 )
 FIRST_STEPS = ("omnigraph demo", "omnigraph query --help")
 EXAMPLE_WIDTH = 74  # the narrowest terminals have 80 columns
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
 @value
-class Verb:
-    """A command: the function that runs it, and the two lines its help opens with."""
+class Command:
+    """One command line: its words after `omnigraph`, and the function that runs it."""
 
+    path: str
     run: Callable[..., Any]
-    examples: tuple[str, str]
-    name: str = ""
 
     @property
-    def word(self) -> str:
-        return self.name or self.run.__name__.rstrip("_")
+    def examples(self) -> tuple[str, str]:
+        return self.run.examples  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(self.run) or ""
 
     @property
     def title(self) -> str:
-        return (inspect.getdoc(self.run) or "").partition("\n")[0].rstrip(".")
+        return self.description.partition("\n")[0].rstrip(".")
 
     def help(self) -> str:
-        """The examples, then what the function says about itself."""
-        return f"{_examples(self.examples)}\n\n{_flowing(inspect.getdoc(self.run) or '')}"
+        """The examples, then the description in paragraphs that the terminal wraps."""
+        paragraphs = (" ".join(part.split()) for part in self.description.split("\n\n"))
+        return "\n\n".join([_examples(self.examples), *paragraphs])
+
+
+def commands_of(name: str) -> Iterator[Command]:
+    """The command of this name, or its subcommands; imports the module that defines it."""
+    found = SECTIONS[COMMANDS[name]][name]
+    group = {"": found} if isinstance(found, str) else found.functions
+    for word, place in group.items():
+        module, _, function = place.partition(".")
+        run = getattr(import_module(f"omnigraph.cli.{module}"), function)
+        yield Command(f"{name} {word}".rstrip(), run)
+
+
+def every_command() -> Iterator[Command]:
+    """All commands, subcommands included."""
+    for name in COMMANDS:
+        yield from commands_of(name)
 
 
 def _examples(lines: Sequence[str]) -> str:
-    """Command lines to copy; one that is long goes on after a backslash."""
+    """Command lines to copy; a long one continues after a backslash."""
     return "\n".join(["\b\nExamples:", *(_broken(f"  $ {line}") for line in lines)])
 
 
@@ -76,28 +168,11 @@ def _broken(line: str) -> str:
     return shown
 
 
-def _flowing(text: str) -> str:
-    """Paragraphs that the terminal breaks, not the source."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
-
-
-@value
-class Group:
-    """A command made of commands."""
-
-    title: str
-    verbs: tuple[Verb, ...]
-
-
-def command(name: str) -> Verb | Group:
-    """What the module of a command offers."""
-    found = import_module(f"omnigraph.cli.commands.{name.replace('-', '_')}").COMMAND
-    assert isinstance(found, Verb | Group)  # noqa: S101
-    return found
+# --- the application ---------------------------------------------------------------------------------------------
 
 
 class _InOrder(TyperGroup):
-    """Commands as they are listed here; groups of commands among them."""
+    """Commands in the order of the table; typer would list groups last."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         known = super().list_commands(ctx)
@@ -107,19 +182,19 @@ class _InOrder(TyperGroup):
 def build(words: Sequence[str] = ()) -> typer.Typer:
     """The application; with the words of a command line, only the command they name is imported."""
     opening = f"{_examples(FIRST_STEPS)}\n\n{INTRODUCTION}"
+    only = words[0] if words and words[0] in COMMANDS else None
     app = typer.Typer(
         cls=_InOrder,
         help=opening,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        add_completion=not words or words[0] not in COMMANDS,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=only is None,
+        context_settings=HELP_NAMES,
     )
     app.callback(help=opening)(_introduce)
-    only = words[0] if words and words[0] in COMMANDS else None
     for name, section in COMMANDS.items():
         if only in (None, name):
-            _add(app, name, command(name), section)
+            _add(app, name, section)
     return app
 
 
@@ -133,34 +208,36 @@ def _without_command(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def _add(app: typer.Typer, name: str, found: Verb | Group, section: str) -> None:
-    if isinstance(found, Verb):
-        _add_verb(app, name, found, section)
-        return
-    group = typer.Typer(rich_markup_mode="rich")
-    group.callback(help=found.title, invoke_without_command=True)(_without_command)
-    for verb in found.verbs:
-        _add_verb(group, verb.word, verb, None)
-    app.add_typer(group, name=name, short_help=found.title.rstrip("."), rich_help_panel=section)
+def _add(app: typer.Typer, name: str, section: str) -> None:
+    match SECTIONS[section][name]:
+        case Group(title):
+            group = typer.Typer(rich_markup_mode="rich")
+            group.callback(help=title, invoke_without_command=True)(_without_command)
+            for command in commands_of(name):
+                _add_command(group, command, None)
+            app.add_typer(group, name=name, short_help=title.rstrip("."), rich_help_panel=section)
+        case _:
+            for command in commands_of(name):
+                _add_command(app, command, section)
 
 
-def _add_verb(app: typer.Typer, name: str, verb: Verb, section: str | None) -> None:
+def _add_command(app: typer.Typer, command: Command, section: str | None) -> None:
     register = app.command(
-        name,
-        help=verb.help(),
-        short_help=verb.title,
+        command.path.rpartition(" ")[2],
+        help=command.help(),
+        short_help=command.title,
         rich_help_panel=section,
         no_args_is_help=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=HELP_NAMES,
     )
-    register(spread(verb.run))
+    register(flatten_options(command.run))
 
 
-def spread(run: Callable[..., Any]) -> Callable[..., Any]:
+def flatten_options(run: Callable[..., Any]) -> Callable[..., Any]:
     """The function typer sees: a parameter that is a set of options is replaced by those options."""
     hints = get_type_hints(run, include_extras=True)
     own = inspect.signature(run).parameters
-    sets = {name: hints[name] for name in own if hasattr(hints[name], "__option_set__")}
+    sets = {name: hints[name] for name in own if _is_option_set(hints[name])}
     parameters: list[inspect.Parameter] = []
     for name, parameter in own.items():
         chosen = (
@@ -180,6 +257,10 @@ def spread(run: Callable[..., Any]) -> Callable[..., Any]:
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {p.name: p.annotation for p in parameters}
     return called
+
+
+def _is_option_set(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, OptionSet)
 
 
 def _options(kind: Any) -> list[inspect.Parameter]:

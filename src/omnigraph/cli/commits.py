@@ -1,4 +1,4 @@
-"""How commits, changes and plans read."""
+"""Commits, changes and plans as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.cli.output import styled
+from omnigraph.cli.exits import EXIT_CODES, OK
+from omnigraph.cli.options import Show
+from omnigraph.cli.output import answer, note, styled
+from omnigraph.errors import Kind
 
 if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
@@ -24,7 +27,7 @@ COLOURS = {"+": "32", "~": "33", "-": "31"}
 
 
 def short(id: str) -> str:
-    """A commit's id, short enough to read; the command line accepts it as it is.
+    """A commit ID, shortened; commands accept it in this form.
 
     >>> short("0123456789abcdef.7")
     '01234567.7'
@@ -44,29 +47,30 @@ def _signed(counts: Mapping[str, int]) -> list[str]:
 
 
 def coloured(line: str) -> str:
-    """A line that starts with a sign of change, in its colour."""
+    """A line that starts with a sign of change (+ - ~), in its colour."""
     return styled(line, COLOURS[line.lstrip()[0]]) if line.lstrip()[:1] in COLOURS else line
 
 
-def one_line(commit: Commit) -> str:
-    """A commit in a log."""
+def commit_line(commit: Commit) -> str:
+    """A commit as one line of a log."""
     from omnigraph.drawing.history import ago
 
-    who = f" {commit.actor}" if commit.actor else ""
-    said = f"  {commit.message}" if commit.message else ""
+    actor = f" {commit.actor}" if commit.actor else ""
+    message = f"  {commit.message}" if commit.message else ""
     changed = counts_line(commit.changes)
-    return f"{styled(short(commit.id), '33')}  {ago(commit.time):>8}{who}  {commit.kind}{said}" + (
-        f"  ({changed})" if changed else ""
+    return (
+        f"{styled(short(commit.id), '33')}  {ago(commit.time):>8}{actor}  {commit.kind}{message}"
+        + (f"  ({changed})" if changed else "")
     )
 
 
-def whole(commit: Commit) -> str:
-    """A commit on its own."""
+def commit_text(commit: Commit) -> str:
+    """A commit in full."""
     facts = {
         "commit": commit.id,
         "parents": ", ".join(commit.parents) or "none",
         "branch": commit.branch,
-        "actor": commit.actor or "not given",
+        "actor": commit.actor or "none",
         "time": commit.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
         "kind": commit.kind,
         "message": commit.message or "",
@@ -78,9 +82,9 @@ def whole(commit: Commit) -> str:
 
 
 def published(commit: Commit | None, branch: str) -> str:
-    """What a write says about itself when it is done."""
+    """The outcome of a write."""
     if commit is None:
-        return "nothing to change: no commit was made"
+        return "nothing to change, no commit made"
     return f"commit {short(commit.id)} on {branch}"
 
 
@@ -108,7 +112,7 @@ def human_bytes(count: float) -> str:
 
 
 def change_line(row: RowDiff | Change) -> str:
-    """One changed row; of an update only what differs."""
+    """One changed row; an update shows only what differs."""
     before, after = row.before or {}, row.after or {}
     match row.operation:
         case "insert":
@@ -123,7 +127,7 @@ def change_line(row: RowDiff | Change) -> str:
 
 
 def _within(line: str) -> str:
-    """A line that fits where people read it; programs get all of it."""
+    """A line cut to the terminal's width; programs get all of it."""
     from omnigraph.cli.table import width_available
 
     width = width_available()
@@ -144,7 +148,7 @@ def _value(value: Any) -> str:
 
 
 def diff_text(found: Diff, rows_max: int) -> str:
-    """The schema's steps, numbers per type, then rows."""
+    """Schema steps, counts per type, then rows."""
     if found.is_empty:
         return "no difference"
     lines = [coloured(step_line(step)) for step in found.schema]
@@ -168,8 +172,16 @@ def step_line(step: Mapping[str, Any]) -> str:
     return f"{sign} {kind.replace('_', ' ')}{code} {about}".rstrip()
 
 
-def merge_text(result: MergeResult, said: str) -> str:
-    """The outcome of a merge or of a revert."""
+def print_merge(show: Show, result: MergeResult, text: str, *, dry_run: bool) -> int:
+    """Print the outcome of a merge, revert or cherry-pick; returns the exit code."""
+    answer(show, merge_text(result, text), result.to_json())
+    if dry_run:
+        note(show, "nothing was changed")
+    return EXIT_CODES[Kind.CONFLICT] if result.outcome == "conflict" else OK
+
+
+def merge_text(result: MergeResult, text: str) -> str:
+    """The outcome of a merge: the text with commit and counts, or the conflicts."""
     if result.outcome == "conflict":
         listed = "\n".join(_conflict(conflict) for conflict in result.conflicts)
         found = counted(len(result.conflicts), "conflict")
@@ -177,7 +189,7 @@ def merge_text(result: MergeResult, said: str) -> str:
     commit = f", commit {short(result.commit.id)}" if result.commit else ""
     changed = counts_line(result.counts)
     how = OUTCOMES.get(result.outcome, "")
-    return f"{said}{how}{commit}" + (f": {changed}" if changed else "")
+    return f"{text}{how}{commit}" + (f": {changed}" if changed else "")
 
 
 def _conflict(found: Conflict) -> str:

@@ -1,18 +1,20 @@
-"""Which graph, which point in time, which query: what commands look up before they do their work."""
+"""Which graph, which point in time, which query: what commands settle before they do their work."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.cli.exits import UsageMistake
+from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import Where
 from omnigraph.config import Config, load_config
-from omnigraph.errors import CommitNotFound, Kind, OmnigraphError
+from omnigraph.errors import Cancelled, CommitNotFound, Kind, OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.source import Source
 
@@ -23,8 +25,8 @@ PREFIX_CHARACTERS_MIN = 4
 PREFIX_COMMITS_MAX = 10_000
 
 
-class NoStore(UsageMistake):
-    """No graph was named."""
+class NoStore(UsageError):
+    """No graph was given."""
 
     code = "no_store"
     default_help = (
@@ -40,10 +42,10 @@ class FileUnreadable(OmnigraphError):
 
 
 class PrefixAmbiguous(OmnigraphError):
-    """Several commits start like this."""
+    """Several commit IDs start with this prefix."""
 
     code, kind = "prefix_ambiguous", Kind.INVALID
-    default_help = "Write more of the commit's id; `omnigraph log --json` shows it whole."
+    default_help = "Give more of the commit ID; `omnigraph log --json` shows it in full."
 
 
 @lru_cache(maxsize=1)
@@ -53,30 +55,30 @@ def config() -> Config:
 
 
 def address(where: Where, uri: str | None = None) -> str:
-    """The address of the graph that is meant: as given, else as configured."""
+    """The address of the graph: as given, else as configured."""
     store, server = uri or where.store, where.server
     if uri and where.store:
-        raise UsageMistake("the graph is named twice: as URI and with --store")
+        raise UsageError("the graph is given twice: as URI and with --store")
     if store and server:
-        raise UsageMistake("name the graph with --store or with --server, not both")
+        raise UsageError("give the graph with --store or with --server, not both")
     if not store and not server:
         store, server = config()["defaults.store"], config()["defaults.server"]
     if store:
         return store
     if server:
         return _served(server, where.graph or config()["defaults.graph"])
-    raise NoStore("no graph was named")
+    raise NoStore("no graph was given")
 
 
 def _served(server: str, graph: str | None) -> str:
     url = config().servers.get(server, server).rstrip("/")
     if graph is None:
-        raise UsageMistake("a server holds many graphs: name one with --graph")
+        raise UsageError("a server has many graphs: choose one with --graph")
     return f"{url}/graphs/{graph}"
 
 
 def open_graph(where: Where, uri: str | None = None) -> Graph:
-    """The graph that is meant, opened."""
+    """Open the graph."""
     import omnigraph
 
     return omnigraph.open(address(where, uri))
@@ -91,11 +93,11 @@ def actor_of(actor: str | None) -> str | None:
 
 
 def point_of(graph: Graph, at: str | None, branch: str) -> str | None:
-    """A point in time; what names nothing else may be the start of a commit's id on the branch."""
+    """A point in time; what names nothing else may be a prefix of a commit ID on the branch."""
     if at is None:
         return None
     try:
-        graph.schema(branch, at)  # asks for nothing but that the point is there
+        graph.schema(branch, at)  # the cheapest call that resolves a point
     except CommitNotFound:
         found = _by_prefix(graph, at, branch)
         if found is None:
@@ -112,7 +114,7 @@ def _by_prefix(graph: Graph, text: str, branch: str) -> str | None:
     found = [id for id in ids if _abbreviates(text, id)]
     if len(found) > 1:
         raise PrefixAmbiguous(
-            f"{len(found)} commits start with {text!r}", details={"commits": found[:20]}
+            f"{text!r} is a prefix of {len(found)} commit IDs", details={"commits": found[:20]}
         )
     return found[0] if found else None
 
@@ -121,6 +123,29 @@ def _abbreviates(text: str, id: str) -> bool:
     chain, dot, rest = text.partition(".")
     own, _, number = id.partition(".")
     return own.startswith(chain) and number == rest if dot else id.startswith(text)
+
+
+# --- consent -----------------------------------------------------------------------------------------------------
+
+
+def is_remote(uri: str) -> bool:
+    """Whether others may depend on what is stored there."""
+    return "://" in uri and not uri.startswith(("file://", "memory://"))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Continue only with consent: --yes, or an answer on a terminal."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"confirmation needed: {question}",
+            help="There is no terminal to ask on: repeat with --yes to confirm.",
+        )
+    import typer
+
+    if not typer.confirm(question, err=True):
+        raise Cancelled("nothing was changed", help="Answer `y`, or repeat with --yes.")
 
 
 # --- what to run -------------------------------------------------------------------------------------------------
@@ -137,27 +162,31 @@ def read_text(path: str) -> str:
 def query_text(text: str | None, file: str | None) -> Source:
     """The query given with -e or --file."""
     if (text is None) == (file is None):
-        raise UsageMistake("give the query with -e TEXT or with --file F.gq")
+        raise UsageError("give the query with -e TEXT or with --file F.gq")
     if file is not None:
         return Source(read_text(file), file)
     return Source(text or "")
 
 
-def named(error: LanguageError, source: Source) -> LanguageError:
-    """The same errors, saying which file they are in."""
-    found = [replace(d, span=replace(d.span, source=source.name)) for d in error.diagnostics]
-    return LanguageError(found, source)
+@contextmanager
+def errors_in(source: Source) -> Iterator[None]:
+    """Errors of a language raised inside name the file they are in."""
+    try:
+        yield
+    except LanguageError as error:
+        found = [replace(d, span=replace(d.span, source=source.name)) for d in error.diagnostics]
+        raise LanguageError(found, source) from error
 
 
 def params_of(given: str | None) -> dict[str, Any] | None:
-    """The values of --params: a JSON object, or the file that holds one."""
+    """The values of --params: a JSON object, or @ and the file that holds one."""
     if given is None:
         return None
     text = read_text(given[1:]) if given.startswith("@") else given
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageMistake(f"--params is not JSON: {error}") from error
+        raise UsageError(f"--params is not JSON: {error}") from error
     if not isinstance(values, dict):
-        raise UsageMistake('--params must be a JSON object such as \'{"name": "Ada"}\'')
+        raise UsageError('--params must be a JSON object such as \'{"name": "Ada"}\'')
     return values

@@ -21,27 +21,31 @@ EXIT_CODES = {
     Kind.CORRUPT: 9,
 }
 MEANINGS = {
-    0: "it worked",
-    1: "it failed: the request or the data must be mended",
-    2: "the command line was not understood",
-    3: "something named does not exist",
-    4: "a conflict, or a lost precondition: read again and decide",
-    5: "not allowed",
-    6: "a limit: ask for less, or raise it",
-    7: "not available: nothing happened, try again",
-    8: "unknown outcome: look before trying again",
-    9: "stored data is damaged: run `omnigraph doctor`",
+    0: "success",
+    1: "failure: fix the request or the data",
+    2: "invalid command line",
+    3: "not found",
+    4: "conflict or failed precondition: read again, then decide",
+    5: "permission denied",
+    6: "limit exceeded: ask for less, or raise the limit",
+    7: "unavailable: nothing happened, try again",
+    8: "unknown outcome: check before trying again",
+    9: "stored data is corrupt: run `omnigraph doctor`",
     130: "interrupted with Ctrl-C",
 }
 
 
-class UsageMistake(OmnigraphError):
-    """The command line was not understood."""
+class UsageError(OmnigraphError):
+    """The command line is invalid."""
 
     code, kind = "usage", Kind.INVALID
-    default_help = "`omnigraph COMMAND --help` shows how a command is used."
+    default_help = "`omnigraph COMMAND --help` shows how to use a command."
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with what it left behind. Not a KeyboardInterrupt, on which typer would exit by itself."""
 
 
 def exit_code(error: OmnigraphError) -> int:
     """The exit code of a failure."""
-    return USAGE if isinstance(error, UsageMistake) else EXIT_CODES[error.kind]
+    return USAGE if isinstance(error, UsageError) else EXIT_CODES[error.kind]

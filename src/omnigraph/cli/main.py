@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not try to flush the rest.
+        # The reader closed the pipe; the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     finally:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_quickly(words: Sequence[str]) -> None:
-    """What a process that lives for one command can do without."""
+    """Skip what a process that lives for one command can do without."""
     gc.set_threshold(GARBAGE_OBJECTS, 20, 100)
     if "spark" in words or WANT_PANDAS & set(words[:1]):
         return
@@ -52,8 +52,8 @@ def _start_quickly(words: Sequence[str]) -> None:
 
 
 def _end_quickly() -> None:
-    """Leave what is there to the system: looking through it once more took a fifth of the time of a query."""
-    if "duckdb" not in sys.modules:  # which reports whatever it was not asked to take back
+    """Leave the memory to the system: a last garbage collection took a fifth of the time of a query."""
+    if "duckdb" not in sys.modules:  # which reports connections that were not closed
         gc.freeze()
 
 
@@ -67,7 +67,6 @@ class _NoPandas:
 
 def _run(words: list[str]) -> int:
     from omnigraph.cli import exits
-    from omnigraph.cli.interrupt import Interrupted
     from omnigraph.errors import OmnigraphError
 
     try:
@@ -75,7 +74,7 @@ def _run(words: list[str]) -> int:
     except OmnigraphError as error:
         _report(error, words)
         return exits.exit_code(error)
-    except Interrupted as interrupt:
+    except exits.Interrupted as interrupt:
         print(f"\ninterrupted: {interrupt}", file=sys.stderr)
         return exits.INTERRUPTED
     except Exception as error:
@@ -89,13 +88,13 @@ def _invoke(words: list[str]) -> int:
     import typer
 
     from omnigraph.cli.app import build
-    from omnigraph.cli.interrupt import Interrupted
+    from omnigraph.cli.exits import Interrupted
 
     words = _with_alias(words) or ["--help"]
     try:
         answer: Any = build(words)(words, prog_name="omnigraph", standalone_mode=False)
-    except typer.TyperException as mistake:
-        raise _mistake(mistake) from mistake
+    except typer.TyperException as error:
+        raise _usage_error(error) from error
     except typer.Abort:
         raise Interrupted("nothing was changed") from None
     sys.stdout.flush()
@@ -116,12 +115,12 @@ def _with_alias(words: list[str]) -> list[str]:
     return words if line is None else [*shlex.split(line), *words[1:]]
 
 
-def _mistake(mistake: Any) -> OmnigraphError:
-    from omnigraph.cli.exits import UsageMistake
+def _usage_error(error: Any) -> OmnigraphError:
+    from omnigraph.cli.exits import UsageError
 
-    context = getattr(mistake, "ctx", None)
-    help = f"`{context.command_path} --help` shows how it is used." if context else None
-    return UsageMistake(mistake.format_message().rstrip("."), help=help)
+    context = getattr(error, "ctx", None)
+    help = f"`{context.command_path} --help` shows how to use it." if context else None
+    return UsageError(error.format_message().rstrip("."), help=help)
 
 
 def _internal(error: Exception) -> OmnigraphError:

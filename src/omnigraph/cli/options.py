@@ -1,13 +1,26 @@
-"""What several commands accept. A class here is a set of options: a command names it as one parameter."""
+"""What several commands share: options, sets of options, and how a command names its examples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Option
 
 from omnigraph.model.value import value
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def examples(first: str, second: str) -> Callable[[Function], Function]:
+    """Mark a function as a command whose help starts with these two command lines."""
+
+    def mark(run: Function) -> Function:
+        run.examples = (first, second)  # type: ignore[attr-defined]
+        return run
+
+    return mark
 
 
 class Format(StrEnum):
@@ -22,7 +35,7 @@ class Format(StrEnum):
 
 
 class ProgressMode(StrEnum):
-    """How progress is told on stderr."""
+    """How progress is reported on stderr."""
 
     AUTO = "auto"
     JSON = "json"
@@ -30,67 +43,83 @@ class ProgressMode(StrEnum):
 
 
 Branch = Annotated[
-    str | None, Option("--branch", "-b", help="The branch; default main.", metavar="B")
+    str | None, Option("--branch", "-b", help="Branch (default: main).", metavar="B")
 ]
 At = Annotated[
     str | None,
-    Option("--at", help="A commit, tag, branch, main~2, date or '@{1 hour ago}'.", metavar="POINT"),
+    Option("--at", help="Commit, tag, branch, main~2, date or '@{1 hour ago}'.", metavar="POINT"),
 ]
-Text = Annotated[str | None, Option("--expr", "-e", help="The query itself.", metavar="TEXT")]
-File = Annotated[str | None, Option("--file", "-f", help="A file of queries.", metavar="F.gq")]
-Name = Annotated[str | None, Argument(help="Which query of the file.", metavar="[NAME]")]
+Text = Annotated[str | None, Option("--expr", "-e", help="Query text.", metavar="TEXT")]
+File = Annotated[str | None, Option("--file", "-f", help="Query file.", metavar="F.gq")]
+Name = Annotated[str | None, Argument(help="Query in the file.", metavar="[NAME]")]
 Params = Annotated[
+    str | None, Option("--params", help="Parameter values, as JSON or @FILE.", metavar="JSON")
+]
+Engine = Annotated[str, Option("--engine", help="auto, local or spark.")]
+LoadId = Annotated[
     str | None,
-    Option("--params", help="Values of the parameters, as JSON or @FILE.", metavar="JSON"),
+    Option("--load-id", help="Safe-retry key: resumes an interrupted load.", metavar="KEY"),
 ]
 Violations = Annotated[
     str | None,
-    Option("--violations", help="List everything that is wrong in a file there.", metavar="FOLDER"),
+    Option("--violations", help="Write all violations to a file in here.", metavar="FOLDER"),
 ]
-Message = Annotated[str | None, Option("--message", "-m", help="Why, for the log.")]
-Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
-Uri = Annotated[str | None, Argument(help="The graph, instead of --store.", metavar="[URI]")]
-
-
+Message = Annotated[str | None, Option("--message", "-m", help="Commit message.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only data and errors.")]
+Uri = Annotated[str | None, Argument(help="Graph, instead of --store.", metavar="[URI]")]
 Store = Annotated[
-    str | None, Option("--store", "-s", help="The graph: a path, s3://…, http://…", metavar="URI")
+    str | None, Option("--store", "-s", help="Graph: a path, s3://… or http://…", metavar="URI")
 ]
 Server = Annotated[
-    str | None, Option("--server", help="A server: URL or configured name.", metavar="URL")
+    str | None, Option("--server", help="Server URL or configured name.", metavar="URL")
 ]
+
+
+class OptionSet:
+    """Options that belong together: a command names the set as one parameter."""
+
+    __slots__ = ()
 
 
 @value
-class Where:
+class Where(OptionSet):
     """Which graph."""
-
-    __option_set__: ClassVar[bool] = True
 
     store: Store = None
     server: Server = None
-    graph: Annotated[
-        str | None, Option("--graph", help="The graph on the server.", metavar="ID")
-    ] = None
+    graph: Annotated[str | None, Option("--graph", help="Graph on the server.", metavar="ID")] = (
+        None
+    )
 
 
 @value
-class Show:
-    """How to answer."""
+class Show(OptionSet):
+    """How to print results."""
 
-    __option_set__: ClassVar[bool] = True
-
-    format: Annotated[Format | None, Option("--format", help="How to print data.")] = None
-    json: Annotated[bool, Option("--json", help="The same as --format json.")] = False
-    quiet: Annotated[bool, Option("--quiet", "-q", help="Only data and errors.")] = False
+    format: Annotated[Format | None, Option("--format", help="Output format.")] = None
+    json: Annotated[bool, Option("--json", help="Same as --format json.")] = False
+    quiet: Quiet = False
 
 
 @value
-class Writer:
-    """Who writes, and what is said while it takes long."""
+class Writer(OptionSet):
+    """Who writes, and how progress is reported."""
 
-    __option_set__: ClassVar[bool] = True
-
-    actor: Annotated[str | None, Option("--as", help="Who writes.", metavar="ACTOR")] = None
+    actor: Annotated[str | None, Option("--as", help="Actor who writes.", metavar="ACTOR")] = None
     progress: Annotated[ProgressMode, Option("--progress", help="Progress on stderr.")] = (
         ProgressMode.AUTO
     )
+
+
+@value
+class Merging(OptionSet):
+    """How to bring changes into a branch."""
+
+    dry_run: DryRun = False
+    message: Message = None
+    strategy: Annotated[
+        str | None,
+        Option("--strategy", help="Resolve conflicts: ours or theirs.", metavar="SIDE"),
+    ] = None

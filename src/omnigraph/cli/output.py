@@ -1,4 +1,4 @@
-"""Data to stdout in the format that was asked for, notes to stderr."""
+"""Data on stdout in the format asked for, notes on stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.context import config
-from omnigraph.cli.exits import UsageMistake
+from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import Format, Show
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no in
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Rows to be shown in any format; `document` is what JSON shows instead, where that differs."""
+    """Rows to print in any format; `document` is what JSON shows instead, where that differs."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -42,19 +42,19 @@ class Sheet:
 def format_of(show: Show) -> Format:
     """The format asked for, else the configured one."""
     if show.json and show.format not in (None, Format.JSON):
-        raise UsageMistake(f"--json and --format {show.format} contradict each other")
+        raise UsageError(f"--json and --format {show.format} cannot be combined")
     if show.json:
         return Format.JSON
     if show.format is not None:
         return show.format
     configured = config()["defaults.output"]
     if configured not in set(Format):
-        raise UsageMistake(f"the configured output {configured!r} is none of {', '.join(Format)}")
+        raise UsageError(f"the configured output {configured!r} is not one of {', '.join(Format)}")
     return Format(configured)
 
 
 def note(show: Show, text: str) -> None:
-    """Something for people only: on stderr, not when quiet."""
+    """A remark for people: on stderr, and not with --quiet."""
     if not show.quiet:
         print(text, file=sys.stderr)
 
@@ -64,7 +64,7 @@ def warn(text: str) -> None:
 
 
 def styled(text: str, style: str, stream: Any = None) -> str:
-    """Text in a colour where there is a terminal that wants one."""
+    """Text in a colour, on a terminal that shows colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if colourful(stream or sys.stdout) else text
 
 
@@ -131,7 +131,7 @@ def sheet_of(result: Result, rows_max: int, format: Format) -> Sheet:
 
 
 class _Ends(Sequence[Any]):
-    """The rows of a large result of which only the first and the last will be looked at."""
+    """The rows of a large result of which only the first and the last are shown."""
 
     def __init__(self, result: Result, shown: int) -> None:
         from omnigraph.read.result import to_json
@@ -176,7 +176,7 @@ def as_text(value: Any) -> str:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """RFC 4180 with a heading; null is an empty cell, as an empty text is."""
+    """RFC 4180 with a header; null is an empty cell, as is an empty string."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(sheet.columns)
@@ -203,7 +203,7 @@ def _write_arrow(sheet: Sheet) -> None:
     import pyarrow as pa
 
     if sys.stdout.isatty():
-        raise UsageMistake("Arrow is binary: send it to a file or a program")
+        raise UsageError("Arrow is binary: redirect it to a file or a program")
     table = sheet.arrow() if sheet.arrow else pa.Table.from_pylist(list(sheet.records()))
     with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
         stream.write_table(table)

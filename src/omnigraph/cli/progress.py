@@ -1,4 +1,4 @@
-"""What long work says while it lasts: phase, rows, rate, what is left, requests and bytes, on stderr."""
+"""Long operations: progress on stderr while they run, and what Ctrl-C leaves behind."""
 
 from __future__ import annotations
 
@@ -13,51 +13,98 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from omnigraph.cli.commits import counted, human_bytes
-from omnigraph.cli.interrupt import explaining_interrupts
+from omnigraph.cli.exits import Interrupted
 from omnigraph.cli.options import ProgressMode, Show, Writer
+from omnigraph.errors import OmnigraphError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.storage.metrics import Cost
 
-PATIENCE_SECONDS = 0.5  # work that is done by then needs no words
+PATIENCE_SECONDS = 0.5  # shorter work is not reported
+NEWER_COMMITS_MAX = 100
 PERIOD_SECONDS = 0.2
 JSON_PERIOD_SECONDS = 1.0
 BAR_WIDTH = 20
-NEARLY = 0.99  # what is not over is not told to be
+NEARLY = 0.99  # unfinished work is never shown as complete
 CLEAR_LINE = "\r\x1b[K"
 
 
 @contextmanager
-def working(graph: Graph, branch: str, phase: str, writer: Writer, show: Show) -> Iterator[None]:
-    """Tell how the write inside is going; an interrupt says what it left behind."""
-    with explaining_interrupts(graph, branch), telling(phase, writer.progress, quiet=show.quiet):
+def writing(graph: Graph, branch: str, phase: str, writer: Writer, show: Show) -> Iterator[None]:
+    """Around a write: reports progress; on Ctrl-C says whether anything was published."""
+    with explaining_interrupts(graph, branch), reporting(phase, writer.progress, quiet=show.quiet):
         yield
 
 
 @contextmanager
-def telling(phase: str, mode: ProgressMode, *, quiet: bool = False) -> Iterator[None]:
+def running(phase: str, writer: Writer, *, quiet: bool, leaves: str) -> Iterator[None]:
+    """Around other long work: reports progress; on Ctrl-C says what it leaves behind."""
+    try:
+        with reporting(phase, writer.progress, quiet=quiet):
+            yield
+    except KeyboardInterrupt:
+        raise Interrupted(leaves) from None
+
+
+@contextmanager
+def reporting(phase: str, mode: ProgressMode, *, quiet: bool = False) -> Iterator[None]:
     """Report on the work inside, in the way that was asked for."""
     from omnigraph.storage import metrics
 
     with metrics.operation(phase) as cost:
-        teller = _teller(phase, cost, mode, quiet)
-        if teller is None:
+        reporter = _reporter(phase, cost, mode, quiet)
+        if reporter is None:
             yield
             return
-        teller.start()
+        reporter.start()
         try:
             yield
         finally:
-            teller.stop()
+            reporter.stop()
 
 
-def _teller(phase: str, cost: Cost, mode: ProgressMode, quiet: bool) -> Teller | None:
+def _reporter(phase: str, cost: Cost, mode: ProgressMode, quiet: bool) -> Reporter | None:
     if mode is ProgressMode.JSON:
-        return Teller(phase, cost, as_json=True)
+        return Reporter(phase, cost, as_json=True)
     if quiet or mode is ProgressMode.NONE or not sys.stderr.isatty():
         return None
-    return Teller(phase, cost, as_json=False)
+    return Reporter(phase, cost, as_json=False)
+
+
+# --- interrupts --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def explaining_interrupts(graph: Graph, branch: str) -> Iterator[None]:
+    """Around a write: an interrupt looks at the branch to say whether anything was published."""
+    before = _head(graph, branch)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(_outcome(graph, branch, before)) from None
+
+
+def _head(graph: Graph, branch: str) -> str | None:
+    try:
+        return graph.snapshot(branch).commit_id
+    except OmnigraphError:
+        return None  # a branch that the write itself would create
+
+
+def _outcome(graph: Graph, branch: str, before: str | None) -> str:
+    after = _head(graph, branch)
+    if after == before:
+        return f"nothing was published; {branch} is as it was"
+    newer: list[str] = []
+    for commit in graph.log(branch, limit=NEWER_COMMITS_MAX):
+        if commit.id == before:
+            break
+        newer.append(commit.id)
+    return f"{branch} moved meanwhile: {', '.join(newer)} published; `omnigraph show` shows by whom"
+
+
+# --- progress ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +152,7 @@ class Moment:
         return ", ".join(parts)
 
     def _bar(self) -> str:
-        """How much of the time is over: it moves on between two looks at the part that is done."""
+        """The share of the estimated time that is over, which moves even while the part done stays the same."""
         if self.part is None or self.seconds_left is None:
             return ""
         over = min(NEARLY, self.seconds / (self.seconds + self.seconds_left))
@@ -134,8 +181,8 @@ class Estimate:
         return max(0.0, self._whole - seconds)
 
 
-class Teller:
-    """A thread that looks at the costs of an operation and says what it sees."""
+class Reporter:
+    """A thread that watches the cost of an operation and prints it."""
 
     def __init__(self, phase: str, cost: Cost, *, as_json: bool) -> None:
         self._phase, self._cost, self._as_json = phase, cost, as_json
@@ -151,21 +198,21 @@ class Teller:
         self._done.set()
         self._thread.join()
         if self._as_json:
-            self._say({"done": True})
+            self._print({"done": True})
 
     def _run(self) -> None:
         period = JSON_PERIOD_SECONDS if self._as_json else PERIOD_SECONDS
         if self._done.wait(PATIENCE_SECONDS):
             return
         while True:
-            self._say({})
+            self._print({})
             if self._done.wait(period):
                 break
         if not self._as_json:
             sys.stderr.write(CLEAR_LINE)
             sys.stderr.flush()
 
-    def _say(self, extra: dict[str, object]) -> None:
+    def _print(self, extra: dict[str, object]) -> None:
         moment = self._look()
         if self._as_json:
             print(json.dumps(moment.to_json() | extra), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The interactive shell: queries and mutations as they are typed, and commands that start with a dot."""
+"""The interactive shell: queries, mutations and dot commands, with completion from the schema."""
 
 from __future__ import annotations
 
@@ -6,38 +6,46 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.cli.commits import counted, one_line, published, short
-from omnigraph.cli.completion import Completer
+from omnigraph.cli.commits import commit_line, counted, published, short
 from omnigraph.cli.context import point_of
-from omnigraph.cli.exits import UsageMistake
-from omnigraph.cli.interrupt import Interrupted, explaining_interrupts
+from omnigraph.cli.exits import Interrupted, UsageError
 from omnigraph.cli.options import Format, Show
 from omnigraph.cli.output import print_result, styled
+from omnigraph.cli.progress import explaining_interrupts
 from omnigraph.config import home
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError, did_you_mean
 from omnigraph.lang.query import ast, parse_queries
+from omnigraph.lang.query.calls import function_names
+from omnigraph.model.catalog import Catalog
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
 HISTORY_LINES_MAX = 5_000
-WELCOME = (
-    "omnigraph shell: queries end with a blank line or `;`, .help lists commands, .quit leaves"
-)
+WELCOME = "omnigraph shell: end a query with a blank line or `;`, .help lists commands, .quit exits"
 _TEXT_AND_COMMENTS = re.compile(r'"(\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 DELIMITERS = " \t\n{}()[],:;"
+KEYWORDS = (
+    "match", "return", "order", "limit", "skip", "having", "not", "exists", "optional", "union", "query",
+    "insert", "update", "delete", "set", "where", "and", "or", "as", "asc", "desc", "distinct",
+)  # fmt: skip
+_PROPERTY = re.compile(r"\$(?P<variable>\w+)\.(?P<start>\w*)")
+_BINDING = re.compile(r"\$(?P<variable>\w+)\s*:\s*(?P<type>\w+)")
+_AFTER_COLON = re.compile(r"\$\w+\s*:\s*$")
+_AFTER_VARIABLE = re.compile(r"(^|[{}\n]|\$\w+|\w)\s*\$\w+\s+$")
+_AFTER_STATEMENT = re.compile(r"\b(insert|update|delete)\s+$")
 
 
 @dataclass(slots=True)
 class Shell:
-    """One session: a graph and how to talk to it."""
+    """One session on a graph."""
 
     graph: Graph
     branch: str
@@ -119,8 +127,8 @@ class Shell:
 
     def _mutate(self, text: str) -> None:
         if self.at is not None:
-            raise UsageMistake(
-                "the past cannot be changed", help="`.at` alone returns to the present."
+            raise UsageError(
+                "the past cannot be changed", help="`.at` without a point returns to the present."
             )
         with explaining_interrupts(self.graph, self.branch):
             done = self.graph.mutate(
@@ -135,12 +143,12 @@ class Shell:
         if found is None:
             meant = did_you_mean(word, COMMANDS)
             help = f"Did you mean `{meant}`?" if meant else "`.help` lists the commands."
-            raise UsageMistake(f"there is no command {word}", help=help)
+            raise UsageError(f"there is no command {word}", help=help)
         found[0](self, rest.strip())
 
 
 def is_complete(lines: list[str]) -> bool:
-    """Whether what was typed is to be run.
+    """Whether the text typed so far is ready to run.
 
     A dot command is one line. A whole `query … { … }` ends with its brace; a body alone runs at once when it fits on
     one line. Anything ends with `;` or a blank line.
@@ -155,13 +163,13 @@ def is_complete(lines: list[str]) -> bool:
 
 
 def _is_open(text: str) -> bool:
-    """Whether a brace waits for its partner."""
+    """Whether a brace is not closed yet."""
     code = _TEXT_AND_COMMENTS.sub("", text)
     return code.count("{") > code.count("}")
 
 
 def _parses(text: str) -> bool:
-    """Whether there is nothing to wait for; a mistake inside is better shown now than at the end."""
+    """Whether there is nothing to wait for; an error before the end is better shown now."""
     try:
         parse_queries(text, bare=True)
     except LanguageError as error:
@@ -180,9 +188,7 @@ def _help(_: Shell, __: str) -> None:
 
 def _mode(shell: Shell, rest: str) -> None:
     if rest not in set(Format) - {Format.ARROW}:
-        raise UsageMistake(
-            f"the mode is one of {', '.join(f for f in Format if f != Format.ARROW)}"
-        )
+        raise UsageError(f"the mode is one of {', '.join(f for f in Format if f != Format.ARROW)}")
     shell.show = replace(shell.show, format=Format(rest))
 
 
@@ -210,7 +216,7 @@ def _params(shell: Shell, rest: str) -> None:
 def _switch(name: str) -> Callable[[Shell, str], None]:
     def switch(shell: Shell, rest: str) -> None:
         if rest not in ("", "on", "off"):
-            raise UsageMistake(f".{name} is on or off")
+            raise UsageError(f".{name} is on or off")
         setattr(shell, name, rest == "on" if rest else not getattr(shell, name))
         print(f"{name} {'on' if getattr(shell, name) else 'off'}", file=sys.stderr)
 
@@ -223,7 +229,7 @@ def _schema(shell: Shell, _: str) -> None:
 
 def _log(shell: Shell, _: str) -> None:
     for commit in shell.graph.log(shell.branch, limit=10, at=shell.at):
-        print(one_line(commit))
+        print(commit_line(commit))
 
 
 def _quit(shell: Shell, _: str) -> None:
@@ -232,15 +238,15 @@ def _quit(shell: Shell, _: str) -> None:
 
 COMMANDS: dict[str, tuple[Callable[[Shell, str], None], str]] = {
     ".help": (_help, "this list"),
-    ".mode": (_mode, "how results are printed: table, json, jsonl, csv, markdown"),
-    ".branch": (_branch, "list the branches, or go to one"),
-    ".at": (_at, "read a point in time; alone: the present again"),
-    ".params": (_params, "values for parameters, as JSON"),
-    ".explain": (_switch("explain"), "show how queries run, instead of their rows"),
-    ".timer": (_switch("timer"), "show how long things take"),
-    ".schema": (_schema, "the schema in force"),
+    ".mode": (_mode, "output format: table, json, jsonl, csv, markdown"),
+    ".branch": (_branch, "list branches, or switch to one"),
+    ".at": (_at, "read at a point in time; without one, at the present"),
+    ".params": (_params, "parameter values, as JSON"),
+    ".explain": (_switch("explain"), "show query plans instead of rows"),
+    ".timer": (_switch("timer"), "show execution times"),
+    ".schema": (_schema, "the schema"),
     ".log": (_log, "the newest commits"),
-    ".quit": (_quit, "leave; so does Ctrl-D"),
+    ".quit": (_quit, "exit (or Ctrl-D)"),
 }
 
 
@@ -262,7 +268,7 @@ def _prepare_editing(shell: Shell) -> None:
 def _keep_history(readline: Any, path: Path) -> None:
     import atexit
 
-    with suppress(OSError):  # none was kept yet
+    with suppress(OSError):  # there is none yet
         readline.read_history_file(path)
     readline.set_history_length(HISTORY_LINES_MAX)
 
@@ -271,7 +277,7 @@ def _keep_history(readline: Any, path: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             readline.write_history_file(path)
         except OSError:
-            print(f"the history could not be kept in {path}", file=sys.stderr)
+            print(f"could not save the history in {path}", file=sys.stderr)
 
     atexit.register(save)
 
@@ -298,3 +304,43 @@ class _Words:
             return [str(name) for name in Format if name.startswith(word)]
         catalog = self._shell.graph.snapshot(self._shell.branch, self._shell.at).catalog
         return Completer(catalog).candidates("\n".join([*self._shell.typed, before]), word)
+
+
+class Completer:
+    """Completes words of queries from one catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def candidates(self, before: str, word: str) -> list[str]:
+        """The words that complete `word` after the text `before`."""
+        return sorted({found for found in self._options(before, word) if found.startswith(word)})
+
+    def _options(self, before: str, word: str) -> Iterable[str]:
+        reading = _PROPERTY.fullmatch(word)
+        if reading is not None:
+            names = self._properties(reading["variable"], before)
+            return (f"${reading['variable']}.{name}" for name in names)
+        if _AFTER_COLON.search(before):
+            return (*self.catalog.nodes, *self.catalog.interfaces)
+        if _AFTER_STATEMENT.search(before):
+            return (*self.catalog.nodes, *self.catalog.edges)
+        if _AFTER_VARIABLE.search(before):
+            return self._edges()
+        if word.startswith("$"):
+            return (f"${m['variable']}" for m in _BINDING.finditer(before))
+        return (*KEYWORDS, *function_names(), *self.catalog.nodes, *self._edges())
+
+    def _edges(self) -> Iterator[str]:
+        """Edges as in patterns: with a lower-case first letter."""
+        return (name[0].lower() + name[1:] for name in self.catalog.edges)
+
+    def _properties(self, variable: str, before: str) -> set[str]:
+        """Those of the variable's type; of all types if it has none yet."""
+        bound = {m["variable"]: m["type"] for m in _BINDING.finditer(before)}
+        name = bound.get(variable)
+        if name is not None and name in self.catalog.interfaces:
+            return {"id", *self.catalog.interfaces[name].properties}
+        kind = self.catalog.entity(name) if name else None
+        kinds = [kind] if kind else list(self.catalog.entities())
+        return {"id"} | {name for kind in kinds for name in kind.properties}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from omnigraph.core import layout
+from omnigraph.core.clock import commit_time
 from omnigraph.core.history import new_name
 from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.publisher import Outcome, create
@@ -160,7 +161,7 @@ def _genesis(chain: str, base: Commit) -> Commit:
 def _stamped(repo: Repository, zero: Commit, branch: BranchName, base: Commit) -> Commit:
     import msgspec
 
-    time = max(repo.world.now(), base.time + 1)
+    time = commit_time(repo, base.time)
     replaced: Commit = msgspec.structs.replace(
         zero, branch=branch, time=time, gc_epoch=base.gc_epoch
     )

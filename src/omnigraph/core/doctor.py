@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,22 @@ def check_chains(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def check_times(patient: Patient) -> Iterator[Finding]:
+    """No branch ends in the future: its commits would have wrong times until then."""
+    repo = patient.repo
+    latest = repo.world.now() + repo.limits.clock_skew_seconds_max * 1_000_000
+    for branch, head in patient.heads.items():
+        if head.time > latest:
+            when = datetime.fromtimestamp(head.time / 1e6, UTC).date()
+            yield Finding(
+                WARNING,
+                "times",
+                f"the newest commit of branch {branch!r} says it is of {when}: a clock was wrong",
+                "Times only grow, so later commits follow that one until then. Name commits by their ids or tags, "
+                "or go on in a copy (`omnigraph clone --branch`), whose history starts anew.",
+            )
+
+
 def check_plans(patient: Patient) -> Iterator[Finding]:
     """Plans of long operations, which keep cleanup from their tables."""
     for plan in stored_plans(patient.repo):
@@ -276,6 +293,7 @@ CHECKS: tuple[Check, ...] = (
     check_store,
     check_branches,
     check_chains,
+    check_times,
     check_plans,
     check_schemas,
     check_tables,

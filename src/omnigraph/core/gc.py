@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.core import layout
 from omnigraph.core.branches import Ref, live_refs
+from omnigraph.core.clock import commit_time
 from omnigraph.core.leases import (
     is_expired,
     newest_record,
@@ -291,7 +292,7 @@ def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
             number=head.number + 1,
             parents=(layout.commit_id(chain, head.number),),
             previous=head.content,
-            time=max(repo.world.now(), head.time + 1),
+            time=commit_time(repo, head.time),
             kind="epoch",
             gc_epoch=epoch,
             members=(),

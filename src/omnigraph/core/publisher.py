@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from omnigraph.core import layout
+from omnigraph.core.clock import commit_time
 from omnigraph.core.conflicts import Decision, Intent, Verdict, decide
 from omnigraph.core.footprints import changes, touches
 from omnigraph.core.idempotency import landed_before
@@ -333,7 +334,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
             layout.commit_id(parent.chain, parent.number),
             *(x for p in plans for x in p.parents),
         ),
-        time=max(repo.world.now(), parent.time + 1),
+        time=commit_time(repo, parent.time),
         kind=members[0].kind if len(plans) == 1 else "group",
         schema=schemas[-1] if schemas else parent.schema,
         gc_epoch=parent.gc_epoch,

@@ -40,9 +40,29 @@ class Snapshot:
         """The opened table; a second call is answered from the cache."""
         return self.tables.open(self.ref(table_id))
 
+    def dataset(self, type_name: str) -> Dataset:
+        """Where other tools find the rows of a type."""
+        kind = self.catalog.entity(type_name)
+        if kind is None:
+            raise TableNotFound(f"commit {self.commit_id} has no type {type_name!r}")
+        ref = self.ref(kind.table_id)
+        return Dataset(f"{self.root}/{ref.path}", ref.version)
+
     def table_of(self, kind: EntityType) -> Table:
         """The opened table of a node or edge type."""
         return self.table(kind.table_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Where the rows of one type lie at one commit: a Lance dataset, and the version of it that counts.
+
+    `lance.dataset(found.uri, version=found.version)` reads them. Without the version Lance shows the table as it was
+    made, without rows: a commit decides which version counts, and Lance's own newest version is not one of those.
+    """
+
+    uri: str
+    version: int
 
 
 def table_ref(entry: TableEntry) -> TableRef:

@@ -20,6 +20,7 @@ class Limits:
     recent_commits: int = 256  # how far back a commit remembers idempotency keys
     changed_ids_max: int = 256  # ids listed in a commit per table and kind of change
     lease_seconds_max: int = 86_400  # a long operation that was silent for so long has died
+    clock_skew_seconds_max: int = 86_400  # how far ahead of the store a writer's clock may be
     object_bytes_max: int = 64 << 20  # of a commit, schema or plan object, unpacked
     commits_cached_max: int = 4096
     handles_cached_max: int = 512

@@ -32,7 +32,15 @@ from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.sources import Mapped, Sources
 
+SAID_CHARACTERS_MAX = 500
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class DatabaseFailed(OmnigraphError):
+    """A database that a pipeline reads through JDBC cannot be reached or read."""
+
+    code, kind = "database_failed", Kind.INVALID
+    default_help = "Check the url, the table and the credentials, and that Spark finds the driver (`spark.jars`)."
 
 
 class PipelineInvalid(OmnigraphError):
@@ -117,8 +125,22 @@ def _table(source: SourceSpec) -> Any:
     if source.path is not None:
         return Mapped(source.path, columns)
     given = {name: _filled(str(value)) for name, value in (source.jdbc or {}).items()}
-    frame = spark_session().read.format("jdbc").options(**given).load()
-    return frame.withColumnsRenamed(dict(columns))
+    return _database(given).withColumnsRenamed(dict(columns))
+
+
+def _database(given: dict[str, str]) -> Any:
+    """A table or query of a database. What a driver says may hold the address and the password: those are left out."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark_session().read.format("jdbc").options(**given).load()
+    except (Py4JError, PySparkException) as error:
+        cause = getattr(error, "java_exception", None)
+        said = str(error if cause is None else cause.getMessage()).strip().partition("\n")[0]
+        for name, value in given.items():
+            said = said.replace(value, f"<{name}>") if len(value) > 3 else said
+        raise DatabaseFailed(f"the database cannot be read: {said[:SAID_CHARACTERS_MAX]}") from None
 
 
 def _filled(text: str) -> str:

@@ -36,6 +36,12 @@ NUMBER_MAX = (1 << 60) - 1
 REQUEST_SECONDS_MAX = 60
 READ_RETRIES_MAX = 5
 STREAM_BYTES = 8 << 20
+KEYS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +339,9 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
         for variable in reversed(variables)
         if environment.get(variable)
     }
+    # Without keys the machine's own are asked for, at an address of the cloud it runs in. Unless that is not wanted.
+    if _truth(environment.get("AWS_EC2_METADATA_DISABLED"), False) and not _has_keys(environment):
+        found["aws_skip_signature"] = "true"
     found.setdefault("aws_region", "us-east-1")
     path_style = _truth(environment.get("AWS_S3_FORCE_PATH_STYLE"), "aws_endpoint" in found)
     found["aws_virtual_hosted_style_request"] = str(not path_style).lower()
@@ -340,6 +349,10 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
     if _truth(environment.get("AWS_ALLOW_HTTP"), plain):
         found["aws_allow_http"] = "true"
     return found
+
+
+def _has_keys(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name) for name in KEYS)
 
 
 def _truth(text: str | None, otherwise: bool) -> bool:

@@ -64,11 +64,11 @@ def test_only_a_demo_is_replaced_and_only_when_asked(
     told: tuple[Path, str], tmp_path: Path
 ) -> None:
     done = world.run(told[0], "demo", "tour", "--small", "--engine", "local")
-    assert (done.code, "there is a demo" in done.err) == (2, True)
+    assert (done.code, "already has a demo" in done.err) == (2, True)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter").write_text("keep me")
     done = world.run(tmp_path, "demo", "mine", "--again", "--engine", "local")
-    assert (done.code, "holds something else" in done.err) == (2, True)
+    assert (done.code, "is not empty" in done.err) == (2, True)
     assert (tmp_path / "mine" / "letter").read_text() == "keep me"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -23,20 +23,12 @@ OWN_TESTS = (
 )  # interactive, long, or of a server: run by tests of their own
 
 
-def verbs() -> Iterator[tuple[str, app.Verb]]:
-    for name in app.COMMANDS:
-        match app.command(name):
-            case app.Verb() as verb:
-                yield name, verb
-            case app.Group(_, members):
-                yield from ((f"{name} {verb.word}", verb) for verb in members)
-
-
+COMMANDS = [pytest.param(command, id=command.path) for command in app.every_command()]
 EXAMPLES = [
-    pytest.param(example, id=f"{path}-{number}")
-    for path, verb in verbs()
-    if path not in OWN_TESTS
-    for number, example in enumerate(verb.examples, 1)
+    pytest.param(example, id=f"{command.path}-{number}")
+    for command in app.every_command()
+    if command.path not in OWN_TESTS
+    for number, example in enumerate(command.examples, 1)
 ]
 
 
@@ -48,16 +40,16 @@ def test_an_example_runs(example: str, cli: Cli) -> None:
     assert done.code == 0, f"{example}\n{done.out}\n{done.err}"
 
 
-@pytest.mark.parametrize(("path", "verb"), [pytest.param(p, v, id=p) for p, v in verbs()])
-def test_help_opens_with_the_examples(path: str, verb: app.Verb) -> None:
-    assert len(verb.examples) == 2
-    shown = verb.help().replace(" \\\n      ", " ")  # long lines are broken
-    assert shown.index(verb.examples[0]) < shown.index(verb.examples[1]) < shown.index(verb.title)
-    assert all(example.startswith(f"omnigraph {path}") for example in verb.examples)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_opens_with_the_examples(command: app.Command) -> None:
+    first, second = command.examples
+    shown = command.help().replace(" \\\n      ", " ")  # long lines are broken
+    assert shown.index(first) < shown.index(second) < shown.index(command.title)
+    assert all(example.startswith(f"omnigraph {command.path}") for example in (first, second))
 
 
-@pytest.mark.parametrize("path", [path for path, _ in verbs()])
-def test_help_is_printed(path: str, cli: Cli) -> None:
-    done = cli(*path.split(), "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_printed(command: app.Command, cli: Cli) -> None:
+    done = cli(*command.path.split(), "--help")
     assert done.code == 0
     assert "Examples:" in done.out

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.cli.completion import Completer
-from omnigraph.cli.shell import is_complete
+from omnigraph.cli.shell import Completer, is_complete
 from omnigraph.lang.schema import catalog_of, compile_schema
 from tests.unit.cli import world
 from tests.unit.cli.terminal import Terminal

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.cli.interrupt import Interrupted, explaining_interrupts
-from omnigraph.cli.progress import Estimate
+from omnigraph.cli.exits import Interrupted
+from omnigraph.cli.progress import Estimate, explaining_interrupts
 from tests.unit.cli import world
 from tests.unit.cli.terminal import Terminal
 
@@ -32,12 +32,12 @@ def test_a_schema_change_that_loses_data_is_asked_about(folder: Path) -> None:
     (folder / "less.pg").write_text(world.SCHEMA.replace("  age: I32?\n", ""))
     words = ["schema", "apply", "-s", "people", "--schema", "less.pg", "--allow-data-loss"]
     with Terminal(folder, words) as asked:
-        asked.wait_for("Go on? [y/N]")
+        asked.wait_for("Continue? [y/N]")
         asked.type("n\n")
         assert asked.finish() != 0
         assert "nothing was changed" in asked.shown
     with Terminal(folder, words) as asked:
-        asked.wait_for("Go on? [y/N]")
+        asked.wait_for("Continue? [y/N]")
         asked.type("y\n")
         assert asked.finish() == 0
         assert "applied" in asked.shown
@@ -73,7 +73,7 @@ def test_a_cleanup_says_what_would_go_and_asks(folder: Path) -> None:
     assert "would remove 2 commits" in refused.err
     assert "--yes" in refused.err
     with Terminal(folder, words) as asked:
-        asked.wait_for("Go on? [y/N]")
+        asked.wait_for("Continue? [y/N]")
         asked.type("n\n")
         assert asked.finish() != 0
         assert "nothing was changed" in asked.shown

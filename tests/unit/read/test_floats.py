@@ -19,7 +19,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError
 from omnigraph.read import columns, scan
 from tests.support.random_queries import SCHEMA as RICH
-from tests.support.random_queries import QueryMaker, Scope, random_rows
+from tests.support.random_queries import QueryMaker, Scope, json_value, random_rows
 from tests.support.rings import count
 
 SCHEMA = """
@@ -59,16 +59,8 @@ def loaded(root: str) -> Graph:
         {"k": k, "n": 1} | ({} if v is None else {"f": v, "g": v, "i": v, "lf": [v]})
         for k, v in VALUES.items()
     ]
-    made.load([{"type": "A", "data": {n: _given(v) for n, v in row.items()}} for row in rows])
+    made.load([{"type": "A", "data": {n: json_value(v) for n, v in row.items()}} for row in rows])
     return made
-
-
-def _given(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_given(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def found(graph: Graph, pattern: str) -> list[str]:
@@ -239,14 +231,8 @@ def _records(data: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     made = []
     for kind in ("Person", "City", "Pet"):
         for row in data[kind]:
-            values = {n: _json(v) for n, v in row.items() if v is not None}
+            values = {n: json_value(v) for n, v in row.items() if v is not None}
             if kind == "Person":
                 values.pop("id")
             made.append({"type": kind, "data": values})
     return made
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_json(v) for v in value]
-    return value.isoformat() if hasattr(value, "isoformat") else _given(value)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import omnigraph.graph
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang.query import compile_query
 from omnigraph.read import context
 from tests.support.snapshots import Graph, ask, make_graph
 
@@ -76,3 +80,20 @@ def test_a_count_that_does_not_fit_is_refused(graph: Graph) -> None:
 def _with_rows_held(most: int) -> tuple[object, ...]:
     kept = context.Context.__init__.__defaults__ or ()
     return tuple(most if value == context.ROWS_HELD_MAX else value for value in kept)
+
+
+def test_the_time_of_a_query_includes_that_of_compiling_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = omnigraph.init("memory://slow-compiler", schema=SCHEMA)
+    real, late = time.monotonic, [0.0]
+
+    def slow(*args: Any, **options: Any) -> Any:
+        late[0] += 60.0
+        return compile_query(*args, **options)
+
+    monkeypatch.setattr(time, "monotonic", lambda: real() + late[0])
+    monkeypatch.setattr(omnigraph.graph, "compile_query", slow)
+    text = "match { $i: Item } return { $i as i }"
+    with pytest.raises(OmnigraphError) as error:
+        served.query(text, timeout=30)
+    assert error.value.code == "deadline_exceeded"
+    assert served.query(text, timeout=30).rows == []  # compiled now

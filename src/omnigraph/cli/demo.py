@@ -1,4 +1,4 @@
-"""`omnigraph demo`."""
+"""The demo: a tour in which every step is a command line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 from typer import Argument, Option
 
-from omnigraph.cli.app import COMMANDS, Verb
-from omnigraph.cli.exits import UsageMistake
+from omnigraph.cli.exits import UsageError
+from omnigraph.cli.options import examples
 from omnigraph.cli.output import styled
 from omnigraph.errors import Kind, OmnigraphError
 
@@ -30,25 +30,29 @@ BOLD, DIM, CYAN, GREEN = "1", "2", "36", "32"
 
 
 class DemoFailed(OmnigraphError):
-    """A step of the demo did not do what it should."""
+    """A step of the demo failed."""
 
     code, kind = "demo_failed", Kind.INTERNAL
-    default_help = "What went wrong is above. `--engine local` needs neither Spark nor Java."
+    default_help = "See the error above. `--engine local` needs neither Spark nor Java."
 
 
+@examples("omnigraph demo", "omnigraph demo small-demo --small --engine local")
 def demo(
-    folder: Annotated[str, Argument(help="Where to put it.", metavar="[DIR]")] = "omnigraph-demo",
+    folder: Annotated[
+        str, Argument(help="Folder for the demo.", metavar="[DIR]")
+    ] = "omnigraph-demo",
     engine: Annotated[
-        str, Option("--engine", help="spark or local; auto is Spark where it is installed.")
+        str, Option("--engine", help="spark or local; auto uses Spark if it is installed.")
     ] = "auto",
-    small: Annotated[bool, Option("--small", help="A tenth of the size.")] = False,
-    again: Annotated[bool, Option("--again", help="Replace the demo that is there.")] = False,
+    small: Annotated[bool, Option("--small", help="Use a tenth of the data.")] = False,
+    again: Annotated[bool, Option("--again", help="Replace an existing demo.")] = False,
 ) -> None:
-    """Show the point in a minute: load, index, search, branch, edit, review, merge, travel in time.
+    """Take a one-minute tour: load, index, search, branch, edit, review, merge, travel in time.
 
-    It needs no server and no network, and leaves a graph to play with. Every step is a command line, run as it is
+    It needs neither server nor network, and leaves a graph to play with. Every step is a command line, run as
     shown.
     """
+    from omnigraph.cli.app import COMMANDS
     from omnigraph.demo.tour import steps, to_try, write_files
     from omnigraph.demo.world import Size
 
@@ -56,7 +60,7 @@ def demo(
     _make_room(place, again)
     size = Size(1_200, 3_000, 15_000) if small else Size()
     started = time.perf_counter()
-    with _step(1, "Make files of a small world"):
+    with _step(1, "Generate the files of a small world"):
         write_files(place, size)
         print(f"{INDENT}{size} in {place / 'files'}")
     for number, step in enumerate(steps(place, chosen), 2):
@@ -74,25 +78,25 @@ def _engine(engine: str) -> str:
     if engine == "auto":
         return "spark" if find_spec("pyspark") else "local"
     if engine not in ENGINES:
-        raise UsageMistake(f"--engine is auto, spark or local, not {engine!r}")
+        raise UsageError(f"--engine is auto, spark or local, not {engine!r}")
     return engine
 
 
 def _make_room(place: Path, again: bool) -> None:
-    """Only a demo is ever replaced."""
+    """Remove an older demo, never anything else."""
     from omnigraph.demo.tour import FILES_OF_A_DEMO
 
     if not place.exists() or not any(place.iterdir()):
         return
     if not all((place / name).is_file() for name in FILES_OF_A_DEMO):
-        raise UsageMistake(f"{place} holds something else", help="Name another folder.")
+        raise UsageError(f"{place} is not empty and not a demo", help="Choose another folder.")
     if not again:
-        help = "Replace it with --again, or name another folder."
-        raise UsageMistake(f"there is a demo in {place}", help=help)
+        help = "Replace it with --again, or choose another folder."
+        raise UsageError(f"{place} already has a demo", help=help)
     shutil.rmtree(place)
 
 
-# --- telling -----------------------------------------------------------------------------------------------------
+# --- printing ----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -186,6 +190,3 @@ def _parts(words: Sequence[str]) -> Iterator[str]:
             part = []
         part.append(word)
     yield shlex.join(part)
-
-
-COMMAND = Verb(demo, ("omnigraph demo", "omnigraph demo small-demo --small --engine local"))

@@ -1,47 +1,44 @@
-"""The pages of the reference that are made from code: commands, Python, doors, error codes, settings, metrics.
-
-python -m omnigraph.cli.reference docs/reference
-"""
+"""The generated pages, each a function that returns its text."""
 
 from __future__ import annotations
 
+import ast
 import inspect
+import io
 import re
-import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
+from tokenize import COMMENT, generate_tokens
 from typing import Any
 
 import msgspec
 import typer
+from docs.generate.parity import PARITY
+from docs.generate.python_api import api_lines
 
 from omnigraph.cli import app, exits
-from omnigraph.cli.api_reference import api_lines
-from omnigraph.cli.commands.explain import all_codes
-from omnigraph.cli.options import Format, ProgressMode
-from omnigraph.cli.parity import PARITY
+from omnigraph.cli.languages import all_codes
 from omnigraph.config import SETTINGS, VARIABLES
 from omnigraph.model import limits
 
-NOTE = "<!-- Made by `python -m omnigraph.cli.reference docs/reference`; edit the code, not this page. -->"
-
-VALUES = {"format": "|".join(Format), "progress": "|".join(ProgressMode)}
+NOTE = "<!-- Made by `make reference`; edit the code, not this page. -->"
 
 
 def cli_page() -> str:
     """Every command: its examples, what it does, its options."""
     lines = ["# Command line", "", NOTE, "", *_conventions()]
-    commands = typer.main.get_command(app.build()).commands  # type: ignore[attr-defined]
-    for name in app.COMMANDS:
-        match app.command(name):
-            case app.Verb() as verb:
-                lines += _command(f"omnigraph {name}", verb, commands[name])
-            case app.Group(title, verbs):
+    built: Any = typer.main.get_command(app.build())
+    for name, section in app.COMMANDS.items():
+        match app.SECTIONS[section][name]:
+            case app.Group(title):
                 lines += [f"## omnigraph {name}", "", title, ""]
-                for verb in verbs:
-                    path = f"omnigraph {name} {verb.word}"
-                    lines += _command(path, verb, commands[name].commands[verb.word], "###")
+                for command in app.commands_of(name):
+                    word = command.path.removeprefix(f"{name} ")
+                    lines += _command(command, built.commands[name].commands[word].params, "###")
+            case _:
+                for command in app.commands_of(name):
+                    lines += _command(command, built.commands[name].params)
     return _page(lines)
 
 
@@ -49,31 +46,35 @@ def _conventions() -> Iterator[str]:
     yield "Data goes to stdout, everything else to stderr. `--format json` prints exactly one document; a failure then"
     yield "prints one JSON error object on stderr. Colours appear on a terminal only, and not with `NO_COLOR`."
     yield ""
-    yield "The graph is named by `--store`, by `--server` and `--graph`, by the environment or by the"
-    yield "[configuration](settings.md). Points in time are commits (whole ids, or as `log` shortens them), tags,"
-    yield "branches, `main~2`, dates and times (UTC), and `'@{1 hour ago}'`."
+    yield "Give the graph with `--store`, with `--server` and `--graph`, in the environment or in the"
+    yield "[configuration](settings.md). A point in time is a commit (the full ID, or as `log` shortens it), a tag,"
+    yield "a branch, `main~2`, a date or time (UTC), or `'@{1 hour ago}'`."
     yield ""
-    yield "A line under `aliases` in the configuration becomes a command of its own."
+    yield "Each entry under `aliases` in the configuration becomes a command."
     yield ""
     yield "## Exit codes"
     yield ""
     yield from _table(("code", "meaning"), ((str(k), v) for k, v in exits.MEANINGS.items()))
 
 
-def _command(path: str, verb: app.Verb, command: Any, level: str = "##") -> Iterator[str]:
-    yield f"{level} {path}"
+def _command(command: app.Command, parameters: Iterable[Any], level: str = "##") -> Iterator[str]:
+    yield f"{level} omnigraph {command.path}"
     yield ""
-    yield from ("```text", *verb.examples, "```", "")
-    yield inspect.getdoc(verb.run) or ""
+    yield from ("```text", *command.examples, "```", "")
+    yield command.description
     yield ""
-    rows = [_option(parameter) for parameter in command.params if not parameter.hidden]
+    rows = [_option(parameter) for parameter in parameters if not parameter.hidden]
     yield from _table(("option", "meaning"), (row for row in rows if row[0] != "`--help`"))
 
 
 def _option(parameter: Any) -> tuple[str, str]:
     if parameter.param_type_name == "argument":
         return f"`{parameter.metavar or parameter.name}`", parameter.help or ""
-    value = "" if parameter.is_flag else parameter.metavar or VALUES.get(parameter.name, "VALUE")
+    value = (
+        ""
+        if parameter.is_flag
+        else parameter.metavar or "|".join(getattr(parameter.type, "choices", ["VALUE"]))
+    )
     names = ", ".join(f"`{name}`" for name in sorted(parameter.opts, key=len, reverse=True))
     default = parameter.default
     shown = (
@@ -88,7 +89,7 @@ def errors_page() -> str:
     """Every code with its explanation and help."""
     lines = ["# Errors", "", NOTE, ""]
     lines += [
-        "Codes are the contract, texts are not. `omnigraph explain CODE` prints the same offline.",
+        "Programs can rely on codes, not on texts. `omnigraph explain CODE` prints the same offline.",
         "",
     ]
     for code in all_codes().values():
@@ -103,9 +104,9 @@ def errors_page() -> str:
 def settings_page() -> str:
     """Every setting, variable and limit."""
     lines = ["# Settings", "", NOTE, ""]
-    lines += ["The environment wins over `~/.omnigraph/config.yaml`, which wins over the defaults;"]
+    lines += ["The environment overrides `~/.omnigraph/config.yaml`, which overrides the defaults;"]
     lines += [
-        "`omnigraph config show --origin` says who set what. A missing file is an empty one.",
+        "`omnigraph config show --origin` shows where each value is set. The file is optional.",
         "",
     ]
     for setting in SETTINGS:
@@ -119,20 +120,20 @@ def settings_page() -> str:
     lines += [
         "## servers",
         "",
-        "Names for servers: `servers: {prod: {url: https://graphs.example.org}}`.",
+        "Short names for servers: `servers: {prod: {url: https://graphs.example.org}}`.",
         "",
     ]
     lines += [
         "## aliases",
         "",
-        "Names for command lines: `aliases: {people: query --file people.gq all}`.",
+        "Short names for command lines: `aliases: {people: query --file people.gq all}`.",
         "",
     ]
     lines += ["## Environment", ""]
     for name, about in sorted(VARIABLES.items()):
         lines += [f"### {name}", "", about, ""]
     lines += _server_settings()
-    lines += ["## Limits", "", "A `Limits` value may be given when a graph is opened.", ""]
+    lines += ["## Limits", "", "Pass a `Limits` value when opening a graph to change them.", ""]
     lines += _table(("limit", "default", "meaning"), _members(limits.Limits))
     return _page(lines)
 
@@ -140,7 +141,7 @@ def settings_page() -> str:
 def _server_settings() -> Iterator[str]:
     from omnigraph.server.settings import Bounds, GraphSettings, Settings
 
-    yield from ("## Server file", "", "What `omnigraph serve --config FILE` reads.", "")
+    yield from ("## Server file", "", "The file that `omnigraph serve --config FILE` reads.", "")
     for name, default, about in _members(Settings):
         yield from (
             f"### {name.strip('`')}",
@@ -148,9 +149,9 @@ def _server_settings() -> Iterator[str]:
             f"{about or 'See below.'} Default: {default}.",
             "",
         )
-    yield from ("Each of `graphs` has", "")
+    yield from ("Each entry of `graphs` has", "")
     yield from _table(("setting", "default", "meaning"), _members(GraphSettings))
-    yield from ("and `limits` are", "")
+    yield from ("and `limits` has", "")
     yield from _table(("limit", "default", "meaning"), _members(Bounds))
 
 
@@ -163,7 +164,7 @@ def metrics_page() -> str:
         "",
         NOTE,
         "",
-        "`GET /metrics` answers in the text format of Prometheus.",
+        "`GET /metrics` returns them in the Prometheus text format.",
         "",
     ]
     for family in Telemetry().registry.collect():
@@ -173,16 +174,13 @@ def metrics_page() -> str:
 
 def parity_page() -> str:
     """Every command with its call and its route."""
-    lines = ["# One verb, three doors", "", NOTE, ""]
-    lines += [
-        "The same words on the command line, in Python and over HTTP (below `/graphs/{id}`).",
-        "",
-    ]
+    lines = ["# CLI, Python and HTTP side by side", "", NOTE, ""]
+    lines += ["Each command with its Python call and its HTTP route below `/graphs/{id}`.", ""]
     rows = (
-        (f"`omnigraph {name}`", _code(doors.call), _code(doors.route), doors.why)
-        for name, doors in PARITY.items()
+        (f"`omnigraph {name}`", _code(found.call), _code(found.route), found.reason)
+        for name, found in PARITY.items()
     )
-    lines += _table(("command", "Python", "HTTP", "why not"), rows)
+    lines += _table(("command", "Python", "HTTP", "if missing, why"), rows)
     return _page(lines)
 
 
@@ -197,12 +195,25 @@ def api_page() -> str:
 
 def _members(kind: Any) -> Iterator[tuple[str, str, str]]:
     """The fields of a class with their defaults, and the comments beside them."""
-    source = inspect.getsource(kind)
+    comments = _comments(inspect.getsource(kind))
     for name, default in _defaults(kind):
-        comment = re.search(rf"^\s+{name}:[^#\n]*#\s*(.*)$", source, re.MULTILINE)
         whole = isinstance(default, int) and not isinstance(default, bool)
         shown = f"{default:,}" if whole else "none" if default in (None, []) else str(default)
-        yield f"`{name}`", shown, comment[1] if comment else ""
+        yield f"`{name}`", shown, comments.get(name, "")
+
+
+def _comments(source: str) -> dict[str, str]:
+    """The comment at the end of each field of a class, which may be on a later line than its name."""
+    lines = io.StringIO(textwrap.dedent(source)).readline
+    at = {token.start[0]: token.string for token in generate_tokens(lines) if token.type == COMMENT}
+    (kind,) = ast.parse(textwrap.dedent(source)).body
+    assert isinstance(kind, ast.ClassDef)
+    found = {
+        field.target.id: at.get(field.end_lineno or 0, "")
+        for field in kind.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    }
+    return {name: comment.removeprefix("#").strip() for name, comment in found.items()}
 
 
 def _defaults(kind: Any) -> Iterator[tuple[str, Any]]:
@@ -212,7 +223,7 @@ def _defaults(kind: Any) -> Iterator[tuple[str, Any]]:
     for field in msgspec.structs.fields(kind):
         made = field.default_factory is not msgspec.NODEFAULT
         has = field.default is not msgspec.NODEFAULT
-        default = field.default_factory() if made else field.default if has else "must be given"
+        default = field.default_factory() if made else field.default if has else "required"
         yield field.name, "…" if isinstance(default, msgspec.Struct) else default
 
 
@@ -236,13 +247,3 @@ PAGES: dict[str, Callable[[], str]] = {
     "parity.md": parity_page,
     "settings.md": settings_page,
 }
-
-
-def main(folder: str) -> None:
-    """Write all pages."""
-    for name, page in PAGES.items():
-        Path(folder, name).write_text(page(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

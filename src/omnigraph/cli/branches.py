@@ -1,0 +1,152 @@
+"""Commands about branches and tags: branch, merge, tag."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument, Option
+
+from omnigraph.cli.commits import print_merge, short
+from omnigraph.cli.context import (
+    actor_of,
+    address,
+    branch_of,
+    confirm,
+    is_remote,
+    open_graph,
+    point_of,
+)
+from omnigraph.cli.options import At, Branch, Merging, Show, Where, Writer, Yes, examples
+from omnigraph.cli.output import Sheet, answer, print_sheet
+from omnigraph.cli.progress import writing
+
+BranchName = Annotated[str, Argument(help="Branch name.", metavar="NAME")]
+Source = Annotated[str, Argument(help="Branch to merge.", metavar="SRC")]
+Into = Annotated[
+    str | None, Option("--into", help="Branch to merge into (default: main).", metavar="DST")
+]
+
+
+@examples("omnigraph branch list --store people", "omnigraph branch list --store people --json")
+def list_branches(where: Where, show: Show) -> None:
+    """List branches with their newest commits."""
+    from omnigraph.drawing.history import ago
+
+    graph = open_graph(where)
+    newest = {name: graph.log(name, limit=1)[0] for name in graph.branches()}
+    document = {"branches": list(newest), "heads": {name: c.id for name, c in newest.items()}}
+    rows = [[name, short(c.id), ago(c.time), c.message] for name, c in newest.items()]
+    print_sheet(show, Sheet(["branch", "commit", "when", "message"], rows, document=document))
+
+
+@examples(
+    "omnigraph branch create spring --store people",
+    "omnigraph branch create yesterday --store people --from main~1",
+)
+def create_branch(
+    name: BranchName,
+    where: Where,
+    show: Show,
+    writer: Writer,
+    from_: Annotated[
+        str, Option("--from", help="Branch or point in time to start from.", metavar="POINT")
+    ] = "main",
+) -> None:
+    """Create a branch; no data is copied."""
+    open_graph(where).create_branch(name, from_=from_, actor=actor_of(writer.actor))
+    answer(show, f"created branch {name} from {from_}", {"name": name, "from": from_})
+
+
+@examples(
+    "omnigraph branch delete stale --store people",
+    "omnigraph branch delete stale-too --store people --yes",
+)
+def delete_branch(
+    name: BranchName, where: Where, show: Show, writer: Writer, yes: Yes = False
+) -> None:
+    """Delete a branch; other branches are not affected."""
+    uri = address(where)
+    if is_remote(uri):
+        confirm(f"Delete the branch {name} of {uri}?", yes=yes)
+    open_graph(where).delete_branch(name, actor=actor_of(writer.actor))
+    answer(show, f"deleted branch {name}", {"name": name, "deleted": True})
+
+
+@examples(
+    "omnigraph branch merge draft --store people",
+    "omnigraph branch merge draft --store people --into main --json",
+)
+def merge_branch(
+    source: Source,
+    where: Where,
+    show: Show,
+    writer: Writer,
+    into: Into = None,
+    delete_branch: Annotated[
+        bool, Option("--delete-branch", help="Delete the branch after the merge.")
+    ] = False,
+) -> int:
+    """Merge a branch into another; same as `omnigraph merge`."""
+    code = merge(source, where, show, writer, Merging(), into=into)
+    if code == 0 and delete_branch:
+        open_graph(where).delete_branch(source, actor=actor_of(writer.actor))
+    return code
+
+
+@examples(
+    "omnigraph merge draft --into main --dry-run --store people",
+    "omnigraph merge draft --into main --store people --json",
+)
+def merge(
+    source: Source,
+    where: Where,
+    show: Show,
+    writer: Writer,
+    merging: Merging,
+    into: Into = None,
+) -> int:
+    """Merge a branch into another.
+
+    A merge with conflicts changes nothing: it lists each conflict with the three values, and exits with code 4.
+    """
+    graph, into = open_graph(where), branch_of(into)
+    with writing(graph, into, "merge", writer, show):
+        result = graph.merge(
+            source,
+            into,
+            merging.dry_run,
+            strategy=merging.strategy,
+            message=merging.message,
+            actor=actor_of(writer.actor),
+        )
+    verb = "would merge" if merging.dry_run else "merged"
+    return print_merge(show, result, f"{verb} {source} into {into}", dry_run=merging.dry_run)
+
+
+@examples(
+    "omnigraph tag v1 --store people", "omnigraph tag before --at main~1 --store people --json"
+)
+def tag(
+    where: Where,
+    show: Show,
+    writer: Writer,
+    name: Annotated[str | None, Argument(help="Tag to create.", metavar="[NAME]")] = None,
+    at: At = None,
+    branch: Branch = None,
+    delete: Annotated[
+        str | None, Option("--delete", "-d", help="Tag to delete.", metavar="NAME")
+    ] = None,
+) -> None:
+    """Tag a commit, which cleanup then keeps; without a name, list tags."""
+    graph, branch = open_graph(where), branch_of(branch)
+    if delete is not None:
+        graph.delete_tag(delete)
+        answer(show, f"deleted tag {delete}", {"name": delete, "deleted": True})
+    elif name is None:
+        tags = graph.tags()
+        rows = [[name, short(id)] for name, id in tags.items()]
+        print_sheet(show, Sheet(["tag", "commit"], rows, document=tags))
+    else:
+        point = point_of(graph, at, branch)
+        id = graph.tag(name, point, branch=branch, actor=actor_of(writer.actor))
+        answer(show, f"tagged {short(id)} as {name}", {"name": name, "commit": id})

@@ -1,0 +1,386 @@
+"""Commands about data: query, mutate, shell, load, pipeline, export."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from omnigraph.cli.commits import counted, published, short
+from omnigraph.cli.context import (
+    actor_of,
+    address,
+    branch_of,
+    confirm,
+    errors_in,
+    is_remote,
+    open_graph,
+    params_of,
+    point_of,
+    query_text,
+)
+from omnigraph.cli.exits import UsageError
+from omnigraph.cli.options import (
+    At,
+    Branch,
+    DryRun,
+    Engine,
+    File,
+    Format,
+    LoadId,
+    Message,
+    Name,
+    Params,
+    Quiet,
+    Show,
+    Text,
+    Uri,
+    Violations,
+    Where,
+    Writer,
+    Yes,
+    examples,
+)
+from omnigraph.cli.output import (
+    ROWS_SHOWN_MAX,
+    answer,
+    format_of,
+    note,
+    print_document,
+    print_result,
+    warn,
+)
+from omnigraph.cli.progress import running, writing
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+    from omnigraph.outcomes import LoadResult
+    from omnigraph.pipeline.spec import PipelineSpec
+    from omnigraph.read import Result
+    from omnigraph.write.load import LoadOutcome
+
+
+@examples(
+    "omnigraph query --store people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
+    "omnigraph query --store people --file people.gq older --params '{\"age\": 30}' --format json",
+)
+def query(
+    where: Where,
+    show: Show,
+    name: Name = None,
+    text: Text = None,
+    file: File = None,
+    params: Params = None,
+    branch: Branch = None,
+    at: At = None,
+    explain: Annotated[bool, Option("--explain", help="Show the plan instead of rows.")] = False,
+    engine: Annotated[str, Option("--engine", help="local or spark.")] = "local",
+    timeout: Annotated[float | None, Option("--timeout", help="Time limit in seconds.")] = None,
+    rows: Annotated[
+        int, Option("--rows", help="Maximum number of rows in a table; 0 for all.")
+    ] = ROWS_SHOWN_MAX,
+) -> None:
+    """Run a query.
+
+    Give the query with -e, or with --file and the name of one of its queries. With -e the body alone is enough,
+    without `query name() { … }` around it. --at reads any point in time, with the schema of that time.
+    """
+    source = query_text(text, file)
+    values = params_of(params)
+    graph, branch = open_graph(where), branch_of(branch)
+    started = time.perf_counter()
+    with errors_in(source):
+        result = graph.query(
+            source.text,
+            values,
+            name=name,
+            branch=branch,
+            at=point_of(graph, at, branch),
+            engine=engine,
+            timeout=timeout,
+            explain=explain,
+        )
+    if explain:
+        _print_plan(show, result)
+        return
+    print_result(show, result, rows_max=rows)
+    if format_of(show) is Format.TABLE:
+        took = (time.perf_counter() - started) * 1000
+        note(show, f"{counted(len(result), 'row')} at {short(result.commit)}, {took:.0f} ms")
+
+
+def _print_plan(show: Show, result: Result) -> None:
+    if format_of(show) is Format.JSON:
+        print_document(result.explain().to_json())
+    else:
+        print(result.explain())
+
+
+@examples(
+    "omnigraph mutate --store people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
+    'omnigraph mutate --store people --file people.gq birthday --params \'{"name": "Ada", "age": 37}\' --json',
+)
+def mutate(
+    where: Where,
+    show: Show,
+    writer: Writer,
+    name: Name = None,
+    text: Text = None,
+    file: File = None,
+    params: Params = None,
+    branch: Branch = None,
+    if_commit: Annotated[
+        str | None,
+        Option("--if-commit", help="Only if the branch head is this commit.", metavar="ID"),
+    ] = None,
+    message: Message = None,
+    dry_run: DryRun = False,
+    key: Annotated[str | None, Option("--idempotency-key", help="Safe-retry key.")] = None,
+) -> None:
+    """Insert, update or delete rows, as one commit."""
+    source = query_text(text, file)
+    values = params_of(params)
+    graph, branch = open_graph(where), branch_of(branch)
+    with errors_in(source), writing(graph, branch, "mutate", writer, show):
+        result = graph.mutate(
+            source.text,
+            values,
+            name=name,
+            branch=branch,
+            if_commit=if_commit,
+            message=message,
+            actor=actor_of(writer.actor),
+            idempotency_key=key,
+            dry_run=dry_run,
+        )
+    nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
+    outcome = "nothing was changed" if dry_run else published(result.commit, branch)
+    answer(show, f"{nodes}, {edges}: {outcome}", result.to_json())
+
+
+@examples("omnigraph shell people", "omnigraph shell --store people --branch draft --format json")
+def shell(where: Where, show: Show, writer: Writer, uri: Uri = None, branch: Branch = None) -> None:
+    """Open an interactive shell for queries and mutations; `.help` lists its commands.
+
+    Tab completes types, edges and properties of the schema. Without a terminal, it reads statements from standard
+    input.
+    """
+    from dataclasses import replace
+
+    from omnigraph.cli.shell import Shell
+
+    graph = open_graph(where, uri)
+    shown = replace(show, format=format_of(show), json=False)
+    Shell(graph, branch_of(branch), shown, actor_of(writer.actor)).run()
+
+
+# --- loading -----------------------------------------------------------------------------------------------------
+
+
+@examples(
+    "omnigraph load --store people --data people.jsonl",
+    "omnigraph load --store people --data people.jsonl --branch import --create-from main --json",
+)
+def load(
+    where: Where,
+    show: Show,
+    writer: Writer,
+    data: Annotated[
+        list[str],
+        Option("--data", help="File of records, or Type=FILE for a table.", metavar="FILE"),
+    ],
+    mode: Annotated[str, Option("--mode", help="merge, append or overwrite.")] = "merge",
+    branch: Branch = None,
+    create_from: Annotated[
+        str | None,
+        Option("--create-from", help="Create the branch from here if it does not exist."),
+    ] = None,
+    engine: Engine = "auto",
+    load_id: LoadId = None,
+    violations: Violations = None,
+    message: Message = None,
+    check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Load files as one commit.
+
+    A file has one record per line, plain, .gz or .zst: {"type": "Person", "data": {…}} is a node,
+    {"edge": "Knows", "from": …, "to": …, "data": {…}} an edge. Type=FILE loads a Parquet, CSV or NDJSON table of one
+    type. merge inserts and updates, append only inserts, overwrite replaces the types present in the files.
+    """
+    if mode == "overwrite" and is_remote(address(where)):
+        confirm(f"Overwrite types of {address(where)}?", yes=yes)
+    graph, branch = open_graph(where), branch_of(branch)
+    if check:
+        found = graph.check_load(source_of(data), mode, branch)
+        answer(show, f"{_load_counts(found)} can be loaded", found.to_json())
+        note(show, "nothing was changed")
+        return
+    with writing(graph, branch, "load", writer, show):
+        result = graph.load(
+            source_of(data),
+            mode=mode,
+            branch=branch,
+            create_from=create_from,
+            engine=engine,
+            message=message,
+            actor=actor_of(writer.actor),
+            idempotency_key=load_id,
+            violations=violations or True,
+        )
+    again = " (loaded before)" if result.replayed else ""
+    text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
+    answer(show, text, result.to_json())
+    for name, count in result.new_each_time.items():
+        warn(f"{count:,} {name} edges have neither id nor key: loading them again adds them again")
+
+
+def source_of(data: list[str]) -> Any:
+    """What --data names: files of records, or tables by type."""
+    tables = [item for item in data if "=" in item and "/" not in item.partition("=")[0]]
+    if not tables:
+        return data[0] if len(data) == 1 else data
+    if len(tables) < len(data):
+        raise UsageError("load files of records and tables of one type separately")
+    return {name: path for name, _, path in (item.partition("=") for item in tables)}
+
+
+def _load_counts(result: LoadResult | LoadOutcome) -> str:
+    parts = [
+        f"{counted(sum(counts.values()), what)} of {counted(len(counts), 'type')}"
+        for what, counts in (("node", result.nodes), ("edge", result.edges))
+        if counts
+    ]
+    return ", ".join(parts) or "0 nodes"
+
+
+@examples("omnigraph pipeline run pipeline.yaml", "omnigraph pipeline run pipeline.yaml --check")
+def run_pipeline(
+    file: Annotated[str, Argument(help="Pipeline file.", metavar="FILE")],
+    where: Where,
+    show: Show,
+    writer: Writer,
+    check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    load_id: LoadId = None,
+    violations: Violations = None,
+) -> None:
+    """Run a pipeline file on Spark: load its sources as one commit, then optimize and merge if it says so.
+
+    The file names the graph, the branch, the mode, the sources with their column mappings, and what follows.
+    """
+    from dataclasses import replace
+
+    import msgspec
+
+    from omnigraph.pipeline.spec import read_spec
+
+    spec = read_spec(file)
+    if violations is not None:
+        spec = msgspec.structs.replace(spec, violations=violations)
+    place = where if where.store or where.server else replace(where, store=spec.graph)
+    graph = open_graph(place)
+    if check:
+        answer(show, f"{_load_counts(_checked(graph, spec))} can be loaded", {"valid": True})
+        note(show, "nothing was changed")
+        return
+    with writing(graph, spec.branch, "load", writer, show):
+        text, document = _run(graph, spec, load_id or spec.load_id, actor_of(writer.actor))
+    answer(show, text, document)
+
+
+def _run(
+    graph: Graph, spec: PipelineSpec, load_id: str | None, actor: str | None
+) -> tuple[str, dict[str, Any]]:
+    from omnigraph.pipeline.spec import sources_of
+
+    result = graph.load(
+        sources_of(spec),
+        mode=spec.mode,
+        branch=spec.branch,
+        create_from=spec.create_from,
+        engine="spark",
+        message=spec.message,
+        actor=actor,
+        idempotency_key=load_id,
+        violations=spec.violations or True,
+    )
+    text = f"loaded {_load_counts(result)}: {published(result.commit, spec.branch)}"
+    document: dict[str, Any] = {"load": result.to_json()}
+    if spec.then.optimize:
+        graph.optimize(spec.branch, engine="spark")
+        document["optimized"] = True
+    if spec.then.merge_into is not None:
+        merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
+        document["merge"] = merged.to_json()
+        text += f"; merge into {spec.then.merge_into}: {merged.outcome}"
+    return text, document
+
+
+def _checked(graph: Graph, spec: PipelineSpec) -> LoadOutcome:
+    from omnigraph.pipeline.engine import check_on_spark
+    from omnigraph.pipeline.spec import sources_of
+
+    branch = spec.branch if spec.branch in graph.branches() else spec.create_from or "main"
+    lists = spec.violations or True
+    return check_on_spark(graph._repo, sources_of(spec), spec.mode, branch, lists)
+
+
+# --- exporting ---------------------------------------------------------------------------------------------------
+
+
+@examples(
+    "omnigraph export --store people --out - --type Person",
+    "omnigraph export --store people --out dump --format parquet",
+)
+def export(
+    where: Where,
+    writer: Writer,
+    out: Annotated[str, Option("--out", "-o", help="Folder, or - for stdout.", metavar="DIR")] = (
+        "-"
+    ),
+    format: Annotated[str, Option("--format", help="ndjson, parquet, arrow or csv.")] = "ndjson",
+    branch: Branch = None,
+    at: At = None,
+    type_: Annotated[
+        list[str] | None, Option("--type", help="Only this type; repeatable.", metavar="T")
+    ] = None,
+    engine: Engine = "auto",
+    order: Annotated[
+        str | None, Option("--order", help="id: sort the rows of each type by ID.", metavar="id")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write one state of a graph to files; ndjson can be loaded again."""
+    if out == "-" and format != "ndjson":
+        raise UsageError(f"{format} needs a folder: give --out DIR")
+    graph, branch = open_graph(where), branch_of(branch)
+    options: dict[str, Any] = {
+        "branch": branch,
+        "at": point_of(graph, at, branch),
+        "types": type_,
+        "engine": engine,
+        "order": order,
+    }
+    files = "" if out == "-" else f"; the files in {out} are incomplete"
+    leaves = f"the graph was only read{files}"
+    with running("export", writer, quiet=quiet, leaves=leaves):
+        if out == "-":
+            _export_to_stdout(graph, options)
+            return
+        graph.export(out, format, **options)
+    if not quiet:
+        print(f"exported {graph.uri} to {out}", file=sys.stderr)
+
+
+def _export_to_stdout(graph: Graph, options: dict[str, Any]) -> None:
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
+        graph.export(folder, "ndjson", **options)
+        for file in sorted(Path(folder).rglob("*.jsonl")) or sorted(Path(folder).rglob("*.ndjson")):
+            with file.open("r", encoding="utf-8") as lines:
+                shutil.copyfileobj(lines, sys.stdout)

@@ -1,0 +1,260 @@
+"""Commands about history: log, show, diff, changes, revert, cherry-pick, reset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument, Option
+
+from omnigraph.cli.commits import (
+    change_line,
+    commit_line,
+    commit_text,
+    diff_text,
+    merge_text,
+    print_merge,
+    short,
+)
+from omnigraph.cli.context import actor_of, branch_of, open_graph, point_of
+from omnigraph.cli.exits import UsageError
+from omnigraph.cli.options import (
+    At,
+    Branch,
+    Format,
+    Merging,
+    Message,
+    Server,
+    Show,
+    Store,
+    Uri,
+    Where,
+    Writer,
+    examples,
+)
+from omnigraph.cli.output import Sheet, answer, format_of, note, print_document, print_sheet, styled
+from omnigraph.cli.progress import writing
+
+COLOURS = {"id": "33", "names": "1;32", "dim": "2"}
+COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
+
+
+@examples(
+    "omnigraph log --store people --graph",
+    "omnigraph log --store people --branch draft --limit 3 --json",
+)
+def log(
+    show: Show,
+    uri: Uri = None,
+    store: Store = None,
+    server: Server = None,
+    graph_id: Annotated[
+        str | None, Option("--graph-id", help="Graph on the server.", metavar="ID")
+    ] = None,
+    branch: Branch = None,
+    at: At = None,
+    limit: Annotated[int, Option("--limit", "-n", help="Number of commits.")] = 20,
+    actor: Annotated[str | None, Option("--actor", help="Only commits by this actor.")] = None,
+    kind: Annotated[str | None, Option("--kind", help="Only commits of this kind.")] = None,
+    graph: Annotated[bool, Option("--graph", help="Draw all branches and merges.")] = False,
+    maintenance: Annotated[
+        bool, Option("--maintenance", help="Include maintenance commits.")
+    ] = False,
+) -> None:
+    """List the commits of a branch, newest first."""
+    opened, branch = open_graph(Where(store, server, graph_id), uri), branch_of(branch)
+    if graph:
+        from omnigraph.drawing.history import draw_history
+
+        print(draw_history(opened, limit, lambda text, role: styled(text, COLOURS[role])))
+        return
+    point = point_of(opened, at, branch)
+    commits = opened.log(branch, limit, actor, kind, at=point, maintenance=maintenance)
+    if format_of(show) is Format.TABLE:
+        print("\n".join(commit_line(commit) for commit in commits))
+        return
+    documents = [commit.to_json() for commit in commits]
+    rows = [[document[name] for name in COLUMNS] for document in documents]
+    print_sheet(show, Sheet(COLUMNS, rows, document=documents))
+
+
+@examples("omnigraph show main --store people", "omnigraph show main~1 --store people --json")
+def show_commit(
+    commit: Annotated[str, Argument(help="Commit, tag, branch or time.", metavar="COMMIT")],
+    where: Where,
+    show: Show,
+    branch: Branch = None,
+) -> None:
+    """Show one commit: who, when, why and what changed."""
+    graph = open_graph(where)
+    found = graph.commit(point_of(graph, commit, branch_of(branch)) or commit)
+    answer(show, commit_text(found), found.to_json())
+
+
+@examples(
+    "omnigraph diff main..draft --store people", "omnigraph diff main~1..main --store people --json"
+)
+def diff(
+    points: Annotated[
+        list[str], Argument(help="A..B, or A and B: points in time.", metavar="A..B")
+    ],
+    where: Where,
+    show: Show,
+    branch: Branch = None,
+    rows: Annotated[int, Option("--rows", help="Maximum number of rows; 0 for all.")] = 20,
+) -> None:
+    """Show the differences between two points in time.
+
+    First the counts per type, then the rows: + added, - removed, ~ changed, with the changed properties only.
+    """
+    graph, branch = open_graph(where), branch_of(branch)
+    a, b = ends(points)
+    found = graph.diff(point_of(graph, a, branch), point_of(graph, b, branch), branch=branch)
+    if format_of(show) is Format.TABLE:
+        print(diff_text(found, rows))
+    else:
+        answer(show, "", found.to_json())
+
+
+def ends(points: list[str]) -> tuple[str, str]:
+    """The two points of `A..B` or `A B`; one that is left out is main.
+
+    >>> ends(["main~1..main"]), ends(["draft"])
+    (('main~1', 'main'), ('main', 'draft'))
+    """
+    match points:
+        case [a, b]:
+            return a, b
+        case [both] if "..." in both:
+            raise UsageError(f"cannot parse {both!r}", help="Write two points: A..B.")
+        case [both] if ".." in both:
+            a, _, b = both.partition("..")
+            return a or "main", b or "main"
+        case [b]:
+            return "main", b
+        case _:
+            raise UsageError("give two points in time: A..B")
+
+
+@examples(
+    "omnigraph changes --store people --after main~1",
+    "omnigraph changes --store people --branch draft --json",
+)
+def changes(
+    where: Where,
+    show: Show,
+    after: Annotated[
+        str | None, Option("--after", help="Last commit or cursor seen.", metavar="CURSOR")
+    ] = None,
+    branch: Branch = None,
+    limit: Annotated[int | None, Option("--limit", "-n", help="Number of commits.")] = None,
+) -> None:
+    """Print the changes after a commit, commit by commit, oldest first.
+
+    The cursor at the end marks where to continue; pass it to --after next time.
+    """
+    graph, branch = open_graph(where), branch_of(branch)
+    feed = graph.changes(after=point_of(graph, after, branch), branch=branch, limit=limit)
+    match format_of(show):
+        case Format.JSONL:
+            for change in feed:
+                print_document(change.to_json(), one_line=True)
+        case Format.JSON:
+            blocks = [
+                {"commit": id, "changes": [change.to_json() for change in found]}
+                for id, found in feed.commits()
+            ]
+            print_document({"blocks": blocks, "cursor": feed.cursor})
+        case _:
+            for id, found in feed.commits():
+                print("\n".join([short(id), *(change_line(change) for change in found)]))
+            print(f"cursor {feed.cursor}")
+
+
+# --- new commits from old ones -----------------------------------------------------------------------------------
+
+
+@examples(
+    "omnigraph revert main --store people",
+    "omnigraph revert draft --store people --branch draft --json",
+)
+def revert(
+    commit: Annotated[str, Argument(help="Commit to undo.", metavar="COMMIT")],
+    where: Where,
+    show: Show,
+    writer: Writer,
+    merging: Merging,
+    branch: Branch = None,
+) -> int:
+    """Undo one commit with a new commit; history is kept.
+
+    Rows that were changed again since are conflicts: they are listed, nothing is changed, and the exit code is 4.
+    """
+    words = ("would revert", "reverted")
+    return _replay("revert", words, commit, where, show, writer, merging, branch)
+
+
+@examples(
+    "omnigraph cherry-pick draft --store people --dry-run",
+    "omnigraph cherry-pick draft --store people -m 'as on draft' --json",
+)
+def cherry_pick(
+    commit: Annotated[str, Argument(help="Commit to apply.", metavar="COMMIT")],
+    where: Where,
+    show: Show,
+    writer: Writer,
+    merging: Merging,
+    branch: Branch = None,
+) -> int:
+    """Apply the changes of one commit, from any branch, to a branch.
+
+    With conflicts nothing is changed: each is listed with the three values, and the exit code is 4.
+    """
+    words = ("would pick", "picked")
+    return _replay("cherry_pick", words, commit, where, show, writer, merging, branch)
+
+
+def _replay(
+    verb: str,
+    words: tuple[str, str],
+    commit: str,
+    where: Where,
+    show: Show,
+    writer: Writer,
+    merging: Merging,
+    branch: str | None,
+) -> int:
+    """Undo or repeat one commit with the verb of the graph."""
+    graph, branch = open_graph(where), branch_of(branch)
+    id = graph.commit(point_of(graph, commit, branch) or commit).id
+    with writing(graph, branch, verb.replace("_", "-"), writer, show):
+        result = getattr(graph, verb)(
+            id,
+            branch,
+            merging.dry_run,
+            strategy=merging.strategy,
+            message=merging.message,
+            actor=actor_of(writer.actor),
+        )
+    text = f"{words[0 if merging.dry_run else 1]} {short(id)} on {branch}"
+    return print_merge(show, result, text, dry_run=merging.dry_run)
+
+
+@examples(
+    "omnigraph reset main~1 --store people",
+    "omnigraph reset main --branch draft --store people --json",
+)
+def reset(
+    to: Annotated[str, Argument(help="Point to go back to.", metavar="POINT")],
+    where: Where,
+    show: Show,
+    writer: Writer,
+    branch: Branch = None,
+    message: Message = None,
+) -> None:
+    """Restore a branch to an earlier state with a new commit; history is kept."""
+    graph, branch = open_graph(where), branch_of(branch)
+    point = graph.commit(point_of(graph, to, branch) or to).id
+    with writing(graph, branch, "reset", writer, show):
+        result = graph.reset(point, branch, message=message, actor=actor_of(writer.actor))
+    answer(show, merge_text(result, f"reset {branch} to {to}"), result.to_json())
+    note(show, f"`omnigraph revert {branch}` undoes it")

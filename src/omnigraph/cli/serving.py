@@ -1,0 +1,382 @@
+"""Commands about servers and their settings: serve, explore, jobs, policy, config."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from omnigraph.cli.context import address, config, open_graph, read_text
+from omnigraph.cli.exits import FAILURE, OK, UsageError
+from omnigraph.cli.options import Show, Store, Uri, Where, examples
+from omnigraph.cli.output import Sheet, answer, print_sheet, warn
+from omnigraph.errors import Kind, OmnigraphError
+
+if TYPE_CHECKING:
+    from omnigraph.remote.jobs import Job
+    from omnigraph.server.settings import Settings
+
+Text = str | None
+JobId = Annotated[str, Argument(help="Job ID.", metavar="ID")]
+PolicyFile = Annotated[
+    str, Argument(help="Policy: YAML, or Cedar if it ends in .cedar.", metavar="FILE")
+]
+CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+
+
+class ServerMissing(OmnigraphError):
+    """The packages a server needs are not installed."""
+
+    code, kind = "server_missing", Kind.INVALID
+    default_help = "Install them with `pip install 'omnigraph[server]'`."
+
+
+# --- serve and explore -------------------------------------------------------------------------------------------
+
+
+@examples(
+    "omnigraph serve --store people --tokens-file tokens.json",
+    "omnigraph serve --graph people=people --graph films=s3://bucket/films --unauthenticated",
+)
+def serve(
+    store: Store = None,
+    graph: Annotated[
+        list[str] | None, Option("--graph", help="Graph to serve; repeatable.", metavar="ID=URI")
+    ] = None,
+    file: Annotated[Text, Option("--config", help="Server settings file.", metavar="YAML")] = None,
+    bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "127.0.0.1:8080",
+    queries: Annotated[
+        list[str] | None, Option("--queries", help="Stored queries: a .gq file or a folder.")
+    ] = None,
+    tokens: Annotated[Text, Option("--tokens-file", help="JSON file of actor: token.")] = None,
+    policy: Annotated[Text, Option("--policy", help="Policy for the graphs.")] = None,
+    unauthenticated: Annotated[
+        bool, Option("--unauthenticated", help="Serve without tokens.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        Option("--allow-host", help="Host name to accept without tokens.", metavar="NAME"),
+    ] = None,
+    read_only: Annotated[bool, Option("--read-only", help="Reject all writes.")] = False,
+    tls_cert: Annotated[Text, Option("--tls-cert", help="TLS certificate (PEM).")] = None,
+    tls_key: Annotated[Text, Option("--tls-key", help="TLS private key (PEM).")] = None,
+) -> None:
+    """Serve graphs over HTTP.
+
+    One process serves one or many graphs. Requests carry bearer tokens (--tokens-file, or
+    OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated: then it accepts requests to
+    localhost, to IP addresses and to the names of --allow-host, and none from web pages of other origins. `/ui` is the
+    explorer, `/docs` lists all routes. SIGTERM shuts down gracefully.
+    """
+    boot = _server()
+    settings = _replaced(
+        _settings(store, graph, file, queries, policy),
+        tokens,
+        allow_host or [],
+        unauthenticated=unauthenticated,
+        read_only=read_only,
+    )
+    boot.log_to_stderr()
+    host, port = address_of(bind)
+    server = boot.build(settings, host=host)
+    boot.serve(server, boot.Listen(host, port, tls_cert, tls_key), _announce)
+
+
+def _server() -> Any:
+    try:
+        from omnigraph.server import boot
+    except ModuleNotFoundError as missing:
+        raise ServerMissing(f"the package {missing.name} is not installed") from missing
+    return boot
+
+
+def _announce(address: str) -> None:
+    """The line that programs which start a server wait for."""
+    print(f"OMNIGRAPH_LISTEN_ADDR={address}", flush=True)
+
+
+def _settings(
+    store: str | None,
+    graphs: list[str] | None,
+    file: str | None,
+    queries: list[str] | None,
+    policy: str | None,
+) -> Settings:
+    from omnigraph.server.settings import GraphSettings, Settings, graph_id, read_settings
+
+    if sum(bool(given) for given in (store, graphs, file)) != 1:
+        raise UsageError("choose what to serve: --store URI, --graph ID=URI or --config FILE")
+    if file is not None:
+        if queries or policy:
+            raise UsageError("with --config, set queries and policies in the file")
+        return read_settings(file)
+    pairs = [("default", store)] if store else [_pair(text) for text in graphs or ()]
+    return Settings(
+        graphs={
+            graph_id(id): GraphSettings(uri=str(uri), queries=queries or [], policy=policy)
+            for id, uri in pairs
+        }
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    id, equals, uri = text.partition("=")
+    if not equals or not uri:
+        raise UsageError(f"--graph is ID=URI, not {text!r}")
+    return id, uri
+
+
+def _replaced(
+    settings: Settings,
+    tokens: str | None,
+    hosts: list[str],
+    *,
+    unauthenticated: bool,
+    read_only: bool,
+) -> Settings:
+    import msgspec
+
+    return msgspec.structs.replace(
+        settings,
+        tokens_file=settings.tokens_file if tokens is None else tokens,
+        hosts=[*settings.hosts, *hosts],
+        unauthenticated=settings.unauthenticated or unauthenticated,
+        read_only=settings.read_only or read_only,
+    )
+
+
+def address_of(bind: str) -> tuple[str, int]:
+    """The host and port of `--bind`."""
+    host, colon, port = bind.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"--bind is HOST:PORT, not {bind!r}")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  an empty host means everywhere
+
+
+@examples("omnigraph explore people", "omnigraph explore people --read-only --no-open")
+def explore(
+    uri: Uri = None,
+    store: Store = None,
+    bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "127.0.0.1:0",
+    read_only: Annotated[bool, Option("--read-only", help="Reject all writes.")] = False,
+    no_open: Annotated[bool, Option("--no-open", help="Do not open a browser.")] = False,
+) -> None:
+    """Explore a graph in the browser: query, schema, history, merges and imports.
+
+    It serves one graph to this machine only, on a free port, until Ctrl-C, and prints the address to stdout. The
+    address contains a secret that every request needs: do not share it.
+    """
+    import secrets
+    from contextlib import suppress
+
+    boot = _server()
+    from omnigraph.server.routes import ui
+    from omnigraph.server.settings import GraphSettings, Settings
+
+    where = address(Where(store, None, None), uri)
+    if where.startswith(("http://", "https://")):
+        raise UsageError("a server has its explorer at /ui: open that address in a browser")
+    ui.require_built()
+    id = graph_id_of(where)
+    settings = Settings({id: GraphSettings(where)}, unauthenticated=True, read_only=read_only)
+    host, port = address_of(bind)
+    secret = secrets.token_urlsafe(24)
+
+    def announce(bound: str) -> None:
+        link = f"http://{bound}/ui/#token={secret}&/{id}/query"
+        print(link, flush=True)
+        print("Press Ctrl-C to stop.", file=sys.stderr)
+        if not no_open:
+            _open(link)
+
+    with suppress(KeyboardInterrupt):  # the regular way to stop it
+        server = boot.build(settings, {}, host=host, secret=secret)
+        boot.serve(server, boot.Listen(host, port), announce)
+
+
+def graph_id_of(address: str) -> str:
+    """A name for a graph, from its address.
+
+    >>> graph_id_of("s3://bucket/My films.v2/")
+    'My-films-v2'
+    """
+    from omnigraph.server.settings import graph_id
+
+    name = re.sub(r"[^a-zA-Z0-9]+", "-", address.rstrip("/").rsplit("/", 1)[-1]).strip("-")[:64]
+    try:
+        return graph_id(name)
+    except OmnigraphError:
+        return "default"
+
+
+def _open(link: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(link):
+        print("Could not open a browser; open the address yourself.", file=sys.stderr)
+
+
+# --- jobs --------------------------------------------------------------------------------------------------------
+
+
+@examples(
+    "omnigraph jobs list --server http://localhost:8080 --graph people",
+    "omnigraph jobs list --server http://localhost:8080 --graph people --json",
+)
+def list_jobs(where: Where, show: Show) -> None:
+    """List your jobs on a server, newest first."""
+    from omnigraph.drawing.history import ago
+
+    found: list[Job] = _served(where).jobs()
+    rows = [[j.id, j.kind, j.status, j.branch, ago(j.created), _progress(j)] for j in found]
+    columns = ["job", "kind", "status", "branch", "when", "progress"]
+    print_sheet(show, Sheet(columns, rows, document=[j.to_json() for j in found]))
+
+
+@examples(
+    "omnigraph jobs show 01JZX3 --server http://localhost:8080 --graph people",
+    "omnigraph jobs show 01JZX3 --server http://localhost:8080 --graph people --wait",
+)
+def show_job(
+    id: JobId,
+    where: Where,
+    show: Show,
+    wait: Annotated[bool, Option("--wait", help="Wait until it is finished.")] = False,
+) -> None:
+    """Show the progress and the outcome of a job."""
+    found: Job = _served(where).job(id)
+    if wait:
+        found = found.wait()
+    answer(show, _job_text(found), found.to_json())
+
+
+@examples(
+    "omnigraph jobs cancel 01JZX3 --server http://localhost:8080 --graph people",
+    "omnigraph jobs cancel 01JZX3 --server http://localhost:8080 --graph people --json",
+)
+def cancel_job(id: JobId, where: Where, show: Show) -> None:
+    """Cancel a job; commits it has already published stay."""
+    found: Job = _served(where).job(id).cancel()
+    answer(show, _job_text(found), found.to_json())
+
+
+def _served(where: Where) -> Any:
+    if not address(where).startswith(("http://", "https://")):
+        raise UsageError("only a server has jobs", help="Give --server URL --graph ID.")
+    return open_graph(where)
+
+
+def _progress(job: Job) -> str:
+    return f"{job.phase} {job.done:,} of {job.total:,}".strip() if job.total else job.phase
+
+
+def _job_text(job: Job) -> str:
+    status = f"{job.kind} {job.id} on {job.branch}: {job.status}"
+    progress = "" if job.is_finished else _progress(job)
+    error = job.error.message if job.error else ""
+    return ", ".join(part for part in (status, progress, error) if part)
+
+
+# --- policy ------------------------------------------------------------------------------------------------------
+
+
+@examples(
+    "omnigraph policy validate people.policy.yaml", "omnigraph policy validate people.cedar --json"
+)
+def validate_policy(show: Show, file: PolicyFile) -> None:
+    """Check that a policy is valid."""
+    from omnigraph.policy.cedar import read_policy
+
+    actors = read_policy(file).rules.actors
+    count = "actors named in Cedar" if actors is None else f"{len(actors)} actors"
+    answer(show, f"policy valid: {file} [{count}]", {"valid": True, "file": file})
+
+
+@examples(
+    "omnigraph policy test people.policy.yaml --tests cases.yaml",
+    "omnigraph policy test people.cedar --tests cases.yaml --json",
+)
+def test_policy(
+    show: Show,
+    file: PolicyFile,
+    tests: Annotated[str, Option("--tests", help="Test cases.", metavar="YAML")],
+) -> int:
+    """Run test cases against a policy; the exit code is 1 if one fails."""
+    from omnigraph.policy.cases import parse_cases, run_cases
+    from omnigraph.policy.cedar import read_policy
+
+    cases = parse_cases(read_text(tests), tests)
+    failed = [str(each) for each in run_cases(read_policy(file), cases)]
+    text = f"policy tests passed: {len(cases)} cases"
+    if failed:
+        text = "\n".join([*failed, f"{len(failed)} of {len(cases)} failed"])
+    answer(show, text, {"cases": len(cases), "failed": failed})
+    return FAILURE if failed else OK
+
+
+@examples(
+    "omnigraph policy explain people.policy.yaml --actor ada --action change --branch main",
+    "omnigraph policy explain people.policy.yaml --actor ada --action graph_list --json",
+)
+def explain_policy(
+    show: Show,
+    file: PolicyFile,
+    actor: Annotated[str, Option("--actor", help="Actor.")],
+    action: Annotated[str, Option("--action", help="read, change, branch_merge, …")],
+    graph: Annotated[str, Option("--graph", help="Graph.")] = "graph",
+    branch: Annotated[str | None, Option("--branch", help="Branch.")] = None,
+    target: Annotated[str | None, Option("--target-branch", help="Branch to merge into.")] = None,
+    mode: Annotated[str | None, Option("--mode", help="Mode of a load.")] = None,
+    type_name: Annotated[str | None, Option("--type", help="Node or edge type.")] = None,
+) -> None:
+    """Show how a policy decides a request, and which rule applies."""
+    from omnigraph.policy.cedar import read_policy
+    from omnigraph.policy.questions import ON_SERVER, Action, Question
+
+    if action not in tuple(Action):
+        raise UsageError(f"--action is one of {', '.join(Action)}, not {action!r}")
+    asked = Action(action)
+    where = None if asked in ON_SERVER else graph
+    question = Question(actor, asked, where, branch, target, mode, type_name)
+    decided = read_policy(file).decide(question)
+    document = {
+        "decision": "allow" if decided.allowed else "deny",
+        "actor": actor,
+        "action": action,
+        "branch": branch,
+        "target_branch": target,
+        "type": type_name,
+        "matched_rule": decided.rule,
+        "message": decided.message,
+    }
+    lines = (f"{name}: {value}" for name, value in document.items() if value is not None)
+    answer(show, "\n".join(lines), document)
+
+
+# --- config ------------------------------------------------------------------------------------------------------
+
+
+@examples("omnigraph config show --origin", "omnigraph config show --json")
+def show_config(
+    show: Show,
+    origin: Annotated[bool, Option("--origin", help="Show where each value is set.")] = False,
+) -> None:
+    """Print the current settings, servers and aliases."""
+    found = config()
+    rows = [[v.setting.key, _redacted(v.value), v.origin] for v in found.values.values()]
+    for kind, entries in (("servers", found.servers), ("aliases", found.aliases)):
+        rows += [[f"{kind}.{name}", _redacted(v), str(found.path)] for name, v in entries.items()]
+    for key in found.unknown:
+        warn(f"{found.path}: unknown setting {key!r}")
+    columns = ["setting", "value", "origin"]
+    keep = len(columns) if origin else 2
+    document = {row[0]: dict(zip(columns[1:keep], row[1:keep], strict=True)) for row in rows}
+    sheet = Sheet(columns[:keep], [row[:keep] for row in rows], document=document)
+    print_sheet(show, sheet, rows_max=0)
+
+
+def _redacted(value: str | None) -> str | None:
+    """A value without the credentials of a URL."""
+    return None if value is None else CREDENTIALS.sub("…@", value)
