@@ -330,7 +330,11 @@ class Maker:
         if verb == "rename_type":
             return verb, kind.name, random.choice(EDGES if kind.is_edge else NODES)
         if verb == "add_property":
-            return verb, kind.name, *_new_property(random, random.choice(NAMES))
+            left = sorted(
+                set(kind.left) - set(kind.names())
+            )  # a name that is taken up again is somebody else
+            known = left and random.random() < 0.6
+            return verb, kind.name, *_new_property(random, random.choice(left if known else NAMES))
         if verb == "most":
             return verb, kind.name, random.choice((None, 1, 2))
         prop = random.choice(tuple(kind.props.values()))

@@ -271,14 +271,19 @@ def _event(before: State, after: State, kind: Type, id: str) -> str | None:
 
 def state_from(shape: State, found: Shown, ids: Mapping[str, str]) -> State:
     """A state of a schema with the rows that were read, in the ids of the model."""
-    ours = {real: made for made, real in ids.items()}
+
+    def made_up(text: str) -> str:
+        for made, real in ids.items():
+            text = text.replace(real, made)
+        return text
+
     state = shape
     for kind in shape.types.values():
         table: dict[str, Row] = {}
         for id, row in found[kind.name].items():
             cells: dict[Any, Any] = {p.ident: row[p.name] for p in kind.props.values()}
-            cells |= {side: ours.get(row[side], row[side]) for side in kind.structure}
-            table[ours.get(id, id)] = cells
+            cells |= {side: made_up(row[side]) for side in kind.structure}
+            table[made_up(id)] = cells
         state = state.with_rows(kind, table)
     return state
 
