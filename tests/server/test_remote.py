@@ -105,6 +105,20 @@ def test_rows_by_type_keep_what_they_leave_out(pair: tuple[RemoteGraph, Graph]) 
         remote.load({"Person": [{"name": "Odd", "age": 2**70}]})
 
 
+def test_a_load_of_rows_under_a_key_happens_once(pair: tuple[RemoteGraph, Graph]) -> None:
+    """What separates the parts of a request differs from call to call, and is no part of what was asked for."""
+    remote, local = pair
+    rows = {"Person": [{"name": "Kim", "age": 1}], "Company": [{"name": "Umbrella"}]}
+    first = remote.load(rows, mode="append", idempotency_key="once")
+    again = remote.load(rows, mode="append", idempotency_key="once")
+    assert (again.replayed, again.commit) == (True, first.commit)
+    assert first.commit is not None
+    assert first.commit.id == local.log(limit=1)[0].id
+    with pytest.raises(OmnigraphError) as caught:
+        remote.load({"Person": [{"name": "Lee"}]}, mode="append", idempotency_key="once")
+    assert caught.value.code == "idempotency_mismatch"
+
+
 def test_conflicts_are_an_outcome(pair: tuple[RemoteGraph, Graph]) -> None:
     remote, local = pair
     local.create_branch("side")

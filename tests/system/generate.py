@@ -25,7 +25,7 @@ KEYS: dict[str, tuple[Any, ...]] = {
     "I32": (1, 2, 3),
 }
 WORDS = ("x", "y", "w")
-REFUSED_SHARE, REFUSED_SCHEMA_SHARE = 0.2, 0.6
+REFUSED_SHARE, REFUSED_SCHEMA_SHARE = 0.3, 0.6
 GUARDED_SHARE = 0.25
 KEYED_SHARE = 0.15
 KEYED = ("load", "mutate", "block")
@@ -231,7 +231,7 @@ class Maker:
         return self.random.choice(known) if known and self.random.random() < 0.95 else "nobody"
 
     def value(self, kind: Type, prop: Prop) -> Any:
-        if self.random.random() < (0.2 if prop.nullable else 0.03):
+        if self.random.random() < (0.2 if prop.nullable else 0.08):
             return None
         if prop.ident in kind.ranges and self.random.random() < 0.9:
             low, high = kind.ranges[prop.ident]
@@ -239,7 +239,7 @@ class Maker:
             number = self.random.choice([n for n in bounds if values.fits(n, prop.type)])
             return float(number) if prop.type in ("F64", "F32") else number
         return values.draw(
-            self.random, prop.type, (*prop.enum, "v") if self.random.random() < 0.1 else prop.enum
+            self.random, prop.type, (*prop.enum, "v") if self.random.random() < 0.4 else prop.enum
         )
 
     def mutate(self) -> dict[str, Any]:

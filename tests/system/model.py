@@ -165,6 +165,7 @@ class Model:
         dry: bool = False,
         **_: Any,
     ) -> Answer:
+        self.head(branch)
         if if_commit is not None and self.point(if_commit).label != self.heads.get(branch):
             return Answer("precondition_failed")
         write = Write(self.state(branch), self.state(branch), label)
@@ -376,13 +377,13 @@ class Model:
         return Answer()
 
     def cleanup(self, label: str, keep: int, **_: Any) -> Answer:
-        """What is not among the newest commits of a branch, nor tagged, may be gone."""
+        """What is not among the newest commits made on a branch, nor tagged, may be gone; names can be read."""
         sure = set() if self.cleaned else set(self.tags.values())
         self.cleaned = True
-        for branch, head in self.heads.items():
+        for branch in self.heads:
             place = branch, self.lives[branch]
             own = [c.label for c in self.line(branch) if (c.branch, c.life) == place]
-            sure |= {head, *own[:keep]}
+            sure |= {*own[:keep]}
         for commit in self.commits.values():
             commit.kept = commit.kept and commit.label in sure
         return Answer()
@@ -429,9 +430,14 @@ def request_of(step: Mapping[str, Any], state: State) -> Any:
 
 
 def _words(statements: Sequence[Sequence[Any]], state: State) -> Any:
-    """What parameters are declared as depends on the types of properties."""
-    kinds = [state.called(statement[1]) for statement in statements]
-    return [(k.name, [(p.name, p.type) for p in k.props.values()]) for k in kinds]
+    """What parameters are declared as depends on the types of the properties that are named."""
+    found = []
+    for verb, type_name, *rest in statements:
+        kind = state.called(type_name)
+        parts = rest[0] if verb == "insert" else [{rest[-1][0]: None}, *rest[:-1]]
+        names = [name for part in parts for name in part if name in kind.names()]
+        found.append((type_name, [(name, kind.called(name).type) for name in names]))
+    return found
 
 
 def is_same(one: State, other: State) -> bool:

@@ -68,8 +68,6 @@ class World:
         **more: Any,
     ) -> Any:
         given = {name: [self._renamed(row) for row in part] for name, part in rows.items()}
-        if more.get("door") == "server" and shape != "file":
-            shape = "records"  # a table cannot say that a row leaves a field out
         source = SOURCES[shape](given, model.state(branch), self)
         return self.door(more).load(source, mode=mode, branch=branch, **_options(more))
 

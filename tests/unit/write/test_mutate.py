@@ -617,6 +617,13 @@ def test_a_text_that_changes_makes_its_vector_anew_and_null_clears_it() -> None:
     assert graph.rows("Doc")[0]["vector"] is None
 
 
+def test_a_vector_that_never_had_a_text_stays() -> None:
+    graph = bench(EMBEDDED)
+    embedded(graph, 'query m() { insert Doc { slug: "a", vector: [1.0, 2.0] } }')
+    embedded(graph, 'query m($t: String?) { update Doc set { text: $t } where slug = "a" }', t=None)
+    assert graph.rows("Doc")[0]["vector"] == [1.0, 2.0]
+
+
 def test_a_text_computed_from_the_row_is_embedded_too() -> None:
     graph = bench(EMBEDDED)
     embedded(graph, 'query m() { insert Doc { slug: "abc", text: "t" } }')
