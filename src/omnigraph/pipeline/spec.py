@@ -130,7 +130,7 @@ def _table(source: SourceSpec) -> Any:
 
 def _database(given: dict[str, str]) -> Any:
     """A table or query of a database. What a driver says may hold the address and the password: those are left out."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
