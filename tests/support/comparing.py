@@ -44,7 +44,7 @@ def differently(one: ir.Query, other: ir.Query, snapshot: Snapshot, cache: Cache
     """What differs between the engine's answers to two queries that mean the same; None when nothing does."""
     assert isinstance(one.body, ir.Read)
     first, second = (
-        _outcome(lambda q=query: _values(run_query(q, {}, snapshot, cache=cache).rows))  # type: ignore[misc]
+        _outcome(lambda q=query: _values(run_query(q, {}, snapshot, cache=cache).rows))
         for query in (one, other)
     )
     if OVERFLOW in (first, second):
