@@ -100,6 +100,12 @@ VARIABLES = {
     "AWS_SESSION_TOKEN": "The session token of temporary credentials.",
     "AWS_REGION": "The region of an S3 store; or `AWS_DEFAULT_REGION`.",
     "AWS_ENDPOINT_URL": "The endpoint of an S3-compatible server; or `AWS_ENDPOINT_URL_S3`.",
+    "AWS_EC2_METADATA_DISABLED": (
+        "`true`: without keys, nobody is asked for some at the metadata address of the cloud; requests go unsigned."
+    ),
+    "AWS_WEB_IDENTITY_TOKEN_FILE": "Where a cluster keeps the token that stands for a role.",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "Where a container service hands out credentials.",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "The same, as a whole address.",
     "AWS_S3_FORCE_PATH_STYLE": "`1`: the bucket is part of the path; the default with an endpoint.",
     "AWS_ALLOW_HTTP": "`1`: allow an endpoint without TLS; the default for a plain http endpoint.",
     "NO_COLOR": "If set: no colours.",

@@ -29,9 +29,9 @@ from omnigraph.graph import Graph
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want
 from omnigraph.merge.feed import Feed
-from omnigraph.model.names import MAIN
+from omnigraph.model.names import MAIN, branch_name
 from omnigraph.outcomes import Commit, EntityHistory
-from omnigraph.policy.guard import Guard, Need
+from omnigraph.policy.guard import HARMLESS, Guard, Need
 from omnigraph.policy.questions import Action, PolicyDenied
 from omnigraph.policy.subjects import (
     types_in_conflict,
@@ -176,14 +176,14 @@ class GuardedGraph(Graph):
     ) -> Feed:
         """What was written on other branches, before this one was made of them, is asked about there."""
         now = self._state(branch, None, types)
-        asked = _all_types(now) if types is None else frozenset(types)
         if types is None and not self._guard.allows(Need(Action.READ, branch, types=EVERY_TYPE)):
-            types = sorted(asked)
+            types = sorted(_all_types(now))
         with self._discreet(history.no_point(after)):
             feed = super().changes(after, branch, types, operations, limit)
             told = feed.branches()
+        shown = EVERY_TYPE if types is None else frozenset(types)
         for name in told:
-            self._permit(Need(Action.READ, name, types=asked))
+            self._permit(Need(Action.READ, name, types=shown))
         return feed
 
     def history(
@@ -209,6 +209,11 @@ class GuardedGraph(Graph):
 
     def _submit(self, request: Request, need: Need) -> Published:
         """Ask what can be asked at once, and about types when the write has been worked out."""
+        target = need.branch if need.target_branch is None else need.target_branch
+        if need.action in HARMLESS or target is None or branch_name(target) != request.branch:
+            raise PolicyDenied(
+                f"policy denied a write of {request.branch!r}: it asks for something else"
+            )
         acting = self._acting(request.actor)
         acting._permit(need)
         if request.create_from is not None:
@@ -218,6 +223,10 @@ class GuardedGraph(Graph):
         verb = _judged(_Asking(guard, need), request.verb)
         return super()._submit(replace(request, verb=verb, actor=guard.actor), need)
 
+    def _asking(self, txn: WriteTxn) -> _Asking:
+        """Who wants what, as the write says that is worked out; a verb by itself is a change of its branch."""
+        return _asking.get(_Asking(self._guard, Need(Action.CHANGE, txn.branch)))
+
     def mutation(
         self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
     ) -> Verb:
@@ -226,7 +235,7 @@ class GuardedGraph(Graph):
 
         def asked(txn: WriteTxn) -> PublishPlan:
             query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
-            asking = _asking.get()
+            asking = self._asking(txn)
             asking.guard.require(asking.need.of(types_read(query)))
             searched = types_searched(query)
             if searched:
@@ -240,7 +249,7 @@ class GuardedGraph(Graph):
         verb = super()._rows(source, mode)
 
         def asked(txn: WriteTxn) -> PublishPlan:
-            asking = _asking.get()
+            asking = self._asking(txn)
             need = replace(asking.need, mode=mode)
             asking.guard.require(need)
             return _judged(_Asking(asking.guard, need), verb)(txn)

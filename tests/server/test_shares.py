@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +108,8 @@ def test_slow_exports_of_one_actor_leave_room_for_another(tmp_path: Path) -> Non
 def test_jobs_of_one_actor_leave_room_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on, ended = threading.Event(), []
+    go_on = threading.Event()
+    ended: list[str] = []
 
     def waiting(*given: Any) -> list[Any]:
         go_on.wait(60)
@@ -156,7 +158,7 @@ def test_an_actor_may_have_half(limit: int, share: int) -> None:
 def test_actors_take_turns_with_threads() -> None:
     turns, begin = Turns(1, "test"), threading.Event()
     done: list[Any] = []
-    futures: list[Any] = [turns.of("ada").submit(begin.wait, 30)]
+    futures: list[Future[Any]] = [turns.of("ada").submit(begin.wait, 30)]
     futures += [turns.of("ada").submit(done.append, n) for n in (1, 2, 3)]
     futures += [turns.of("bob").submit(done.append, "bob")]
     futures += [turns.of("eve").submit(lambda: 1 / 0)]

@@ -10,6 +10,6 @@ harmless; `first_commit` is a write that makes its own branch.
 
 Around it: `records` are the stored objects and `layout` their keys; `chain` reads them; `branches` and `history` are
 names and points in time; `create` makes a graph; `leases` protect long operations from `gc`, which removes what nothing
-refers to, and `jobs` tell of them; `doctor` looks whether everything is there and fits; `deadline` and `world` are time
-and chance.
+refers to, and `jobs` tell of them; `doctor` looks whether everything is there and fits; `clock` gives commits their
+times; `deadline` and `world` are time and chance.
 """

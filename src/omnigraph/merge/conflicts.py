@@ -97,7 +97,19 @@ class Decisions:
         found = self.of(type_name, id, field)
         return found if isinstance(found, str) else None
 
+    def swapped(self) -> Decisions:
+        """The same decisions, seen from the other side."""
+        return Decisions(
+            None if self.everywhere is None else _OTHER[self.everywhere],
+            {name: _OTHER[side] for name, side in self.types.items()},
+            {
+                row: _OTHER[decision] if isinstance(decision, str) else decision
+                for row, decision in self.rows.items()
+            },
+        )
 
+
+_OTHER = {OURS: THEIRS, THEIRS: OURS}
 UNDECIDED = Decisions()
 
 

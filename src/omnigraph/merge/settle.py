@@ -24,7 +24,6 @@ from omnigraph.merge.conflicts import (
     ORPHAN_EDGE,
     OURS,
     THEIRS,
-    UNDECIDED,
     UNIQUE,
     VALUE,
     Conflict,
@@ -63,7 +62,7 @@ def settle(sides: Sides, txn: WriteTxn, decided: Decisions, before: Catalog) -> 
     txn = _transaction(sides, txn)
     tables = _merge_tables(sides, decided)
     overrides: Overrides = {}
-    broken = _against_their_rules(sides, txn, before)
+    broken = _against_their_rules(sides, txn, before, decided)
     for _ in range(ROUNDS_MAX):
         changes = Changes(
             {t: _overridden(sides, m.change, overrides.get(t)) for t, m in tables.items()}
@@ -106,14 +105,16 @@ def _reads(tables: Mapping[str, MergedTable], report: Report) -> dict[str, Reads
 # --- rules only theirs has ---------------------------------------------------------------------------------------
 
 
-def _against_their_rules(sides: Sides, txn: WriteTxn, before: Catalog) -> list[Broken]:
-    """What ours wrote since the base, against rules of types that theirs changed."""
+def _against_their_rules(
+    sides: Sides, txn: WriteTxn, before: Catalog, decided: Decisions
+) -> list[Broken]:
+    """What ours wrote since the base, and what was decided to stay, against rules of types that theirs changed."""
     old = kinds_of(before)
     changed = {k.table_id for k in sides.catalog.entities() if old.get(k.table_id) != k}
     if not changed & set(sides.ours.commit.tables):
         return []
     other = sides.swapped()
-    merged = {t: table.change for t, table in _merge_tables(other, UNDECIDED).items()}
+    merged = {t: table.change for t, table in _merge_tables(other, decided.swapped()).items()}
     report = evaluate(Changes(merged), _transaction(other, txn), limit=CONFLICTS_MAX)
     return [
         (_conflict(sides, violation), list(_rows_of(sides, violation)))

@@ -7,6 +7,7 @@ In the order of control flow:
 - `boot`        settings to graphs, policies, stored queries and tokens; then uvicorn
 - `app`         one request from its first byte to its last: the only module that sees ASGI
 - `table`       what a route is, and how a path is matched; `routes` is the table of all of them
+- `origins`     what web pages of others send; refused where there are no tokens
 - `identity`    bearer tokens: who is asking
 - `access`      which policy guards which graph; the guard itself is `policy/guard`
 - `limits`      how much at once: requests and loads of an actor, of the process; `turns` threads actors share

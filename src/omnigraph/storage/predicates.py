@@ -312,7 +312,10 @@ def _text(selected: Selection) -> str:
             return f"{quoted(column)} {'<>' if op is Op.NE else op.value} {literal(value, kind)}"
         case Leaf(In(column, values), kind, negated):
             members = ", ".join(literal(value, kind) for value in values)
-            return f"{quoted(column)} {'NOT IN' if negated else 'IN'} ({members})"
+            if not negated:
+                return f"{quoted(column)} IN ({members})"
+            # Lance joins two lists of NOT IN into the one they share, and takes null for a row outside an empty list.
+            return f"({quoted(column)} IS NOT NULL AND {quoted(column)} NOT IN ({members}))"
         case Leaf(IsNull(column, negated)):
             return f"{quoted(column)} IS {'NOT NULL' if negated else 'NULL'}"
         case Leaf(Contains(column, needle), _, negated):

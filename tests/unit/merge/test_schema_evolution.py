@@ -227,6 +227,23 @@ def test_picking_a_commit_that_sets_a_property_the_target_lacks_is_a_conflict(gr
     assert rows(graph) == only("x")
 
 
+def test_rows_that_are_decided_to_stay_obey_the_rules_that_come(tmp_path: Path) -> None:
+    """Ours dropped a required property; taking up again the state that has it cannot keep our rows without it."""
+    required = "node P { k: String @key m: I64 }\nnode X { k: String @key }"
+    graph = omnigraph.init(str(tmp_path / "g"), schema=required)
+    graph.load({"P": [{"k": "a", "m": 5}]})
+    for branch in ("one", "two"):
+        graph.create_branch(branch)
+    graph.apply_schema(required.replace("m: I64 ", ""), branch="two")
+    graph.apply_schema("node X { k: String @key }", branch="one")
+    back = commit_id(graph.reset("main", branch="one"))
+    found = graph.cherry_pick(back, branch="two", strategy="ours")
+    assert {c.kind for c in found.conflicts} == {"value_constraint_violation"}
+    assert graph.cherry_pick(back, branch="two", strategy="theirs").outcome == "merged"
+    query = "match { $p: P } return { $p.k as k, $p.m as b }"
+    assert rows(graph, query, branch="two") == only(5)
+
+
 WIDE, NARROW = "node P { k: String @key b: I64? }", "node P { k: String @key b: I32? }"
 
 

@@ -12,7 +12,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import CommitNotFound, CommitPruned, OmnigraphError
 from omnigraph.graph import Graph
-from omnigraph.policy.questions import PolicyDenied
+from omnigraph.policy.guard import Need
+from omnigraph.policy.questions import Action, PolicyDenied
 
 SCHEMA = "node Person { name: String @key  age: I32? } node Salary { of: String @key  amount: I32 }"
 RULES = """
@@ -136,6 +137,32 @@ def test_whoever_may_read_every_branch_is_told_why_a_point_is_not_there(store: s
     omnigraph.open(store).cleanup(keep=1)
     with pytest.raises(CommitPruned):
         _as(store, "boss").query(PEOPLE, at="main~1")
+
+
+def test_what_is_gone_from_a_branch_is_told_to_its_readers(store: str) -> None:
+    for name in ("x", "y"):
+        omnigraph.open(store).load({"Person": [{"name": name}]}, branch="draft")
+    omnigraph.open(store).cleanup(keep=1)
+    with pytest.raises(CommitPruned):
+        _as(store, "drafter").query(PEOPLE, at="draft~1")
+    with pytest.raises(CommitNotFound):
+        _as(store, "drafter").query(PEOPLE, at="main~1")
+
+
+@pytest.mark.parametrize(
+    "need",
+    [
+        Need(Action.READ, "draft"),
+        Need(Action.CHANGE, "draft"),
+        Need(Action.ADMIN),
+        Need(Action.CHANGE),
+    ],
+)
+def test_a_write_asks_about_the_branch_it_changes(store: str, need: Need) -> None:
+    graph, before = _as(store, "drafter"), omnigraph.open(store).snapshot().commit_id
+    with pytest.raises(PolicyDenied):
+        graph.publish(graph.mutation(NEW), branch="main", need=need)
+    assert omnigraph.open(store).snapshot().commit_id == before
 
 
 def test_forks_tags_and_clones_are_of_all_types(store: str, tmp_path: Path) -> None:

@@ -420,6 +420,15 @@ def test_the_usual_variables_are_honoured() -> None:
     }
 
 
+def test_the_metadata_address_of_a_cloud_is_not_asked_where_that_is_switched_off() -> None:
+    """Requests then go unsigned, unless there are keys from somewhere else."""
+    off = {"AWS_EC2_METADATA_DISABLED": "true"}
+    assert s3_options(off)["aws_skip_signature"] == "true"
+    for keys in ({"AWS_ACCESS_KEY_ID": "k"}, {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}):
+        assert "aws_skip_signature" not in s3_options({**off, **keys})
+    assert "aws_skip_signature" not in s3_options({})
+
+
 def test_plain_amazon_needs_no_endpoint() -> None:
     assert s3_options({}) == {
         "aws_region": "us-east-1",

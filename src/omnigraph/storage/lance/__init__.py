@@ -3,7 +3,7 @@
 In: table references, edits, typed predicates. Out: opened versions, and new versions nobody sees yet.
 
 - `store`: `LanceTables`, what the core holds; each method reads as the steps of its work.
-- `handles`: the one opener, its cache, and what it refuses to open.
+- `handles`: the one opener, its cache, and what it refuses to open; `foreign`: files that are not the table's own.
 - `reading`: one opened version.
 - `staging`: rows deleted and added; `absorb`: small fragments taken along; `compaction`: fragments rewritten.
 - `recent`: rows written lately, still in memory.
