@@ -9,7 +9,7 @@ from tests.system.generate import program
 from tests.system.planted import BUGS, planted
 from tests.system.run import run
 
-SEQUENCES_MAX = 400
+SEQUENCES_MAX = 1_000
 SAMPLED = tuple(BUGS)[:: len(BUGS) // 4]
 
 
