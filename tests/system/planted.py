@@ -21,7 +21,6 @@ from omnigraph.core import branches, gc, group, history, repository
 from omnigraph.core.plan import Adopt, PublishPlan
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
-from omnigraph.lang.schema import identity
 from omnigraph.merge import cells, diff, feed, lens, rows, three_way
 from omnigraph.merge.conflicts import Decisions
 from omnigraph.model.columns import arrow_schema, arrow_type
@@ -324,7 +323,6 @@ BUGS: dict[str, Patch] = {
     "a new property has no default": both(
         swap(lens, "fill_of", _null_fill), swap(apply_schema, "default_of", _null_fill)
     ),
-    "a property comes back from the dead": swap(identity, "_retired", lambda accepted, known: {}),
     "properties are matched by name": around(lens.Lens, "__init__", _by_name),
     "a merge loses what theirs did to a row": around(three_way.RowMerge, "_result", _ours_alone),
     "the wrong side wins": around(Decisions, "of", _swapped),
