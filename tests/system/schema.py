@@ -1,8 +1,9 @@
 """Types and properties with their identities, states of a graph, and the edits of a schema.
 
-A property is what it was created as: its name then, and how often something left that name in its type before. So one
-that is renamed stays itself, one that is dropped and added again is another, and two branches that add the same
-property have added one. Types are identified the same way. Rows are kept by these identities, never by names.
+A property is what it was created as: its name and the type of its values then, and how often something left that name
+before. So one that is renamed or widened stays itself, one that is dropped and added again is another, and two branches
+that add the same property have added one. Types are identified the same way. Rows are kept by these identities, never
+by names.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from tests.system.values import WIDENINGS, same, widened
 
-Ident = tuple[Any, ...]  # ("node", name, n) of a type, (name, n) of a property
+Ident = tuple[Any, ...]  # ("node", name, n) of a type, (name, n, type) of a property
 Row = Mapping[Any, Any]  # by identity of the property, and "src", "dst"
 Rows = dict[str, Row]  # by id
 ENDS = ("src", "dst")
@@ -192,7 +193,8 @@ def _with_new(
 ) -> Type:
     if name in kind.names():
         raise Impossible(f"{kind.name}.{name} is there")
-    ident = (name, kind.left.get(name, 0))
+    stored_as = "String" if type_name == "enum" else type_name
+    ident = (name, kind.left.get(name, 0), stored_as)
     source = kind.called(embeds).ident if embeds else None
     prop = Prop(ident, name, type_name, nullable, enum, default, source)
     return replace(kind, props={**kind.props, ident: prop})

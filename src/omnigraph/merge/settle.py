@@ -39,6 +39,7 @@ from omnigraph.storage import metrics
 from omnigraph.validate import Report, evaluate
 
 CONFLICTS_MAX = 1_000
+ENDPOINTS = ("endpoint", "orphan_edge")  # no schema changes them: the merged image is judged alone
 ROUNDS_MAX = 64
 
 RowKey = tuple[str, str]  # table and id
@@ -119,7 +120,7 @@ def _against_their_rules(
     return [
         (_conflict(sides, violation), list(_rows_of(sides, violation)))
         for violation in report.violations
-        if _kind(sides, violation).table_id in changed
+        if violation.rule not in ENDPOINTS and _kind(sides, violation).table_id in changed
     ]
 
 
@@ -139,7 +140,7 @@ def _conflicts(sides: Sides, report: Report) -> Iterator[Broken]:
 
 def _kind(sides: Sides, violation: Violation) -> Kind:
     """The type a violation speaks of: a node and an edge type may share a name."""
-    edges = ("endpoint", "orphan_edge", "cardinality")
+    edges = (*ENDPOINTS, "cardinality")
     catalog = sides.catalog
     kind = catalog.edges.get(violation.type_name) if violation.rule in edges else None
     found = kind or catalog.entity(violation.type_name)
@@ -199,7 +200,7 @@ def _rows_of(sides: Sides, violation: Violation) -> Iterator[RowKey]:
         return
     if violation.id is not None:
         yield kind.table_id, violation.id
-    if violation.rule in ("endpoint", "orphan_edge") and isinstance(kind, EdgeType):
+    if violation.rule in ENDPOINTS and isinstance(kind, EdgeType):
         node = kind.from_type if violation.property == "src" else kind.to_type
         yield sides.catalog.nodes[node].table_id, violation.value
     if violation.rule == "unique":

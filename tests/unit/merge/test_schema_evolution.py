@@ -188,7 +188,7 @@ def test_properties_of_one_name_and_different_types_are_a_conflict_of_the_schema
     graph.apply_schema("node P { k: String @key b: String? c: String? }")
     (conflict,) = graph.merge("f").conflicts
     assert (conflict.kind, conflict.field) == ("schema_conflict", "c")
-    assert (conflict.ours, conflict.theirs) == ("String", "I32")
+    assert (conflict.ours, conflict.theirs) == ("added", "added")
 
 
 # --- values without a place ----------------------------------------------------------------------------------------

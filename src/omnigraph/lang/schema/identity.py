@@ -1,9 +1,10 @@
 """Gives every type and property of a draft its identity: the accepted one where there is one, else a new one.
 
 A declaration keeps the identity of the accepted declaration of its name, or of the one its `@rename_from` names. A new
-identity is derived from what is declared: the name, what it belongs to, and how often something has left that name
-before. So two branches that add the same property add ONE property, and a property that was dropped and is added again
-is another one: its old values do not come back.
+identity is derived from what is declared: the name, what it belongs to, the type of a property, and how often something
+has left that name before. So two branches that add the same property add ONE property, and a property that was dropped
+and is added again is another one: its old values do not come back. Values of one identity have types that differ by
+widening at most, so each can be read as the other.
 """
 
 from __future__ import annotations
@@ -179,12 +180,14 @@ def _derive(draft: Draft, known: Identities, retired: Mapping[str, int], taken: 
     """The identities of what a schema change adds."""
     for kind, wanted in drafted(draft):
         if (kind, wanted.name) not in known.types:
-            known.types[kind, wanted.name] = _derived(_slot(kind, wanted.name), retired, taken)
+            slot = _slot(kind, wanted.name)
+            known.types[kind, wanted.name] = _derived(slot, retired.get(slot, 0), taken)
         type_id = known.types[kind, wanted.name]
-        for name in wanted.properties:
+        for name, prop in wanted.properties.items():
             if (kind, wanted.name, name) not in known.properties:
-                identity = _derived(_slot(type_id, name), retired, taken)
-                known.properties[kind, wanted.name, name] = identity
+                slot = _slot(type_id, name)
+                what = f"{retired.get(slot, 0)} {replace(prop.type, nullable=False, enum=None)}"
+                known.properties[kind, wanted.name, name] = _derived(slot, what, taken)
 
 
 def _slot(owner: str | int, name: str) -> str:
@@ -192,10 +195,10 @@ def _slot(owner: str | int, name: str) -> str:
     return f"{owner} {name}"
 
 
-def _derived(slot: str, retired: Mapping[str, int], taken: set[int]) -> int:
+def _derived(slot: str, what: object, taken: set[int]) -> int:
     """An identity for what is added under a name; of numbers in use by something else, the next one is tried."""
     for attempt in count():
-        text = f"{slot} {retired.get(slot, 0)} {attempt}"
+        text = f"{slot} {what} {attempt}"
         number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
         identity = number >> (64 - IDENTITY_BITS) | 1 << (IDENTITY_BITS - 1)
         if identity not in taken:

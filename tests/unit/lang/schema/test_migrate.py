@@ -106,7 +106,7 @@ def test_the_same_addition_has_the_same_identity_whatever_else_was_added() -> No
     root = compile_schema("node A { a: String }")
     one = plan_migration(root, "node A { a: String b: I32? }\nnode C { c: I32 }").desired_ir
     step = plan_migration(root, "node A { a: String x: I32? }").desired_ir
-    text = "node A { a: String b: String? x: I32? }\nnode C { c: I32 d: I32 }"
+    text = "node A { a: String b: I32? @index x: I32? }\nnode C { c: I32 d: I32 }"
     other = plan_migration(step, text).desired_ir
     assert set(other.identities()) > set(one.identities())
 
