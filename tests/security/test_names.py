@@ -89,6 +89,7 @@ VALUES = frozenset(
         *(
             "actor",
             "allow_data_loss",
+            "order",
             "before",
             "check",
             "columns",

@@ -88,7 +88,10 @@ def test_tls_is_a_matter_of_two_flags(store: str, tmp_path: Path) -> None:
 def test_told_to_end_it_finishes_what_was_begun(store: str) -> None:
     """Half of a load is sent, the server is told to end, the other half is sent: the load is whole."""
     body = b"".join(LINE % number for number in range(1000))
-    head = f"POST /graphs/default/load HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    head = (
+        "POST /graphs/default/load HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Length: {len(body)}\r\n"
+    )
     with serving("--store", store, "--unauthenticated") as running:
         host, _, port = running.address.partition(":")
         address = (host, int(port))
