@@ -89,8 +89,7 @@ def test_told_to_end_it_finishes_what_was_begun(store: str) -> None:
     """Half of a load is sent, the server is told to end, the other half is sent: the load is whole."""
     body = b"".join(LINE % number for number in range(1000))
     head = (
-        "POST /graphs/default/load HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Length: {len(body)}\r\n"
+        f"POST /graphs/default/load HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     )
     with serving("--store", store, "--unauthenticated") as running:
         host, _, port = running.address.partition(":")
