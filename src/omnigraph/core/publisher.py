@@ -145,9 +145,8 @@ def create(repo: Repository, thing: ChainObject) -> Outcome:
         except ObjectExists:
             return Outcome.TAKEN
         except StoreNotDurable:
-            return (
-                Outcome.UNKNOWN
-            )  # everybody sees it, but a power cut may take it away: that is no commit yet
+            # Everybody sees it, but a power cut may take it away: that is no commit yet.
+            return Outcome.UNKNOWN
         except StoreOutcomeUnknown:
             if _is_taken(repo, thing):
                 return Outcome.TAKEN
