@@ -73,6 +73,7 @@ export interface IndexInfo {
   kind: string;
   rows: number;
   covered_rows: number;
+  bytes: number;
 }
 
 interface EntityInfo {
@@ -176,8 +177,9 @@ export interface Checked {
 export interface ReadOutput {
   query_name: string;
   target: { branch: string | null; snapshot: string | null };
-  row_count: number;
+  row_count: number; // of all rows, also of those that are not here
   columns?: string[];
+  column_types?: string[];
   rows: Row[];
   graph_commit_id: string;
   explain?: { text: string } & Record<string, unknown>;
@@ -190,6 +192,13 @@ export interface QueryBody {
   max_rows?: number;
   timeout?: number;
   explain?: boolean;
+  rows_shown?: number;
+  column_types?: boolean;
+}
+
+export interface StoredAsk {
+  stored: string;
+  params?: Record<string, Json>;
 }
 
 export interface ChangeOutput {
@@ -348,6 +357,7 @@ export class Server {
   constructor(
     private readonly token: string | null,
     private readonly unauthorized: () => void = () => {},
+    private readonly author: () => string = () => "", // who writes, where the server does not know
     private readonly base = "",
   ) {}
 
@@ -372,6 +382,8 @@ export class Server {
   async fetch(method: string, path: string, options: Options = {}): Promise<Response> {
     const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
     if (this.token) headers["Authorization"] = `Bearer ${this.token}`;
+    const author = this.author();
+    if (author) headers["Omnigraph-Actor"] = encodeURIComponent(author);
     if (options.body !== undefined) headers["Content-Type"] = "application/json";
     const body = options.body !== undefined ? JSON.stringify(options.body) : options.raw;
     let response: Response;
@@ -458,9 +470,24 @@ export class GraphClient {
     return (await this.call<{ queries: QueryInfo[] }>("GET", "/queries")).queries;
   }
 
-  invoke(name: string, point: Point, params: Record<string, Json>): Promise<ReadOutput | ChangeOutput> {
+  invoke(
+    name: string,
+    point: Point,
+    params: Record<string, Json>,
+    more: { rows_shown?: number; column_types?: boolean } = {},
+  ): Promise<ReadOutput | ChangeOutput> {
     const where = point.at ? { snapshot: point.at } : { branch: point.branch };
-    return this.call("POST", `/queries/${encodeURIComponent(name)}`, { body: { params, ...where } });
+    return this.call("POST", `/queries/${encodeURIComponent(name)}`, { body: { params, ...where, ...more } });
+  }
+
+  /** The rows of a query as a file. */
+  async file(media: string, point: Point, asked: QueryBody | StoredAsk, signal?: AbortSignal): Promise<Blob> {
+    const stored = "stored" in asked;
+    const where = stored && point.at ? { snapshot: point.at } : { ...point };
+    const { stored: name, ...body } = asked as StoredAsk;
+    const path = stored ? `/queries/${encodeURIComponent(name)}` : "/query";
+    const options = { body: { ...where, ...body }, headers: { Accept: media }, signal };
+    return (await this.server.fetch("POST", this.path(path), options)).blob();
   }
 
   entity(point: Point, type: string, id: string): Promise<Entity> {
@@ -544,7 +571,15 @@ export class GraphClient {
     return this.call("GET", `/commits/${encodeURIComponent(id)}`);
   }
 
-  diff(query: { a: string; b: string; branch?: string; types?: string[]; op?: Op[]; limit?: number }): Promise<Diff> {
+  diff(query: {
+    a: string;
+    b: string;
+    branch?: string;
+    types?: string[];
+    op?: Op[];
+    limit?: number;
+    from_merge_base?: boolean; // what b did since it parted from a
+  }): Promise<Diff> {
     return this.call("GET", "/diff", { query });
   }
 

@@ -1,8 +1,9 @@
 /** From an address to a page: who asks, which graph, where in its history. */
 import { useMemo, useState } from "preact/hooks";
 import { type ApiError, Server } from "./api";
+import type { TypeStyles } from "./canvas/look";
 import { HereContext, type Here } from "./context";
-import { useAsync } from "./hooks";
+import { useAsync, useEvent, useStored } from "./hooks";
 import { PageBody } from "./pages";
 import { go, href, useRoute, type Route } from "./router";
 import { saveToken, savedToken } from "./session";
@@ -16,7 +17,9 @@ export function App() {
   const route = useRoute();
   const [token, setToken] = useState(savedToken);
   const [refused, setRefused] = useState(false);
-  const server = useMemo(() => new Server(token, () => setRefused(true)), [token]);
+  const [author, setAuthor] = useStored("author", "");
+  const said = useEvent(() => author);
+  const server = useMemo(() => new Server(token, () => setRefused(true), said), [token]);
   const signIn = (next: string | null) => {
     saveToken(next);
     setToken(next);
@@ -33,7 +36,14 @@ export function App() {
       {refused ? (
         <Login failed={token !== null} onToken={signIn} />
       ) : route.graph ? (
-        <InGraph key={`${token}/${route.graph}`} server={server} route={route} signOut={signOut} />
+        <InGraph
+          key={`${token}/${route.graph}`}
+          server={server}
+          route={route}
+          signOut={signOut}
+          author={author}
+          setAuthor={setAuthor}
+        />
       ) : (
         <ChooseGraph server={server} onChoose={(graph) => go({ graph }, { replace: true })} />
       )}
@@ -56,13 +66,24 @@ function Lost({ error, retry, route }: { error: ApiError; retry: () => void; rou
   );
 }
 
-function InGraph({ server, route, signOut }: { server: Server; route: Route; signOut?: () => void }) {
+interface GraphProps {
+  readonly server: Server;
+  readonly route: Route;
+  readonly signOut?: () => void;
+  readonly author: string;
+  readonly setAuthor: (name: string) => void;
+}
+
+function InGraph({ server, route, signOut, author, setAuthor }: GraphProps) {
   const client = useMemo(() => server.graph(route.graph), [server, route.graph]);
   const point = useMemo(() => ({ branch: route.branch, at: route.at }), [route.branch, route.at]);
   const catalog = useAsync(() => client.catalog(point), [client, point]);
   const branches = useAsync(() => client.branches(), [client]);
   const access = useAsync(() => client.access(point.branch), [client, point.branch]);
+  const [styles, setStyles] = useStored<TypeStyles>(`styles.${route.graph}`, {});
   const here: Here = {
+    styles,
+    setStyle: (type, style) => setStyles({ ...styles, [type]: { ...styles[type], ...style } }),
     client,
     route,
     point,
@@ -70,6 +91,11 @@ function InGraph({ server, route, signOut }: { server: Server; route: Route; sig
     branches: branches.value ?? [route.branch],
     access: access.value,
     may: (action) => !route.at && (access.value?.actions[action] ?? false),
+    author: access.value?.actor ?? author,
+    setAuthor: (name) => {
+      setAuthor(name);
+      access.reload();
+    },
     refresh: () => {
       catalog.reload();
       branches.reload();

@@ -2,6 +2,7 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Access, Catalog, GraphClient, Point } from "./api";
+import type { TypeStyle, TypeStyles } from "./canvas/look";
 import type { Route } from "./router";
 
 export interface Here {
@@ -13,6 +14,12 @@ export interface Here {
   readonly access: Access | undefined;
   /** Whether an action (`change`, `branch_merge`, …) may be offered here. Reading the past changes nothing. */
   readonly may: (action: string) => boolean;
+  /** How types look in this graph, as somebody chose it in this browser. */
+  readonly styles: TypeStyles;
+  readonly setStyle: (type: string, style: TypeStyle) => void;
+  /** Who writes: what the server knows, else what was said here. */
+  readonly author: string;
+  readonly setAuthor: (name: string) => void;
   /** Ask again what there is, after a write. */
   readonly refresh: () => void;
 }

@@ -23,14 +23,30 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
+/** Characters that are not seen, or that turn the text around them: what is stored has to look like what it is. */
+const UNSEEN =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Text as it may be shown: what nobody would see stands there by its number. */
+export function visible(text: string): string {
+  return text.replace(UNSEEN, (found) => `⟨U+${found.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
 /** One value on one line. */
 export function valueText(value: Json | undefined): string {
   if (value === null || value === undefined) return "null";
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return visible(value);
   if (Array.isArray(value) && value.length > LIST_SHOWN && value.every((v) => typeof v === "number")) {
     return `[${value.slice(0, 3).join(", ")}, … ${count(value.length)} numbers]`;
   }
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "object" ? visible(JSON.stringify(value)) : String(value);
+}
+
+/** How much of something is done: 100 % only when nothing is left. */
+export function share(done: number, all: number): string {
+  if (done >= all) return "100%";
+  const percent = (100 * done) / all;
+  return `${percent > 99 ? Math.min(99.9, Math.floor(percent * 10) / 10) : Math.round(percent)}%`;
 }
 
 export function isNumeric(value: Json | undefined): boolean {

@@ -38,6 +38,7 @@ export function shortcuts(): Shortcut[] {
 
 export function keyLabel(keys: string): string {
   return keys
+    .replace(/(?<=\+)[a-z]$/, (letter) => letter.toUpperCase())
     .replace("mod", isMac ? "⌘" : "Ctrl")
     .replace("+", " + ")
     .replace("Enter", "↵");

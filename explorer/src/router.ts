@@ -4,7 +4,7 @@
  */
 import { useEffect, useState } from "preact/hooks";
 
-export const PAGES = ["query", "schema", "history", "review", "import"] as const;
+export const PAGES = ["home", "query", "schema", "history", "review", "import"] as const;
 export type Page = (typeof PAGES)[number];
 export type Params = Readonly<Record<string, string>>;
 
@@ -32,7 +32,7 @@ export function parseRoute(hash: string): Route {
   const at = search.get("at") || null;
   search.delete("branch");
   search.delete("at");
-  return { graph, page: isPage(page) ? page : "query", branch, at, params: Object.fromEntries(search) };
+  return { graph, page: isPage(page) ? page : "home", branch, at, params: Object.fromEntries(search) };
 }
 
 export function formatRoute(route: Route): string {
@@ -92,6 +92,7 @@ export function useRoute(): Route {
     const update = () => setHash(location.hash);
     addEventListener("popstate", update);
     addEventListener("hashchange", update);
+    update(); // it may have changed before anybody listened
     return () => {
       removeEventListener("popstate", update);
       removeEventListener("hashchange", update);

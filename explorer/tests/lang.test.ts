@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { offersForQuery, typesOfVariables } from "../src/lang/complete";
+import { nodeColumns } from "../src/lang/columns";
 import { drawingQueries, matchesOf } from "../src/lang/drawing";
 import { queriesOf, queryAtOffset } from "../src/lang/queries";
 import { statementsOf } from "../src/lang/statements";
@@ -46,6 +47,17 @@ describe("queries", () => {
     expect(walks("$a $e:(knows|follows) $b")).toMatchObject([{ edgeVariable: "$e", edges: ["knows", "follows"] }]);
     expect(walks("$w = path $a knows{1,5} $b")).toMatchObject([{ path: "$w", from: "$a", to: "$b" }]);
     expect(walks("not { $a knows $b } optional { $a livesIn $c }")).toMatchObject([{ edges: ["livesIn"] }]);
+  });
+
+  it("may be a body alone", () => {
+    const text = "// people\nmatch { $p: Person $p livesIn $c } return { $p, $c } limit 3";
+    expect(only(text)).toMatchObject({ name: "q", bare: true, mutation: false, tail: "limit 3" });
+    expect(queryAtOffset(text, 20)?.branches[0]?.traversals).toHaveLength(1);
+    expect(drawingQueries(only(text))[0]!.text).toMatch(/^query q\(\) \{ match \{ \$p: Person .* limit 3 \}$/);
+    const change = 'update Person set { age: 3 } where name = "a"';
+    expect(only(change).mutation).toBe(true);
+    expect(statementsOf(change, "q")).toMatchObject([{ sign: "~", type: "Person", what: 'where name = "a"' }]);
+    expect(queriesOf("")).toEqual([]);
   });
 
   it("say whether they change something, and what", () => {
@@ -110,6 +122,17 @@ describe("drawing", () => {
     const { nodes, edges } = matchesOf(drawn!, [row], CATALOG);
     expect(nodes.map((n) => n.id)).toEqual(["a", "c", "b"]);
     expect(edges.map((e) => `${e.from.id}${e.to.id}`)).toEqual(["ab", "bc"]);
+  });
+});
+
+describe("columns", () => {
+  it("that are whole nodes are known with their types", () => {
+    const columns = (text: string) => Object.fromEntries(nodeColumns(only(text), CATALOG));
+    expect(columns("match { $p: Person $p livesIn $c } return { $p, $c as city, $p.name, count(*) as n }")).toEqual({
+      p: "Person",
+      city: "City",
+    });
+    expect(columns("match { $p: Person $p $e:knows $q } return { $e, coalesce($p, $q) as x }")).toEqual({});
   });
 });
 

@@ -17,8 +17,8 @@ describe("the address", () => {
     expect(formatRoute(parseRoute("#/films/schema?branch=main"))).toBe("#/films/schema");
   });
 
-  it("falls back to the query page and to main", () => {
-    expect(parseRoute("#/films/no-such-page")).toMatchObject({ page: "query", branch: "main", at: null });
+  it("falls back to the first page and to main", () => {
+    expect(parseRoute("#/films/no-such-page")).toMatchObject({ page: "home", branch: "main", at: null });
     expect(parseRoute("")).toMatchObject({ graph: "" });
     expect(parseRoute("#/%E0%A4%A")).toMatchObject({ graph: "%E0%A4%A" });
   });

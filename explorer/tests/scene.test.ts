@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { layOut } from "../src/canvas/layout";
-import { Colours, labelOf } from "../src/canvas/look";
+import { Colours, labelOf, type Look } from "../src/canvas/look";
 import { type CanvasNode, NODES_MAX, Scene } from "../src/canvas/model";
 
 function node(id: string, type = "T", properties = {}): CanvasNode {
@@ -62,6 +62,8 @@ describe("a scene", () => {
   });
 });
 
+const LOOK: Look = { colourBy: null, styles: {}, keys: {}, order: [] };
+
 describe("looks", () => {
   it("name a node by its best property, or by its id", () => {
     expect(labelOf(node("7", "T", { size: 3, name: "Ada" }), null)).toBe("Ada");
@@ -71,7 +73,7 @@ describe("looks", () => {
 
   it("give one colour to what has no value, and list it last", () => {
     const nodes = [node("1", "T", {}), node("2", "T", { c: null }), node("3", "T", { c: "x" })];
-    const { legend } = new Colours(nodes, "c");
+    const { legend } = new Colours(nodes, { ...LOOK, colourBy: "c" });
     expect(legend.map(({ text, count }) => [text, count])).toEqual([
       ["x", 1],
       ["no value", 2],
@@ -80,8 +82,8 @@ describe("looks", () => {
 
   it("give a type the same colour whatever else is shown", () => {
     const order = ["A", "B", "C"];
-    const alone = new Colours([node("1", "C")], null, order).of(node("1", "C"));
-    const among = new Colours([node("1", "A"), node("2", "C")], null, order).of(node("2", "C"));
+    const alone = new Colours([node("1", "C")], { ...LOOK, order }).of(node("1", "C"));
+    const among = new Colours([node("1", "A"), node("2", "C")], { ...LOOK, order }).of(node("2", "C"));
     expect(alone).toBe(among);
   });
 });

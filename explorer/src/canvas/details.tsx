@@ -2,16 +2,18 @@
 import { useState } from "preact/hooks";
 import type { Entity, EntityChange, Json, Point } from "../api";
 import { useHere } from "../context";
-import { ago, count, shortCommit, valueText } from "../format";
+import { ago, count, shortCommit, valueText, visible } from "../format";
+import { saveAs } from "../clipboard";
 import { asApiError, useAsync } from "../hooks";
 import { href } from "../router";
-import { Badge, Button, Failure, Progress, Tabs } from "../ui/basics";
+import { Button, Failure, Progress, Tabs } from "../ui/basics";
 import { toast } from "../ui/toast";
-import { nodeKey, type NodeRef } from "./model";
+import { type CanvasNode, nodeKey, type NodeRef } from "./model";
 import { NEIGHBOURS_MAX, type Way, wayOf } from "./source";
+import { TypeChip } from "./type-dot";
 
 interface Props {
-  readonly node: NodeRef;
+  readonly node: CanvasNode;
   readonly point: Point;
   readonly pinned: boolean;
   readonly onExpand: (way: Way, skip: number) => Promise<boolean>;
@@ -31,15 +33,15 @@ export function Details(props: Props) {
   const entity = useAsync(() => client.entity(point, type, id), [client, point, type, id]);
   const edges = entity.value?.neighbours.reduce((sum, n) => sum + n.count, 0);
   return (
-    <aside class="details" aria-label={`Details of ${type} ${id}`}>
+    <aside class="details" aria-label={`Details of ${type} ${visible(id)}`}>
       <header>
         <div class="row spread">
-          <Badge tone="accent">{type}</Badge>
+          <TypeChip type={type} />
           <Button kind="quiet" small aria-label="Close the details" onClick={props.onClose}>
             ✕
           </Button>
         </div>
-        <h2 class="details-id">{id}</h2>
+        <h2 class="details-id">{visible(id)}</h2>
         <div class="row">
           <Button small onClick={props.onPin} aria-pressed={props.pinned}>
             {props.pinned ? "Unpin" : "Pin"}
@@ -87,8 +89,10 @@ export function Details(props: Props) {
 
 function Properties({ entity, point }: { entity: Entity; point: Point }) {
   const { client, catalog } = useHere();
-  const blobs =
-    catalog?.nodes.find((node) => node.name === entity.type)?.properties.filter((p) => p.type === "Blob") ?? [];
+  const declared = catalog?.nodes.find((node) => node.name === entity.type)?.properties ?? [];
+  const blobs = declared.filter((p) => p.type === "Blob");
+  const places = new Map(declared.map((property, i) => [property.name, i]));
+  const values = Object.entries(entity.properties).sort(([a], [b]) => (places.get(a) ?? 99) - (places.get(b) ?? 99));
   const download = async (property: string) => {
     try {
       saveAs(await client.blob(point, "node", entity.type, entity.id, property), `${entity.id} ${property}`);
@@ -100,9 +104,9 @@ function Properties({ entity, point }: { entity: Entity; point: Point }) {
     <dl class="properties">
       <div>
         <dt>id</dt>
-        <dd>{entity.id}</dd>
+        <dd>{visible(entity.id)}</dd>
       </div>
-      {Object.entries(entity.properties).map(([name, value]) => (
+      {values.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd class={value === null ? "faint" : undefined}>{valueText(value)}</dd>
@@ -120,14 +124,6 @@ function Properties({ entity, point }: { entity: Entity; point: Point }) {
       ))}
     </dl>
   );
-}
-
-function saveAs(blob: Blob, name: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 /** The edge types that meet the node. Nothing is loaded before somebody has seen how much it is. */
@@ -209,7 +205,7 @@ function Event({ change }: { change: EntityChange }) {
         </span>
         <strong>{word}</strong>
         <span class="muted">
-          {commit.actor_id ? `by ${commit.actor_id}, ` : ""}
+          {commit.actor_id ? `by ${visible(commit.actor_id)}, ` : ""}
           {ago(commit.created_at)}
         </span>
       </div>
@@ -221,7 +217,7 @@ function Event({ change }: { change: EntityChange }) {
         >
           {shortCommit(commit.graph_commit_id)}
         </a>
-        {commit.message ? ` ${commit.message}` : ""}
+        {commit.message ? ` ${visible(commit.message)}` : ""}
       </p>
       {operation === "update" && (
         <ul class="cells">

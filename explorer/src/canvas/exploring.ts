@@ -6,20 +6,25 @@ import { counted } from "../format";
 import { asApiError } from "../hooks";
 import { useShortcut } from "../keys";
 import { toast } from "../ui/toast";
-import { layOut } from "./layout";
+import { arrangeAs, type Layout, LAYOUTS } from "./layout";
 import { type NodeAttributes, nodeKey, type NodeRef, type Scene } from "./model";
-import { findPath } from "./paths";
+import { findPath, type WalkedPath, walkedPath } from "./paths";
 import { GraphSource, type Way } from "./source";
 
 export interface Exploring {
   readonly selected: string | null;
   readonly node: NodeAttributes | undefined; // what is selected, while it is there
   readonly marked: ReadonlySet<string> | undefined; // the nodes of a path
+  readonly path: WalkedPath | null;
+  readonly source: GraphSource | undefined;
   readonly pathFrom: NodeRef | null; // a path from here waits for its end
   readonly choose: (key: string | null) => void;
   readonly expand: (key: string, way: Way, skip: number) => Promise<boolean>;
   readonly hide: (key: string) => void;
   readonly startPath: (from: NodeRef | null) => void;
+  readonly leavePath: () => void;
+  readonly bring: (ref: NodeRef) => Promise<boolean>; // a node of the graph that is not here yet
+  readonly arrangeBy: (layout: Layout) => void;
 }
 
 export function useExploring(scene: Scene, point: Point): Exploring {
@@ -27,13 +32,14 @@ export function useExploring(scene: Scene, point: Point): Exploring {
   const source = useMemo(() => catalog && new GraphSource(client, point, catalog), [client, point, catalog]);
   const [selected, setSelected] = useState<string | null>(null);
   const [pathFrom, setPathFrom] = useState<NodeRef | null>(null);
-  const [marked, setMarked] = useState<ReadonlySet<string>>();
+  const [path, setPath] = useState<WalkedPath | null>(null);
+  const marked = useMemo(() => (path ? new Set(path.nodes.map(nodeKey)) : undefined), [path]);
   const node =
     selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttributes(selected) : undefined;
 
   const leave = () => {
     setSelected(null);
-    setMarked(undefined);
+    setPath(null);
     setPathFrom(null);
   };
   useEffect(leave, [scene]);
@@ -42,7 +48,7 @@ export function useExploring(scene: Scene, point: Point): Exploring {
     const found = await source?.neighbours(scene.picture.getNodeAttribute(key, "node"), way, skip);
     if (!found) return;
     const added = scene.add(found.nodes, found.edges, key);
-    arrange(scene);
+    arrange(scene, key);
     toast(added ? `${counted(added, "node")} added` : "All of them were there already");
   };
 
@@ -50,10 +56,15 @@ export function useExploring(scene: Scene, point: Point): Exploring {
     setPathFrom(null);
     const path = source && (await findPath(source, a, b));
     if (!path) return toast(`No path of at most six steps leads from ${a.id} to ${b.id}`, "bad");
-    scene.add(path.nodes, path.edges, nodeKey(a));
-    setMarked(new Set(path.nodes.map(nodeKey)));
-    arrange(scene);
-    toast(`A shortest path has ${counted(path.edges.length, "step")}`);
+    scene.bring(path.nodes, path.edges, nodeKey(a));
+    arrange(scene, nodeKey(a));
+    setPath(walkedPath(a, path.edges));
+  };
+
+  const bring = async (ref: NodeRef) => {
+    const found = (await source?.nodes([ref])) ?? [];
+    scene.bring(found, []);
+    if (found.length > 0) setSelected(nodeKey(ref));
   };
 
   const choose = (key: string | null) => {
@@ -66,26 +77,37 @@ export function useExploring(scene: Scene, point: Point): Exploring {
     scene.hide(key);
   };
 
-  useKeys(scene, { selected, node, pathFrom, choose, hide }, leave);
+  const arrangeBy = (layout: Layout) => {
+    scene.layout = layout;
+    arrange(scene, selected);
+  };
+  useKeys(scene, { selected, node, pathFrom, choose, hide, arrangeBy, path }, leave);
   return {
     selected,
     node,
     marked,
+    path,
+    source,
+    arrangeBy,
+    bring: (ref) => told(bring(ref)),
+    leavePath: () => setPath(null),
     pathFrom,
     choose,
     hide,
     expand: (key, way, skip) => told(expand(key, way, skip)),
     startPath: (from) => {
-      setMarked(undefined);
+      setPath(null);
       setPathFrom(from);
     },
   };
 }
 
-type Chosen = Pick<Exploring, "selected" | "node" | "pathFrom" | "choose" | "hide">;
+type Chosen = Pick<Exploring, "selected" | "node" | "pathFrom" | "choose" | "hide" | "arrangeBy" | "path">;
 
-function useKeys(scene: Scene, { selected, node, pathFrom, choose, hide }: Chosen, leave: () => void): void {
-  const busy = selected !== null || pathFrom !== null;
+function useKeys(scene: Scene, { selected, node, pathFrom, choose, hide, ...more }: Chosen, leave: () => void): void {
+  const busy = selected !== null || pathFrom !== null || more.path !== null;
+  const next = LAYOUTS[(LAYOUTS.indexOf(scene.layout) + 1) % LAYOUTS.length]!;
+  useShortcut("l", "Change the layout", "Graph", () => more.arrangeBy(next));
   const chosen = node !== undefined;
   const pin = () => selected && scene.pin(selected, !node?.pinned);
   useShortcut("Escape", "Leave the node, or stop looking for a path", "Graph", leave, busy);
@@ -96,8 +118,8 @@ function useKeys(scene: Scene, { selected, node, pathFrom, choose, hide }: Chose
 }
 
 /** Find new places for everything that is not pinned. */
-export function arrange(scene: Scene): void {
-  layOut(scene.picture);
+export function arrange(scene: Scene, root?: string | null): void {
+  arrangeAs(scene.picture, scene.layout, root);
   scene.changed();
 }
 

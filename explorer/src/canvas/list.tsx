@@ -1,10 +1,12 @@
 /** The same graph as a table, for those who read it rather than see it. */
 import { useMemo } from "preact/hooks";
+import { visible } from "../format";
 import { useEvent } from "../hooks";
 import { Button } from "../ui/basics";
 import { type Column, Table } from "../ui/table";
-import { labelOf, type Look, signed } from "./look";
+import { labelIn, type Look, signed } from "./look";
 import { type CanvasNode, nodeKey, type Scene } from "./model";
+import { TypeChip } from "./type-dot";
 
 interface Props {
   readonly scene: Scene;
@@ -30,13 +32,13 @@ export function NodeList({ scene, look, selected, ...hands }: Props) {
             aria-pressed={nodeKey(node) === selected}
             onClick={() => onSelect(nodeKey(node))}
           >
-            {signed(labelOf(node, look.labelBy), node.sign)}
+            {signed(labelIn(look, node), node.sign)}
           </button>
         ),
       },
-      { name: "Type", cell: (node) => node.type },
-      { name: "Id", cell: (node) => node.id },
-      { name: "Edges here", cell: (node) => edgesOf(scene, nodeKey(node)) },
+      { name: "Type", cell: (node) => <TypeChip type={node.type} /> },
+      { name: "Id", cell: (node) => visible(node.id) },
+      { name: "Edges here", cell: (node) => edgesOf(scene, look, nodeKey(node)) },
       { name: "Degree", numeric: true, cell: (node) => picture.degree(nodeKey(node)) },
       {
         name: "Actions",
@@ -61,11 +63,11 @@ export function NodeList({ scene, look, selected, ...hands }: Props) {
 }
 
 /** “Wrote → Paper A, Paper B”, for the first few. */
-function edgesOf(scene: Scene, key: string): string {
+function edgesOf(scene: Scene, look: Look, key: string): string {
   const { picture } = scene;
   const shown = picture.mapEdges(key, (_, { edge }, from, to) => {
     const other = picture.getNodeAttribute(from === key ? to : from, "node");
-    return `${edge.label ?? edge.type} ${from === key ? "→" : "←"} ${labelOf(other, null)}`;
+    return `${edge.label ?? edge.type} ${from === key ? "→" : "←"} ${labelIn(look, other)}`;
   });
   return shown.length > 3 ? `${shown.slice(0, 3).join(", ")}, and ${shown.length - 3} more` : shown.join(", ");
 }

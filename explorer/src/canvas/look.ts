@@ -1,5 +1,5 @@
-/** How a node looks: its colour and its label, by type or by a property. */
-import type { Json, Row } from "../api";
+/** How a node looks: its colour, its label and its size, by type or by a property. What is chosen for a type is kept. */
+import type { Catalog, Json, Row } from "../api";
 import { valueText } from "../format";
 import type { CanvasNode, Sign } from "./model";
 
@@ -21,9 +21,38 @@ const NONE = "no value";
 const LABEL_CHARS = 28;
 const PREFERRED = ["name", "title", "label", "display_name", "full_name", "slug", "code", "key"];
 
+/** What was chosen for a type. */
+export interface TypeStyle {
+  readonly colour?: string;
+  readonly labelBy?: string; // a property
+  readonly size?: number; // times the usual
+}
+export type TypeStyles = Readonly<Record<string, TypeStyle>>;
+
+/** All that decides how nodes look. */
 export interface Look {
   readonly colourBy: string | null; // a property; null: the type
-  readonly labelBy: string | null; // a property; null: the best one
+  readonly styles: TypeStyles;
+  readonly keys: Readonly<Record<string, readonly string[]>>; // the key of each type
+  readonly order: readonly string[]; // of types, which colours follow
+}
+
+export function lookOf(catalog: Catalog | undefined, styles: TypeStyles, colourBy: string | null = null): Look {
+  const nodes = catalog?.nodes ?? [];
+  return {
+    colourBy,
+    styles,
+    keys: Object.fromEntries(nodes.map((node) => [node.name, node.key])),
+    order: nodes.map((node) => node.name),
+  };
+}
+
+/** The colour of a type, the same wherever it is shown. */
+export function typeColour({ styles, order }: Pick<Look, "styles" | "order">, type: string): string {
+  const chosen = styles[type]?.colour;
+  if (chosen && (PALETTE as readonly string[]).includes(chosen)) return chosen;
+  const place = order.indexOf(type);
+  return place < 0 ? OTHER : PALETTE[place % PALETTE.length]!;
 }
 
 export interface Legend {
@@ -32,21 +61,19 @@ export interface Legend {
   readonly count: number;
 }
 
-/** The colours of some nodes by what they have in common: types keep theirs, of values the commonest have one each. */
+/** The colours of some nodes by what they have in common: types have theirs, of values the commonest have one each. */
 export class Colours {
   private readonly byText = new Map<string, string>();
   readonly legend: Legend[];
 
   constructor(
     nodes: readonly CanvasNode[],
-    private readonly colourBy: string | null,
-    typeOrder: readonly string[] = [],
+    private readonly look: Look,
   ) {
     const counts = new Map<string, number>();
     for (const node of nodes) counts.set(this.text(node), (counts.get(this.text(node)) ?? 0) + 1);
-    const order = colourBy === null ? [...counts.keys()].sort(byOrder(typeOrder)) : byCount(counts);
-    const places = colourBy === null ? [...typeOrder, ...order.filter((type) => !typeOrder.includes(type))] : order;
-    for (const text of order) this.byText.set(text, this.colourAt(places.indexOf(text), text));
+    const order = look.colourBy === null ? [...counts.keys()].sort(byOrder(look.order)) : byCount(counts);
+    for (const [place, text] of order.entries()) this.byText.set(text, this.colourAt(place, text));
     this.legend = order.map((text) => ({ text, colour: this.byText.get(text)!, count: counts.get(text) ?? 0 }));
   }
 
@@ -55,13 +82,13 @@ export class Colours {
   }
 
   private colourAt(place: number, text: string): string {
-    const shared = this.colourBy !== null && (place >= PALETTE.length || text === NONE);
-    return shared ? OTHER : PALETTE[place % PALETTE.length]!;
+    if (this.look.colourBy === null) return typeColour(this.look, text);
+    return place >= PALETTE.length || text === NONE ? OTHER : PALETTE[place]!;
   }
 
   private text(node: CanvasNode): string {
-    if (this.colourBy === null) return node.type;
-    const value = node.properties[this.colourBy];
+    if (this.look.colourBy === null) return node.type;
+    const value = node.properties[this.look.colourBy];
     return value === undefined || value === null ? NONE : valueText(value);
   }
 }
@@ -76,16 +103,32 @@ function byCount(counts: Map<string, number>): string[] {
     .map(([text]) => text);
 }
 
-/** The property that names a node best. */
+/** What a node is called: the property that was chosen for its type, else its key, else what names it best. */
+export function labelOf(node: CanvasNode, labelBy: string | null | undefined, key: readonly string[] = []): string {
+  if (labelBy) return shortened(textOf(node.properties[labelBy]) ?? node.id);
+  const keyed = key.map((name) => textOf(node.properties[name]));
+  if (key.length > 0 && keyed.every((part) => part !== null)) return shortened(keyed.join(" · "));
+  const best = labelProperty(node.properties);
+  return shortened((best && textOf(node.properties[best])) ?? valueText(node.id));
+}
+
+export function labelIn(look: Look, node: CanvasNode): string {
+  return labelOf(node, look.styles[node.type]?.labelBy, look.keys[node.type]);
+}
+
+/** The property that names a node best, where it has no key. */
 export function labelProperty(properties: Row): string | null {
   for (const name of PREFERRED) if (isShort(properties[name])) return name;
   return Object.keys(properties).find((name) => isShort(properties[name])) ?? null;
 }
 
-export function labelOf(node: CanvasNode, labelBy: string | null): string {
-  const property = labelBy ?? labelProperty(node.properties);
-  const value = property === null ? undefined : node.properties[property];
-  return shortened(value === undefined || value === null ? node.id : valueText(value));
+function textOf(value: Json | undefined): string | null {
+  return value === undefined || value === null || value === "" || isNoNumber(value) ? null : valueText(value);
+}
+
+/** What JSON writes for a number that is none says nothing about a node. */
+function isNoNumber(value: Json): boolean {
+  return typeof value === "string" && /^-?(NaN|inf|Infinity)$/i.test(value);
 }
 
 export function signed(text: string, sign: Sign | undefined): string {
@@ -95,9 +138,10 @@ export function signed(text: string, sign: Sign | undefined): string {
 export const SIGN_VARIABLES: Record<Sign, string> = { "+": "--good", "−": "--bad", "~": "--warn" };
 
 function isShort(value: Json | undefined): boolean {
-  return typeof value === "string" && value !== "" && value.length <= 80;
+  return typeof value === "string" && value !== "" && value.length <= 80 && !isNoNumber(value);
 }
 
 function shortened(text: string): string {
-  return text.length > LABEL_CHARS ? `${text.slice(0, LABEL_CHARS - 1)}…` : text;
+  const line = text.replace(/\s+/g, " ");
+  return line.length > LABEL_CHARS ? `${line.slice(0, LABEL_CHARS - 1)}…` : line;
 }

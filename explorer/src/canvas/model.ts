@@ -1,6 +1,7 @@
 /** What is on a canvas, and what waits for room. */
 import { MultiDirectedGraph } from "graphology";
 import type { Row } from "../api";
+import type { Layout } from "./layout";
 
 export const NODES_MAX = 300;
 export const MORE_NODES = 100;
@@ -57,6 +58,7 @@ export function edgeKey(edge: CanvasEdge): string {
 /** The nodes and edges of a canvas: at most `room` of them are shown, the others wait. */
 export class Scene {
   readonly picture: Picture = new MultiDirectedGraph<NodeAttributes, EdgeAttributes>();
+  layout: Layout = "force";
   private room = NODES_MAX;
   private waiting = new Map<string, CanvasNode>();
   private loose = new Map<string, CanvasEdge>(); // edges that miss an end
@@ -87,6 +89,13 @@ export class Scene {
 
   changed(): void {
     for (const tell of this.listeners) tell();
+  }
+
+  /** Add what somebody asked for by name, whether there is room or not. */
+  bring(nodes: readonly CanvasNode[], edges: Iterable<CanvasEdge>, near?: string): void {
+    this.room = Math.max(this.room, this.picture.order + nodes.length);
+    for (const node of nodes) this.waiting.delete(nodeKey(node));
+    this.add(nodes, edges, near);
   }
 
   /** Add what is new and fits; `near` is where new nodes appear. How many nodes came into sight. */

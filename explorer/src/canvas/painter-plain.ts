@@ -1,17 +1,16 @@
+import { CanvasPen, drawPicture, fitted, placesOf, type View } from "./draw";
 import type { Picture } from "./model";
 import type { Hands, Painter, Styles } from "./painter";
 
-const PADDING = 48;
 const CLICK_PIXELS = 4;
-const FEW_NODES = 120; // more have no room for all their labels
-const HUB_EDGES = 6;
 
 /** Draws on a plain canvas, for browsers without WebGL. */
 export class PlainPainter implements Painter {
   private readonly canvas = document.createElement("canvas");
   private readonly observer = new ResizeObserver(() => this.refresh());
-  private view = { scale: 1, x: 0, y: 0 };
+  private view: View = { scale: 1, x: 0, y: 0 };
   private fitted = false;
+  private wanted: readonly string[] | undefined; // what to fit; all
   private frame = 0;
 
   constructor(
@@ -31,22 +30,22 @@ export class PlainPainter implements Painter {
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  fit(): void {
+  fit(keys?: readonly string[]): void {
+    this.wanted = keys;
     this.fitted = false;
     this.refresh();
   }
 
   centre(key: string): void {
     const { x, y } = this.picture.getNodeAttributes(key);
-    this.view.x = this.box.clientWidth / 2 - x * this.view.scale;
-    this.view.y = this.box.clientHeight / 2 + y * this.view.scale;
+    const { scale } = this.view;
+    this.view = { scale, x: this.box.clientWidth / 2 - x * scale, y: this.box.clientHeight / 2 + y * scale };
     this.refresh();
   }
 
   zoom(factor: number, at = { x: this.box.clientWidth / 2, y: this.box.clientHeight / 2 }): void {
-    this.view.x = at.x + (this.view.x - at.x) * factor;
-    this.view.y = at.y + (this.view.y - at.y) * factor;
-    this.view.scale *= factor;
+    const { scale, x, y } = this.view;
+    this.view = { scale: scale * factor, x: at.x + (x - at.x) * factor, y: at.y + (y - at.y) * factor };
     this.refresh();
   }
 
@@ -61,91 +60,18 @@ export class PlainPainter implements Painter {
     return { x: this.view.x + x * this.view.scale, y: this.view.y - y * this.view.scale };
   }
 
-  private fitView(): void {
-    const places = this.picture.mapNodes((_, { x, y }) => ({ x, y }));
-    if (places.length === 0) return;
-    const [left, right] = [Math.min(...places.map((p) => p.x)), Math.max(...places.map((p) => p.x))];
-    const [low, high] = [Math.min(...places.map((p) => p.y)), Math.max(...places.map((p) => p.y))];
-    const { clientWidth: width, clientHeight: height } = this.box;
-    const scale = Math.min((width - 2 * PADDING) / (right - left || 1), (height - 2 * PADDING) / (high - low || 1));
-    this.view = { scale, x: width / 2 - (scale * (left + right)) / 2, y: height / 2 + (scale * (low + high)) / 2 };
-    this.fitted = true;
-  }
-
   private draw(): void {
     const { clientWidth: width, clientHeight: height } = this.box;
     const ratio = devicePixelRatio || 1;
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
-    if (!this.fitted) this.fitView();
+    if (!this.fitted) this.view = fitted(placesOf(this.picture, this.wanted), width, height);
+    this.fitted = true;
     const context = this.canvas.getContext("2d");
     if (!context) return;
     context.scale(ratio, ratio);
-    this.picture.forEachEdge((key, _, from, to) => this.drawEdge(context, key, from, to));
-    this.picture.forEachNode((key) => this.drawNode(context, key));
-    this.picture.forEachNode((key) => this.drawLabel(context, key));
-  }
-
-  private drawEdge(context: CanvasRenderingContext2D, key: string, from: string, to: string): void {
-    const style = this.styles.edge(key);
-    const [a, b] = [this.place(from), this.place(to)];
-    const angle = Math.atan2(b.y - a.y, b.x - a.x);
-    const radius = this.styles.node(to).size + 1;
-    const tip = { x: b.x - radius * Math.cos(angle), y: b.y - radius * Math.sin(angle) };
-    context.strokeStyle = context.fillStyle = style.colour;
-    context.lineWidth = style.width;
-    context.beginPath();
-    context.moveTo(a.x, a.y);
-    context.lineTo(tip.x, tip.y);
-    context.stroke();
-    context.beginPath();
-    context.moveTo(tip.x, tip.y);
-    for (const side of [0.4, -0.4])
-      context.lineTo(tip.x - 8 * Math.cos(angle + side), tip.y - 8 * Math.sin(angle + side));
-    context.fill();
-    if (style.label && Math.hypot(b.x - a.x, b.y - a.y) > 90)
-      this.edgeLabel(context, style.label, (a.x + b.x) / 2, (a.y + b.y) / 2);
-  }
-
-  private edgeLabel(context: CanvasRenderingContext2D, text: string, x: number, y: number): void {
-    const scheme = this.styles.scheme();
-    context.font = `11px ${scheme.font}`;
-    context.textAlign = "center";
-    context.lineWidth = 3;
-    context.strokeStyle = scheme.ground;
-    context.fillStyle = scheme.muted;
-    context.strokeText(text, x, y - 3);
-    context.fillText(text, x, y - 3);
-    context.textAlign = "left";
-  }
-
-  private drawNode(context: CanvasRenderingContext2D, key: string): void {
-    const style = this.styles.node(key);
-    const { x, y } = this.place(key);
-    context.fillStyle = style.colour;
-    context.beginPath();
-    context.arc(x, y, style.size, 0, 2 * Math.PI);
-    context.fill();
-    if (!style.ring) return;
-    context.strokeStyle = style.ring;
-    context.lineWidth = 2.5;
-    context.beginPath();
-    context.arc(x, y, style.size + 3, 0, 2 * Math.PI);
-    context.stroke();
-  }
-
-  private drawLabel(context: CanvasRenderingContext2D, key: string): void {
-    const style = this.styles.node(key);
-    if (this.picture.order > FEW_NODES && this.picture.degree(key) < HUB_EDGES && !style.ring) return;
-    const scheme = this.styles.scheme();
-    const { x, y } = this.place(key);
-    context.font = `500 12px ${scheme.font}`;
-    context.lineWidth = 4;
-    context.lineJoin = "round";
-    context.strokeStyle = scheme.ground;
-    context.fillStyle = scheme.text;
-    context.strokeText(style.label, x + style.size + 4, y + 4);
-    context.fillText(style.label, x + style.size + 4, y + 4);
+    const pen = new CanvasPen(context, this.styles.scheme().font);
+    drawPicture(pen, this.picture, this.styles, this.view, { width, height });
   }
 
   private nodeAt(x: number, y: number): string | null {

@@ -1,13 +1,20 @@
 import Sigma from "sigma";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
+import { CanvasPen, drawLabels } from "./draw";
 import type { EdgeAttributes, NodeAttributes, Picture } from "./model";
 import type { Hands, Painter, Styles } from "./painter";
 
-type Drawn = PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color"> & { ring?: string | null };
+type Drawn = PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color"> & {
+  ring?: string | null;
+  key?: string;
+};
+const NEAREST = 0.15; // of the whole, however few nodes are to be shown
 
 /** Draws with sigma. */
 export class WebGLPainter implements Painter {
   private readonly sigma: Sigma<NodeAttributes, EdgeAttributes>;
+  private pen: CanvasPen | undefined;
+  private named: ReadonlySet<string> = new Set(); // the nodes whose labels found room
 
   constructor(
     private readonly picture: Picture,
@@ -17,34 +24,34 @@ export class WebGLPainter implements Painter {
   ) {
     this.sigma = new Sigma<NodeAttributes, EdgeAttributes>(picture, box, {
       allowInvalidContainer: true,
-      renderEdgeLabels: true,
+      renderLabels: false, // they are placed by us, so that none is on top of another
+      renderEdgeLabels: false,
       defaultEdgeType: "arrow",
-      labelFont: styles.scheme().font,
-      labelSize: 12,
-      edgeLabelFont: styles.scheme().font,
-      edgeLabelSize: 11,
-      labelDensity: 0.9,
-      labelGridCellSize: 90,
-      labelRenderedSizeThreshold: 5,
-      stagePadding: 48,
+      stagePadding: 64, // where the legend and the tools are
+      zoomToSizeRatioFunction: (ratio) => Math.max(1, Math.sqrt(ratio)), // nearer is not larger: there is more room
       minCameraRatio: 0.05,
       maxCameraRatio: 6,
       zIndex: true,
       nodeReducer: (key) => this.node(key),
       edgeReducer: (key) => this.edge(key),
-      defaultDrawNodeLabel: (context, data) => this.label(context, data),
       defaultDrawNodeHover: (context, data) => this.hover(context, data),
     });
+    this.sigma.on("afterRender", () => this.labels());
     this.listen();
   }
 
   refresh(): void {
-    this.sigma.setSetting("edgeLabelColor", { color: this.styles.scheme().muted });
     this.sigma.refresh();
   }
 
-  fit(): void {
-    void this.sigma.getCamera().animatedReset({ duration: 200 });
+  fit(keys?: readonly string[]): void {
+    const spots = (keys ?? []).flatMap((key) => this.sigma.getNodeDisplayData(key) ?? []);
+    if (spots.length === 0) return void this.sigma.getCamera().animatedReset({ duration: 200 });
+    const middle = (values: number[]) => (Math.min(...values) + Math.max(...values)) / 2;
+    const span = (values: number[]) => Math.max(...values) - Math.min(...values);
+    const [xs, ys] = [spots.map(({ x }) => x), spots.map(({ y }) => y)];
+    const ratio = Math.min(1, Math.max(NEAREST, Math.max(span(xs), span(ys)) * 1.4));
+    void this.sigma.getCamera().animate({ x: middle(xs), y: middle(ys), ratio }, { duration: 200 });
   }
 
   centre(key: string): void {
@@ -70,9 +77,9 @@ export class WebGLPainter implements Painter {
       label: style.label,
       color: style.colour,
       size: style.size,
-      forceLabel: style.ring !== null,
       highlighted: style.ring !== null,
       zIndex: style.ring ? 1 : 0,
+      key,
       ring: style.ring,
     } as Partial<NodeDisplayData>;
   }
@@ -82,17 +89,12 @@ export class WebGLPainter implements Painter {
     return { label: style.label, color: style.colour, size: style.width };
   }
 
-  private label(context: CanvasRenderingContext2D, data: Drawn): void {
-    if (!data.label) return;
-    const scheme = this.styles.scheme();
-    context.font = `500 12px ${scheme.font}`;
-    context.lineJoin = "round";
-    context.lineWidth = 4;
-    context.strokeStyle = scheme.ground;
-    context.fillStyle = scheme.text;
-    const [x, y] = [data.x + data.size + 4, data.y + 4];
-    context.strokeText(data.label, x, y);
-    context.fillText(data.label, x, y);
+  private labels(): void {
+    const context = this.sigma.getCanvases()["labels"]?.getContext("2d");
+    if (!context) return;
+    this.pen ??= new CanvasPen(context, this.styles.scheme().font);
+    const place = (key: string) => this.sigma.graphToViewport(this.picture.getNodeAttributes(key));
+    this.named = drawLabels(this.pen, this.picture, this.styles, place, this.sigma.getDimensions());
   }
 
   private hover(context: CanvasRenderingContext2D, data: Drawn): void {
@@ -101,7 +103,11 @@ export class WebGLPainter implements Painter {
     context.lineWidth = 2.5;
     context.strokeStyle = data.ring ?? this.styles.scheme().muted;
     context.stroke();
-    this.label(context, data);
+    const key = data.key as string;
+    if (!data.label || this.named.has(key)) return;
+    const { font, text, ground } = this.styles.scheme();
+    const at = { x: data.x + data.size + 4, y: data.y + 4 };
+    new CanvasPen(context, font).text(data.label, at, 12, true, text, ground);
   }
 
   private listen(): void {

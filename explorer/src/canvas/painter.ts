@@ -36,8 +36,8 @@ export interface Hands {
 export interface Painter {
   /** Draw anew: the picture or the styles have changed. */
   refresh(): void;
-  /** Show everything. */
-  fit(): void;
+  /** Show everything, or some nodes. */
+  fit(keys?: readonly string[]): void;
   /** Bring a node into the middle. */
   centre(key: string): void;
   zoom(factor: number): void;

@@ -17,6 +17,18 @@ interface Reached {
   readonly from: string | null;
 }
 
+/** A path as it is walked: its nodes in order, and the edges between them. */
+export interface WalkedPath {
+  readonly nodes: readonly NodeRef[];
+  readonly edges: readonly CanvasEdge[];
+}
+
+export function walkedPath(from: NodeRef, edges: readonly CanvasEdge[]): WalkedPath {
+  const nodes: NodeRef[] = [from];
+  for (const edge of edges) nodes.push(nodeKey(edge.from) === nodeKey(nodes.at(-1)!) ? edge.to : edge.from);
+  return { nodes, edges };
+}
+
 export async function findPath(source: GraphSource, a: NodeRef, b: NodeRef): Promise<Found | null> {
   const direct = await directPath(source, a, b);
   const edges = direct ?? (await meetingPath(source, a, b));

@@ -1,5 +1,15 @@
 /** Brings nodes and edges to a canvas, by queries anybody could write. */
-import type { Catalog, EdgeInfo, GraphClient, Json, Neighbours, NodeInfo, Point, Row } from "../api";
+import {
+  ApiError,
+  type Catalog,
+  type EdgeInfo,
+  type GraphClient,
+  type Json,
+  type Neighbours,
+  type NodeInfo,
+  type Point,
+  type Row,
+} from "../api";
 import type { CanvasEdge, CanvasNode, NodeRef } from "./model";
 import { nodeKey } from "./model";
 
@@ -37,6 +47,27 @@ export class GraphSource {
   async sample(type: string, limit: number): Promise<CanvasNode[]> {
     const text = `query sample() { match { $n: ${type} } return { ${this.columns(type)} } limit ${limit} }`;
     return toNodes(type, (await this.run(text)).rows);
+  }
+
+  /** Nodes whose key or id holds a text, of every type that may be read. */
+  async find(text: string, limit: number): Promise<CanvasNode[]> {
+    const found = await Promise.all(this.catalog.nodes.map((node) => this.findOf(node, text, limit)));
+    return found.flat().slice(0, limit);
+  }
+
+  private async findOf(node: NodeInfo, text: string, limit: number): Promise<CanvasNode[]> {
+    const named = [...node.key, ...node.properties.map((p) => p.name)].find(
+      (name) => node.properties.find((p) => p.name === name)?.type === "String",
+    );
+    const query =
+      `query find($text: String) { match { $n: ${node.name} lower($n.${named ?? "id"}) contains $text } ` +
+      `return { ${this.columns(node.name)} } limit ${limit} }`;
+    try {
+      return toNodes(node.name, (await this.run(query, { text: text.toLowerCase() })).rows);
+    } catch (error) {
+      if (error instanceof ApiError && error.denied) return []; // a type the policy hides has no nodes
+      throw error;
+    }
   }
 
   private async ofType(type: string, ids: string[]): Promise<CanvasNode[]> {
@@ -111,8 +142,4 @@ function toNodes(type: string, rows: readonly Row[]): CanvasNode[] {
 /** Columns carry a number, so that a property called `id` or like another in other words keeps its own. */
 function unprefixed(row: Row): Row {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name.replace(/^p\d+_/, ""), value]));
-}
-
-export function typeNames(catalog: Catalog): string[] {
-  return catalog.nodes.map((node: NodeInfo) => node.name);
 }

@@ -16,6 +16,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Diagnostic } from "../api";
 import { useEvent } from "../hooks";
 import type { Offers } from "../lang/complete";
+import { parts } from "../ui/prose";
 import "./editor.css";
 import { look } from "./look";
 
@@ -29,6 +30,13 @@ interface Props {
   readonly onRun?: () => void;
   readonly onCursor?: (offset: number) => void;
   readonly offers?: (text: string, offset: number) => Offers | null;
+  readonly goTo?: Place; // where the cursor is asked to be
+}
+
+/** A stretch of the text; a new object asks anew. */
+export interface Place {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** A text that is being edited. What is typed changes only `text`; a new `revision` replaces what the editor shows. */
@@ -120,6 +128,15 @@ export function Editor(props: Props) {
       );
   }, [props.diagnostics]);
 
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor || !props.goTo) return;
+    const end = editor.state.doc.length;
+    const selection = { anchor: Math.min(props.goTo.from, end), head: Math.min(props.goTo.to, end) };
+    editor.dispatch({ selection, scrollIntoView: true });
+    editor.focus();
+  }, [props.goTo]);
+
   return <div class="editor" ref={host} />;
 }
 
@@ -132,6 +149,7 @@ function toMark(found: Diagnostic, length: number): Mark {
     severity: found.severity,
     source: found.code,
     message: [found.message, found.help].filter(Boolean).join("\n"),
+    renderMessage: () => rendered([found.message, found.help].filter(Boolean).join("\n")),
   };
   const better = found.suggestion;
   if (better)
@@ -142,6 +160,17 @@ function toMark(found: Diagnostic, length: number): Mark {
       },
     ];
   return mark;
+}
+
+/** What stands between backticks is code, as everywhere else. */
+function rendered(message: string): HTMLElement {
+  const box = document.createElement("span");
+  for (const [i, part] of parts(message).entries()) {
+    const piece = i % 2 ? document.createElement("code") : document.createElement("span");
+    piece.textContent = part;
+    box.append(piece);
+  }
+  return box;
 }
 
 function complete(context: CompletionContext, offers: (text: string, offset: number) => Offers | null) {

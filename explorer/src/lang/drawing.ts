@@ -3,11 +3,12 @@ import type { Catalog, EdgeInfo, Json, Row } from "../api";
 import type { CanvasEdge, NodeRef } from "../canvas/model";
 import type { Branch, QueryText, Traversal } from "./queries";
 
-const ROWS_MAX = 1000;
+export const DRAWN_ROWS = 1000; // of matches
 
 export interface DrawingQuery {
   readonly text: string;
   readonly name: string;
+  readonly keepsRows: boolean; // its rows are those of the query
   readonly variables: readonly string[]; // of nodes
   readonly traversals: readonly Traversal[];
 }
@@ -40,9 +41,9 @@ function drawing(query: QueryText, branch: Branch, alone: boolean): DrawingQuery
     ? `return { ${branch.projections}${branch.projections ? ", " : ""}${columns} }`
     : `return distinct { ${columns} }`;
   const tail = keepsRows ? query.tail : "";
-  const limit = /\blimit\b/.test(tail) ? "" : ` limit ${ROWS_MAX}`;
+  const limit = /\blimit\b/.test(tail) ? "" : ` limit ${DRAWN_ROWS}`;
   const text = `${query.header} { match ${branch.match} ${wanted} ${tail}${limit} }`;
-  return { text, name: query.name, variables, traversals: branch.traversals };
+  return { text, name: query.name, keepsRows, variables, traversals: branch.traversals };
 }
 
 function variablesOf(branch: Branch): string[] {

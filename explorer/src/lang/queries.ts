@@ -31,7 +31,9 @@ export interface Branch extends Pattern {
 export interface QueryText {
   readonly name: string;
   readonly header: string; // `query name(…)`
+  readonly bare: boolean; // a body alone, as it may be typed anywhere
   readonly start: number;
+  readonly body: number; // where its body begins
   readonly end: number;
   readonly mutation: boolean;
   readonly branches: readonly Branch[];
@@ -41,8 +43,12 @@ export interface QueryText {
 const AGGREGATES = new Set(["count", "sum", "avg", "min", "max", "collect"]);
 const OPERATOR_WORDS = new Set(["contains", "starts_with", "in", "is", "not", "and", "or"]);
 
+const BODIES = new Set(["match", "insert", "update", "delete"]);
+const BARE_NAME = "q"; // as the server calls it
+
 export function queriesOf(text: string): QueryText[] {
   const tokens = tokenize(text);
+  if (BODIES.has(tokens[0]?.text ?? "")) return [bareQuery(text, tokens)];
   const found: QueryText[] = [];
   for (let i = 0; i < tokens.length; i++) {
     if (tokens[i]!.text !== "query" || tokens[i + 1]?.kind !== "word" || tokens[i + 2]?.text !== "(") continue;
@@ -63,7 +69,32 @@ export function queryAtOffset(text: string, offset: number): QueryText | undefin
 }
 
 function queryAt(text: string, tokens: Token[], at: number, afterParams: number, open: number, end: number): QueryText {
-  const body = tokens.slice(open + 1, end - 1);
+  return {
+    name: tokens[at + 1]!.text,
+    header: text.slice(tokens[at]!.start, tokens[afterParams - 1]!.end),
+    bare: false,
+    start: tokens[at]!.start,
+    body: tokens[open]!.end,
+    end: tokens[end - 1]?.end ?? text.length,
+    ...bodyOf(text, tokens.slice(open + 1, end - 1)),
+  };
+}
+
+function bareQuery(text: string, tokens: Token[]): QueryText {
+  const { start } = tokens[0]!;
+  const end = tokens.at(-1)!.end;
+  return {
+    name: BARE_NAME,
+    header: `query ${BARE_NAME}()`,
+    bare: true,
+    start,
+    body: start,
+    end,
+    ...bodyOf(text, tokens),
+  };
+}
+
+function bodyOf(text: string, body: Token[]): Pick<QueryText, "mutation" | "branches" | "tail"> {
   const branches: Branch[] = [];
   let i = 0;
   while (body[i]?.text === "match" || body[i]?.text === "union" || body[i]?.text === "all") {
@@ -76,10 +107,6 @@ function queryAt(text: string, tokens: Token[], at: number, afterParams: number,
     i = next;
   }
   return {
-    name: tokens[at + 1]!.text,
-    header: text.slice(tokens[at]!.start, tokens[afterParams - 1]!.end),
-    start: tokens[at]!.start,
-    end: tokens[end - 1]?.end ?? text.length,
     mutation: ["insert", "update", "delete"].includes(body[0]?.text ?? ""),
     branches,
     tail: body[i] ? text.slice(body[i]!.start, body.at(-1)!.end) : "",

@@ -14,13 +14,13 @@ const SIGNS = { insert: "+", update: "~", delete: "−" } as const;
 export function statementsOf(text: string, name: string): Statement[] {
   const query = queriesOf(text).find((q) => q.name === name);
   if (!query) return [];
-  const source = text.slice(query.start + query.header.length, query.end);
+  const source = text.slice(query.body, query.bare ? query.end : query.end - 1);
   const tokens = tokenize(source);
   const starts = tokens.flatMap((token, i) => (token.text in SIGNS && tokens[i + 1]?.kind === "type" ? [i] : []));
   return starts.map((at, n) => {
     const verb = tokens[at]!.text as Statement["verb"];
     const end = tokens[(starts[n + 1] ?? tokens.length) - 1]!;
-    const last = starts[n + 1] === undefined ? source.lastIndexOf("}") : end.end;
+    const last = starts[n + 1] === undefined ? source.length : end.end;
     return { verb, sign: SIGNS[verb], type: tokens[at + 1]!.text, what: what(verb, source, tokens, at, last) };
   });
 }

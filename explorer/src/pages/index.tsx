@@ -5,6 +5,7 @@ import type { Page } from "../router";
 import { Failure, Progress } from "../ui/basics";
 
 const LOADERS: Record<Page, () => Promise<{ default: ComponentType }>> = {
+  home: () => import("./home"),
   query: () => import("./query"),
   schema: () => import("./schema"),
   history: () => import("./history"),
@@ -13,6 +14,7 @@ const LOADERS: Record<Page, () => Promise<{ default: ComponentType }>> = {
 };
 
 export const TITLES: Record<Page, string> = {
+  home: "Home",
   query: "Query",
   schema: "Schema",
   history: "History",

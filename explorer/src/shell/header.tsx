@@ -1,31 +1,33 @@
 /** The bar above every page: where we are, and where one can go. */
 import { useEffect, useState } from "preact/hooks";
 import { useHere } from "../context";
-import { shortCommit } from "../format";
-import { useShortcut } from "../keys";
+import { shortCommit, visible } from "../format";
+import { keyLabel, useShortcut } from "../keys";
 import { TITLES } from "../pages";
 import { PAGES, go, href, type Page } from "../router";
 import { THEMES, applyTheme, theme } from "../theme";
 import { Badge, Button } from "../ui/basics";
+import { CommandPalette } from "./commands";
 import { HelpSheet } from "./help";
 import { Logo } from "./logo";
 import { PointPicker } from "./picker";
 
-const LETTERS: Record<Page, string> = { query: "q", schema: "s", history: "h", review: "r", import: "i" };
+const LETTERS: Record<Page, string> = { home: "o", query: "q", schema: "s", history: "h", review: "r", import: "i" };
 
 export function Header({ signOut }: { signOut?: () => void }) {
   const here = useHere();
   const { route, access } = here;
-  const [open, setOpen] = useState<"none" | "picker" | "help">("none");
+  const [open, setOpen] = useState<"none" | "picker" | "help" | "commands">("none");
   const close = () => setOpen("none");
   useShortcut("?", "Show this help", "Everywhere", () => setOpen("help"));
+  useShortcut("mod+k", "Go to a page, type, branch or query", "Everywhere", () => setOpen("commands"));
   useShortcut("b", "Change branch or point in time", "Everywhere", () => setOpen("picker"));
   useEffect(() => {
     document.title = `${TITLES[route.page]} · ${route.graph} · omnigraph`;
   }, [route.page, route.graph]);
   return (
     <header class="top">
-      <a class="brand" href="#/" title="All graphs">
+      <a class="brand" href={href({ page: "home", params: {} })} title="Home of this graph">
         <Logo />
         <span>{route.graph}</span>
       </a>
@@ -36,7 +38,7 @@ export function Header({ signOut }: { signOut?: () => void }) {
         title="Change branch or point in time (b)"
       >
         <BranchSign />
-        <span>{route.branch}</span>
+        <span>{visible(route.branch)}</span>
         {route.at && <span class="mono">@ {shortCommit(route.at)}</span>}
       </Button>
       {route.at && <Badge tone="warn">read-only: the past</Badge>}
@@ -51,9 +53,9 @@ export function Header({ signOut }: { signOut?: () => void }) {
         ))}
       </nav>
       <div class="row top-end">
-        {access?.actor && (
-          <span class="muted actor" title="Signed in as">
-            {access.actor}
+        {here.author && (
+          <span class="muted actor" title={access?.actor ? "Signed in as" : "Your commits are by"}>
+            {visible(here.author)}
           </span>
         )}
         {signOut && (
@@ -61,6 +63,15 @@ export function Header({ signOut }: { signOut?: () => void }) {
             Sign out
           </Button>
         )}
+        <Button
+          kind="quiet"
+          small
+          class="go-to"
+          title="Go to a page, type, branch or query"
+          onClick={() => setOpen("commands")}
+        >
+          Go to <kbd aria-hidden="true">{keyLabel("mod+k").replaceAll(" ", "")}</kbd>
+        </Button>
         <ThemeButton />
         <Button
           kind="quiet"
@@ -74,6 +85,7 @@ export function Header({ signOut }: { signOut?: () => void }) {
       </div>
       {open === "picker" && <PointPicker onClose={close} />}
       {open === "help" && <HelpSheet onClose={close} />}
+      {open === "commands" && <CommandPalette onClose={close} />}
     </header>
   );
 }

@@ -1,7 +1,7 @@
 /** Choose a branch, a tag, or one of the last commits; or make a branch. */
 import { useState } from "preact/hooks";
 import { useHere } from "../context";
-import { ago, branchOf, shortCommit } from "../format";
+import { ago, branchOf, shortCommit, visible } from "../format";
 import { asApiError, useAsync } from "../hooks";
 import { go } from "../router";
 import { Badge, Button, Dialog, Failure, Field } from "../ui/basics";
@@ -64,7 +64,7 @@ function Names({ fits, pick }: ListProps) {
         {branches.filter(fits).map((name) => (
           <li key={name}>
             <button type="button" aria-current={name === route.branch && !route.at} onClick={() => pick(name, null)}>
-              {name}
+              {visible(name)}
             </button>
           </li>
         ))}
@@ -74,7 +74,7 @@ function Names({ fits, pick }: ListProps) {
         {fitting.map(({ name }) => (
           <li key={name}>
             <button type="button" aria-current={name === route.at} onClick={() => pick(route.branch, name)}>
-              {name}
+              {visible(name)}
             </button>
           </li>
         ))}
@@ -102,8 +102,8 @@ function Commits({ fits, pick }: ListProps) {
               aria-current={commit.graph_commit_id === at}
               onClick={() => pick(branch, commit.graph_commit_id)}
             >
-              <span class="mono">{shortCommit(commit.graph_commit_id)}</span> {commit.message ?? commit.kind}{" "}
-              <span class="muted">{[commit.actor_id, ago(commit.created_at)].filter(Boolean).join(" ")}</span>
+              <span class="mono">{shortCommit(commit.graph_commit_id)}</span> {visible(commit.message ?? commit.kind)}{" "}
+              <span class="muted">{visible([commit.actor_id, ago(commit.created_at)].filter(Boolean).join(" "))}</span>
               {branchOf(commit) !== branch && <Badge>{branchOf(commit)}</Badge>}
             </button>
           </li>

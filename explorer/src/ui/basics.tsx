@@ -2,6 +2,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { ApiError } from "../api";
+import { helpHere } from "../help";
+import { Prose } from "./prose";
 
 type ButtonProps = JSX.IntrinsicElements["button"] & {
   kind?: "primary" | "plain" | "danger" | "quiet";
@@ -111,16 +113,21 @@ export function Tabs<T extends string>(props: {
 
 /** A failure as a person can use it: what, and what to do. */
 export function Failure({ error, retry }: { error: ApiError; retry?: () => void }) {
+  const help = helpHere(error);
   return (
     <div class="notice notice-bad" role="alert">
       <p>
         <strong>
           {error.denied ? "Not allowed: " : ""}
-          {error.message}
+          <Prose text={error.message} />
         </strong>{" "}
         <code class="faint">{error.code}</code>
       </p>
-      {error.help && <p class="muted">{error.help}</p>}
+      {help && (
+        <p class="muted">
+          <Prose text={help} />
+        </p>
+      )}
       {retry && !error.denied && (
         <Button small onClick={retry}>
           Try again
@@ -134,8 +141,25 @@ export function Notice(props: { tone?: "plain" | "good" | "warn" | "bad"; childr
   return <div class={`notice notice-${props.tone ?? "plain"}`}>{props.children}</div>;
 }
 
-export function Empty({ children }: { children: ComponentChildren }) {
-  return <div class="empty">{children}</div>;
+/** Nothing is there: what that means, and what to do next. */
+export function Empty({ title, children }: { title?: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      {title && <p class="empty-title">{title}</p>}
+      {children}
+    </div>
+  );
+}
+
+/** Where something will be once it is loaded. */
+export function Skeleton({ label, rows = 4 }: { label: string; rows?: number }) {
+  return (
+    <div class="skeleton" role="status" aria-label={label}>
+      {Array.from({ length: rows }, (_, i) => (
+        <span key={i} style={{ width: `${88 - ((i * 37) % 45)}%` }} />
+      ))}
+    </div>
+  );
 }
 
 /** Something takes time; with a share between 0 and 1 where it is known. */
@@ -161,6 +185,7 @@ export function Dialog(props: {
   useEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal();
+    firstField(ref.current)?.focus();
     return () => {
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
@@ -187,5 +212,14 @@ export function Dialog(props: {
         {props.actions && <div class="dialog-actions">{props.actions}</div>}
       </div>
     </dialog>
+  );
+}
+
+/** Where to begin: what asks to be first, else the first field, else the button that goes on; never the one that closes. */
+function firstField(dialog: HTMLDialogElement | null): HTMLElement | null | undefined {
+  const asked = dialog?.querySelector<HTMLElement>("[autofocus]");
+  const field = dialog?.querySelector<HTMLElement>("input:not([type=radio], [type=checkbox]), select, textarea");
+  return (
+    asked ?? field ?? dialog?.querySelector<HTMLElement>(".dialog-actions .button-primary, .dialog-actions .button")
   );
 }

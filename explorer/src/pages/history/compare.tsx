@@ -1,10 +1,11 @@
 /** What turns one point into another: counts by type, then rows with their changed cells, and a picture of both. */
 import { useMemo, useState } from "preact/hooks";
 import type { Diff, DiffRow, Json, Op } from "../../api";
+import { lookOf } from "../../canvas/look";
 import { PictureView } from "../../canvas/picture-view";
-import { typeNames } from "../../canvas/source";
+import { TypeChip } from "../../canvas/type-dot";
 import { useHere } from "../../context";
-import { count, counted, shortCommit, valueText } from "../../format";
+import { count, counted, shortCommit, valueText, visible } from "../../format";
 import { useAsync } from "../../hooks";
 import { setParams, useRoute } from "../../router";
 import { Button, Empty, Failure, Panel, Progress, Tabs } from "../../ui/basics";
@@ -12,7 +13,6 @@ import { type Column, Table } from "../../ui/table";
 import { overlayOf, SIGNS, withEnds } from "./overlay";
 
 const ROWS_MAX = 2000;
-const LOOK = { colourBy: null, labelBy: null };
 const WORDS: Record<Op, string> = { insert: "added", update: "changed", delete: "removed" };
 const ENDS: Record<string, string> = { src: "from", dst: "to" };
 const TONES: Record<Op, string> = { insert: "added", update: "changed", delete: "removed" };
@@ -21,13 +21,18 @@ interface Props {
   readonly a: string;
   readonly b: string;
   readonly title?: string;
+  readonly fromMergeBase?: boolean; // what b did since it parted from a: what a merge brings along
+  readonly nothing?: string; // what to say where there is no difference
   readonly onClose?: () => void;
 }
 
-export function Compare({ a, b, title, onClose }: Props) {
+export function Compare({ a, b, title, fromMergeBase = false, nothing, onClose }: Props) {
   const { client } = useHere();
   const { params } = useRoute();
-  const diff = useAsync(() => client.diff({ a, b, limit: ROWS_MAX }), [client, a, b]);
+  const diff = useAsync(
+    () => client.diff({ a, b, limit: ROWS_MAX, from_merge_base: fromMergeBase }),
+    [client, a, b, fromMergeBase],
+  );
   const view = params["view"] === "picture" ? "picture" : "rows";
   const tabs = (
     <>
@@ -69,12 +74,12 @@ export function Compare({ a, b, title, onClose }: Props) {
           <Failure error={diff.error} retry={diff.reload} />
         </div>
       )}
-      {diff.value && <Difference diff={diff.value} view={view} />}
+      {diff.value && <Difference diff={diff.value} view={view} nothing={nothing ?? "The two points hold the same."} />}
     </Panel>
   );
 }
 
-function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
+function Difference({ diff, view, nothing }: { diff: Diff; view: "rows" | "picture"; nothing: string }) {
   const { catalog } = useHere();
   const { params } = useRoute();
   const type = params["type"];
@@ -83,7 +88,7 @@ function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
     () => diff.rows.filter((row) => (!type || row.type === type) && (!op || row.operation === op)),
     [diff, type, op],
   );
-  if (diff.rows.length === 0 && diff.schema.length === 0) return <Empty>The two points hold the same.</Empty>;
+  if (diff.rows.length === 0 && diff.schema.length === 0) return <Empty title="No difference">{nothing}</Empty>;
   return (
     <div class="difference">
       <aside class="difference-types" aria-label="Changes by type">
@@ -91,11 +96,20 @@ function Difference({ diff, view }: { diff: Diff; view: "rows" | "picture" }) {
         {diff.schema.length > 0 && <SchemaSteps steps={diff.schema} />}
       </aside>
       <div class="difference-main">
-        {diff.truncated && <p class="muted difference-note">The first {count(diff.rows.length)} rows are shown.</p>}
+        {diff.truncated && (
+          <p class="muted difference-note">
+            The first {count(diff.rows.length)} of {counted(totalOf(diff), "row")} are shown. Choose a type to see
+            fewer.
+          </p>
+        )}
         {view === "rows" || !catalog ? <ChangedRows rows={rows} /> : <Overlay rows={rows} at={diff.to} />}
       </div>
     </div>
   );
+}
+
+function totalOf({ counts }: Diff): number {
+  return Object.values(counts).reduce((sum, one) => sum + Object.values(one).reduce((n, m) => n + m, 0), 0);
 }
 
 function TypeFilter({
@@ -172,8 +186,8 @@ const COLUMNS: Column<DiffRow>[] = [
       </span>
     ),
   },
-  { name: "Type", cell: (row) => row.type },
-  { name: "Id", cell: (row) => <span class="mono">{row.id}</span> },
+  { name: "Type", cell: (row) => (row.kind === "node" ? <TypeChip type={row.type} /> : row.type) },
+  { name: "Id", cell: (row) => <span class="mono">{visible(row.id)}</span> },
   { name: "Cells", cell: (row) => <Cells row={row} /> },
 ];
 
@@ -191,9 +205,13 @@ function ChangedRows({ rows }: { rows: readonly DiffRow[] }) {
 }
 
 function Cells({ row }: { row: DiffRow }) {
-  const names = [...new Set([...Object.keys(row.before ?? {}), ...Object.keys(row.after ?? {})])].filter(
-    (name) => name !== "id",
-  );
+  const { catalog } = useHere();
+  const declared = [...(catalog?.nodes ?? []), ...(catalog?.edges ?? [])].find((info) => info.name === row.type);
+  const order = ["src", "dst", ...(declared?.properties ?? []).map((property) => property.name)];
+  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
+  const names = [...new Set([...Object.keys(row.before ?? {}), ...Object.keys(row.after ?? {})])]
+    .filter((name) => name !== "id")
+    .sort((a, b) => place(a) - place(b));
   const shown = row.operation === "update" ? names : names.filter((name) => (row.after ?? row.before)?.[name] !== null);
   return (
     <span class="row-cells">
@@ -230,9 +248,9 @@ function Overlay({ rows, at }: { rows: readonly DiffRow[]; at: string }) {
 }
 
 function Signed({ rows }: { rows: readonly DiffRow[] }) {
-  const { catalog } = useHere();
+  const { catalog, styles } = useHere();
   const scene = useMemo(() => overlayOf(rows, catalog!), [rows, catalog]);
-  const order = useMemo(() => typeNames(catalog!), [catalog]);
+  const look = useMemo(() => lookOf(catalog, styles), [catalog, styles]);
   const [selected, setSelected] = useState<string | null>(null);
   const node =
     selected !== null && scene.picture.hasNode(selected) ? scene.picture.getNodeAttribute(selected, "node") : undefined;
@@ -247,11 +265,11 @@ function Signed({ rows }: { rows: readonly DiffRow[] }) {
         ))}
         <li class="muted">no sign: unchanged</li>
       </ul>
-      <PictureView scene={scene} selected={selected} look={LOOK} typeOrder={order} onSelect={setSelected} />
+      <PictureView scene={scene} selected={selected} look={look} onSelect={setSelected} />
       {node && (
         <p class="overlay-node" role="status">
           <strong>
-            {node.type} {node.id}
+            {node.type} {visible(node.id)}
           </strong>{" "}
           {own[0] ? <Cells row={own[0]} /> : <span class="muted">did not change itself; edges of it did.</span>}
         </p>

@@ -2,10 +2,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Commit } from "../../api";
 import { useHere } from "../../context";
-import { ago, branchOf, shortCommit, when } from "../../format";
+import { ago, branchOf, shortCommit, visible, when } from "../../format";
 import { asApiError, useAsync } from "../../hooks";
 import { go, href, setParams, useRoute } from "../../router";
-import { Badge, Button, Empty, Failure, Panel, Progress } from "../../ui/basics";
+import { Badge, Button, Empty, Failure, Panel, Skeleton } from "../../ui/basics";
 import { Compare } from "./compare";
 import { Counts } from "./counts";
 import "./history.css";
@@ -47,7 +47,11 @@ export default function HistoryPage() {
         <Compare a={a} b={b} onClose={() => setParams({ a: null, b: null, type: null, op: null, view: null })} />
       )}
       {first.error && <Failure error={first.error} retry={first.reload} />}
-      {!first.value && !first.error && <Progress label="Reading history" />}
+      {!first.value && !first.error && (
+        <Panel label="Reading history">
+          <Skeleton label="Reading history" rows={8} />
+        </Panel>
+      )}
       {first.value && commits.length === 0 && <Empty>Nothing happened yet.</Empty>}
       {commits.length > 0 && (
         <div class={selected ? "history with-details" : "history"}>
@@ -123,7 +127,7 @@ function CommitRow({ commit, names, chosen }: { commit: Commit; names: readonly 
         aria-pressed={chosen}
         onClick={() => setParams({ commit: chosen ? null : id })}
       >
-        {commit.message ?? <span class="muted">{commit.kind}</span>}
+        {commit.message !== null ? visible(commit.message) : <span class="muted">{commit.kind}</span>}
       </button>
       {names.map(({ text, tag }) => (
         <Badge key={text} tone={tag ? "plain" : "accent"} title={tag ? "tag" : "branch"}>
@@ -132,8 +136,8 @@ function CommitRow({ commit, names, chosen }: { commit: Commit; names: readonly 
       ))}
       <span class="muted commit-about">
         <Counts counts={commit.changes} />
-        <span class="commit-branch">{branchOf(commit)}</span>
-        <span class="commit-actor">{commit.actor_id ?? "nobody"}</span>
+        <span class="commit-branch">{visible(branchOf(commit))}</span>
+        <span class="commit-actor">{visible(commit.actor_id ?? "nobody")}</span>
         <time title={when(commit.created_at)}>{ago(commit.created_at)}</time>
       </span>
     </li>
@@ -157,7 +161,7 @@ function CommitDetails({
   const mayRevert = access.value?.actions["change"] === true && commit.kind !== "init";
   return (
     <Panel
-      title={commit.message ?? commit.kind}
+      title={visible(commit.message ?? commit.kind)}
       class="commit-details"
       actions={
         <Button kind="quiet" small aria-label="Close details" onClick={() => setParams({ commit: null })}>
@@ -208,7 +212,7 @@ function CommitFacts({ commit, parents }: { commit: Commit; parents: readonly st
         <dt>Branch</dt>
         <dd>{branchOf(commit)}</dd>
         <dt>By</dt>
-        <dd>{commit.actor_id ?? "nobody"}</dd>
+        <dd>{visible(commit.actor_id ?? "nobody")}</dd>
         <dt>When</dt>
         <dd>{when(commit.created_at)}</dd>
         <dt>Kind</dt>
@@ -245,12 +249,13 @@ function FactParent({ label, id }: { label: string; id: string }) {
 /** Two points, typed or chosen. */
 function CompareForm({ a, b, known }: { a: string; b: string; known: History | undefined }) {
   const { route } = useHere();
-  const [from, setFrom] = useState(a);
-  const [to, setTo] = useState(b);
+  const other = route.branch !== "main" ? route.branch : "";
+  const [from, setFrom] = useState(a || "main");
+  const [to, setTo] = useState(b || other);
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
-    setFrom(a);
-    setTo(b);
+    setFrom(a || "main");
+    setTo(b || other);
   }, [a, b]);
   const names = [...(known?.branches ?? []), ...(known?.tags ?? [])].map((n) => n.name);
   const compare = () => {
@@ -272,7 +277,7 @@ function CompareForm({ a, b, known }: { a: string; b: string; known: History | u
     >
       <input
         aria-label="Compare from"
-        placeholder="main"
+        placeholder="from: a branch, tag or commit"
         list="points"
         value={from}
         spellcheck={false}
@@ -281,7 +286,7 @@ function CompareForm({ a, b, known }: { a: string; b: string; known: History | u
       <span aria-hidden="true">→</span>
       <input
         aria-label="Compare to"
-        placeholder="a branch, tag or commit"
+        placeholder="to: a branch, tag or commit"
         list="points"
         value={to}
         spellcheck={false}

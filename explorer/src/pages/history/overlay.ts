@@ -1,7 +1,7 @@
 /** A difference as a scene: what was added, removed and changed, each with its sign, and the nodes its edges meet. */
 import type { Catalog, DiffRow, GraphClient, Op, Row } from "../../api";
 import { type CanvasEdge, type CanvasNode, Scene, type Sign, nodeKey } from "../../canvas/model";
-import { layOut } from "../../canvas/layout";
+import { arrangeAs } from "../../canvas/layout";
 
 export const SIGNS: Record<Op, Sign> = { insert: "+", update: "~", delete: "−" };
 
@@ -23,7 +23,7 @@ export function overlayOf(rows: readonly DiffRow[], catalog: Catalog): Scene {
   }
   const scene = new Scene();
   scene.add(nodes.values(), edges);
-  layOut(scene.picture);
+  arrangeAs(scene.picture, scene.layout);
   return scene;
 }
 

@@ -5,6 +5,7 @@ import { useHere } from "../../context";
 import { asApiError, useAsync } from "../../hooks";
 import { href } from "../../router";
 import { Button, Dialog, Failure, Field, Notice, Progress } from "../../ui/basics";
+import { AuthorField } from "../../shell/author";
 import { toast } from "../../ui/toast";
 import { Counts } from "./counts";
 
@@ -75,6 +76,7 @@ export function RevertDialog({ commit, branch, onClose, onDone }: Props) {
         </Notice>
       )}
       {planned.error && !conflicts && <Failure error={planned.error} />}
+      <AuthorField />
       <Field label="Message">
         {(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
       </Field>

@@ -5,6 +5,7 @@ import { useHere } from "../../context";
 import { bytes, counted } from "../../format";
 import { asApiError, useAsync } from "../../hooks";
 import { href } from "../../router";
+import { AuthorField } from "../../shell/author";
 import { Badge, Button, Empty, Failure, Field, Notice, Panel, Progress } from "../../ui/basics";
 import { RowsTable } from "../../ui/table";
 import { DropZone } from "./drop";
@@ -208,6 +209,7 @@ function Destination({ file, format, type, mapping, complete }: DestinationProps
               </select>
             )}
           </Field>
+          <AuthorField />
           <Field label="Message">
             {(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
           </Field>

@@ -1,10 +1,10 @@
 /** The place to ask: the editor or a stored query, its parameters, and the button that runs it. */
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { QueryInfo } from "../../api";
 import { useHere } from "../../context";
-import { Editor } from "../../editor";
+import { Editor, type Place } from "../../editor";
 import { queryLanguage } from "../../editor/languages";
-import { counted } from "../../format";
+import { ProblemCount, ProblemList } from "../../editor/problems";
 import { keyLabel } from "../../keys";
 import { offersForQuery } from "../../lang/complete";
 import { queriesOf } from "../../lang/queries";
@@ -16,6 +16,7 @@ import type { Runner } from "./runner";
 export function AskPanel({ question, runner }: { question: Question; runner: Runner }) {
   const { catalog } = useHere();
   const { draft, stored, params } = question;
+  const [place, setPlace] = useState<Place>();
   return (
     <Panel label="Editor" class="editor-panel">
       {stored ? (
@@ -35,6 +36,7 @@ export function AskPanel({ question, runner }: { question: Question; runner: Run
           onChange={question.type}
           onRun={runner.run}
           onCursor={question.setCursor}
+          goTo={place}
           offers={(text, offset) => (catalog ? offersForQuery(text, offset, catalog) : null)}
         />
       )}
@@ -48,6 +50,13 @@ export function AskPanel({ question, runner }: { question: Question; runner: Run
         />
       )}
       <RunBar question={question} runner={runner} />
+      {!stored && (
+        <ProblemList
+          diagnostics={question.diagnostics}
+          onGo={setPlace}
+          onFix={({ from, to }, better) => question.replace(draft.text.slice(0, from) + better + draft.text.slice(to))}
+        />
+      )}
     </Panel>
   );
 }
@@ -74,18 +83,8 @@ function RunBar({ question, runner }: { question: Question; runner: Runner }) {
       {refused && (
         <span class="muted">{here.route.at ? "The past cannot be changed." : "You may not change this branch."}</span>
       )}
-      {!stored && <Problems question={question} />}
+      {!stored && <ProblemCount diagnostics={question.diagnostics} checking={question.checking} />}
     </footer>
-  );
-}
-
-function Problems({ question }: { question: Question }) {
-  const errors = question.diagnostics.filter((d) => d.severity === "error").length;
-  const text = question.checking ? "" : errors ? counted(errors, "problem") : "No problems";
-  return (
-    <span class={errors ? "problems problems-bad" : "problems"} role="status">
-      {text}
-    </span>
   );
 }
 

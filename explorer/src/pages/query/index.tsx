@@ -19,7 +19,7 @@ export default function QueryPage() {
       <h1 class="hidden-visually">Query</h1>
       <div class="query-grid">
         <Shelf
-          version={runner.runs}
+          version={runner.runs + question.shelved}
           stored={question.storedQueries}
           current={stored?.name}
           onOpen={(kept) => {
@@ -32,7 +32,7 @@ export default function QueryPage() {
           }}
           onSave={() => ({ text: draft.text, name, texts, at: Date.now() })}
         />
-        <div class="stack grow">
+        <div class={runner.done || runner.running ? "query-main has-outcome" : "query-main"}>
           <AskPanel question={question} runner={runner} />
           <OutcomeView question={question} runner={runner} />
         </div>

@@ -4,6 +4,7 @@ import type { ChangeOutput, Json } from "../../api";
 import { useHere } from "../../context";
 import { counted } from "../../format";
 import { useAsync } from "../../hooks";
+import { AuthorField } from "../../shell/author";
 import { statementsOf } from "../../lang/statements";
 import { Button, Dialog, Failure, Field, Notice, Progress } from "../../ui/basics";
 
@@ -30,7 +31,9 @@ export function ConfirmMutation({ text, name, params, stored, onRun, onClose }: 
   );
   const offersBranch = may("branch_create");
   const [apart, setApart] = useState(route.branch === "main" && offersBranch);
-  const [branch, setBranch] = useState(`${name.replaceAll("_", "-")}-${new Date().toISOString().slice(0, 10)}`);
+  const [branch, setBranch] = useState(
+    `${name === "q" ? "edit" : name.replaceAll("_", "-")}-${new Date().toISOString().slice(0, 10)}`,
+  );
   const [message, setMessage] = useState("");
   const run = () => onRun({ branch: apart ? branch.trim() : route.branch, create: apart, message: message.trim() });
   return (
@@ -68,11 +71,13 @@ export function ConfirmMutation({ text, name, params, stored, onRun, onClose }: 
           Everybody who reads main will see it at once. It can be undone by reverting the commit.
         </Notice>
       )}
+      <AuthorField />
       <Field label="Message" hint="What it is for; it is kept in the commit.">
         {(id, describedBy) => (
           <input
             id={id}
             value={message}
+            autofocus
             aria-describedby={describedBy}
             onInput={(event) => setMessage(event.currentTarget.value)}
           />

@@ -1,10 +1,11 @@
 /** What came of a run: a result, a change, a failure, or nothing yet. */
 import type { ApiError, ChangeOutput } from "../../api";
+import { copy } from "../../clipboard";
 import { useHere } from "../../context";
 import { counted } from "../../format";
 import { href, setParams, useRoute } from "../../router";
 import { Button, Empty, Failure, Notice, Progress } from "../../ui/basics";
-import { toast } from "../../ui/toast";
+import type { QueryText } from "../../lang/queries";
 import type { Question } from "./question";
 import { Results, type View, VIEWS } from "./results";
 import type { Runner } from "./runner";
@@ -16,8 +17,8 @@ export function OutcomeView({ question, runner }: { question: Question; runner: 
   if (runner.running) return <Progress label="Running" />;
   if (!done)
     return (
-      <Empty>
-        Run a query to see what it finds. <kbd>?</kbd> shows all keys.
+      <Empty title="Ready when you are">
+        Run the query to see what it finds: as a picture, a table, JSON and a plan. <kbd>?</kbd> shows all keys.
       </Empty>
     );
   if ("error" in done) return <RunFailure error={done.error} question={question} />;
@@ -35,7 +36,7 @@ function useView({ query, stored }: Question): View {
 
 function RunFailure({ error, question }: { error: ApiError; question: Question }) {
   const tooMany = error.code === "limit_exceeded" && error.details["limit"] === "max_rows" && !question.stored;
-  const limited = () => question.replace(withLimit(question.draft.text, question.query?.end));
+  const limited = () => question.replace(withLimit(question.draft.text, question.query));
   return (
     <>
       <Failure error={error} />
@@ -48,15 +49,15 @@ function RunFailure({ error, question }: { error: ApiError; question: Question }
   );
 }
 
-function withLimit(text: string, end: number | undefined): string {
-  const close = text.lastIndexOf("}", end === undefined ? undefined : end - 1);
+export function withLimit(text: string, query: QueryText | undefined): string {
+  if (query?.bare) return `${text.trimEnd()}\nlimit 1000\n`;
+  const close = text.lastIndexOf("}", query === undefined ? undefined : query.end - 1);
   return close < 0 ? text : `${text.slice(0, close).trimEnd()}\n  limit 1000\n${text.slice(close)}`;
 }
 
 function Changed({ changed }: { changed: ChangeOutput }) {
   if (!changed.commit) return <Notice>Nothing matched, so nothing was changed and no commit was made.</Notice>;
   const id = changed.commit.graph_commit_id;
-  const copy = () => void navigator.clipboard.writeText(id).then(() => toast("Copied"));
   return (
     <Notice tone="good">
       <p>
@@ -67,7 +68,7 @@ function Changed({ changed }: { changed: ChangeOutput }) {
       </p>
       <p class="row">
         Commit <code>{id}</code>{" "}
-        <Button small kind="quiet" onClick={copy}>
+        <Button small kind="quiet" onClick={() => void copy(id)}>
           Copy
         </Button>
         {changed.branch !== "main" && (

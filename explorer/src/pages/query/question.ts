@@ -6,6 +6,7 @@ import { type Draft, useDraft } from "../../editor";
 import { useAsync, useRested } from "../../hooks";
 import { queryAtOffset, type QueryText } from "../../lang/queries";
 import { setParams, useRoute } from "../../router";
+import { keepDraft, queryDraft, shelveDraft } from "./draft";
 import { exampleQuery } from "./example";
 import type { Kept } from "./keep";
 import { type Parsed, parseParams, type Texts } from "./params";
@@ -24,6 +25,7 @@ export interface Question {
   readonly parsed: Parsed;
   readonly diagnostics: readonly Diagnostic[];
   readonly checking: boolean;
+  readonly shelved: number; // drafts that gave way to something else
   readonly ready: boolean; // what the address asks for is here and understood
   readonly type: (text: string) => void;
   readonly replace: (text: string) => void;
@@ -37,9 +39,13 @@ export function useQuestion(): Question {
   const { client, catalog } = useHere();
   const route = useRoute();
   const example = useMemo(() => (catalog ? exampleQuery(catalog) : ""), []);
-  const [draft, type, replace] = useDraft(route.params["q"] ?? example);
-  const [texts, setTexts] = useState<Texts>(() => readTexts(route.params["p"]));
+  const left = useMemo(() => queryDraft(route.graph), []);
+  const linked = route.params["q"] !== undefined || route.params["stored"] !== undefined;
+  const [draft, type, replace] = useDraft(route.params["q"] ?? left?.text ?? example);
+  const [texts, setTexts] = useState<Texts>(() => (linked ? readTexts(route.params["p"]) : (left?.texts ?? {})));
   const [cursor, setCursor] = useState(0);
+  const [shelved, setShelved] = useState(0);
+  const shelve = (next: string) => shelveDraft(route.graph, next) && setShelved((n) => n + 1);
   const storedQueries = useAsync(() => client.storedQueries(), [client]);
   const stored = storedQueries.value?.find((q) => q.name === route.params["stored"]) ?? null;
   const check = useCheck(draft.text);
@@ -49,9 +55,20 @@ export function useQuestion(): Question {
   const parsed = useMemo(() => parseParams(params, texts), [params, texts]);
 
   useEffect(() => {
-    if (route.params["q"] !== undefined) replace(route.params["q"]);
+    if (!linked && left?.ran) setParams({ q: left.text, p: paramText(left.texts), view: left.view, run: "1" });
+  }, []);
+  useEffect(() => {
+    const asked = route.params["q"];
+    if (asked === undefined) return;
+    shelve(asked);
+    replace(asked);
     setTexts(readTexts(route.params["p"]));
   }, [route.params["q"], route.params["p"]]);
+  useEffect(() => {
+    if (draft.text === example || stored) return;
+    const ran = route.params["run"] === "1" && route.params["q"] === draft.text;
+    keepDraft(route.graph, { text: draft.text, texts, ran, view: route.params["view"] ?? null });
+  }, [draft.text, texts, route.params["run"], route.params["q"], route.params["view"]]);
 
   return {
     draft,
@@ -64,6 +81,7 @@ export function useQuestion(): Question {
     replace,
     setTexts,
     setCursor,
+    shelved,
     storedQueries: storedQueries.value ?? [],
     name: stored?.name ?? query?.name ?? "query",
     mutation: stored?.mutation ?? query?.mutation ?? false,
@@ -71,6 +89,7 @@ export function useQuestion(): Question {
     checking: check.checking,
     ready: route.params["stored"] ? stored !== null : !check.checking && draft.text === route.params["q"],
     open: (kept) => {
+      shelve(kept.text);
       replace(kept.text);
       setTexts(kept.texts);
       setParams({ q: kept.text, p: paramText(kept.texts), view: null, run: null, stored: null }, { replace: false });

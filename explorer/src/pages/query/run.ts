@@ -1,15 +1,17 @@
 /** Runs a query, and brings what it matched to a canvas. */
-import type { Catalog, GraphClient, Json, Point, ReadOutput } from "../../api";
-import { layOut } from "../../canvas/layout";
+import type { Catalog, GraphClient, Json, Point, QueryBody, ReadOutput, StoredAsk } from "../../api";
+import { arrangeAs } from "../../canvas/layout";
 import { Scene } from "../../canvas/model";
 import { GraphSource } from "../../canvas/source";
-import { drawingQueries, matchesOf } from "../../lang/drawing";
+import { DRAWN_ROWS, drawingQueries, matchesOf } from "../../lang/drawing";
 import type { QueryText } from "../../lang/queries";
 
-export const ROWS_MAX = 10_000;
+export const ROWS_SHOWN = 10_000; // the rest is counted, and can be downloaded
 
 export interface Outcome {
   readonly output: ReadOutput;
+  readonly asked: QueryBody | StoredAsk; // to ask the same again
+  readonly point: Point; // the commit it ran on
   readonly milliseconds: number;
   readonly params: Record<string, Json>;
   readonly query: QueryText | undefined; // none: a stored query, whose text is not told
@@ -24,9 +26,10 @@ export async function runRead(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const begun = performance.now();
-  const body = { query: text, name: query.name, params, max_rows: ROWS_MAX, explain: true };
-  const output = await client.query(point, body, signal);
-  return { output, milliseconds: performance.now() - begun, params, query };
+  const asked = { query: text, name: query.name, params };
+  const more = { rows_shown: ROWS_SHOWN, column_types: true, explain: true };
+  const output = await client.query(point, { ...asked, ...more }, signal);
+  return { output, asked, point: pinned(point, output), milliseconds: performance.now() - begun, params, query };
 }
 
 export async function runStored(
@@ -36,36 +39,40 @@ export async function runStored(
   params: Record<string, Json>,
 ): Promise<Outcome> {
   const begun = performance.now();
-  const output = (await client.invoke(name, point, params)) as ReadOutput;
-  return { output, milliseconds: performance.now() - begun, params, query: undefined };
+  const more = { rows_shown: ROWS_SHOWN, column_types: true };
+  const output = (await client.invoke(name, point, params, more)) as ReadOutput;
+  const asked = { stored: name, params };
+  return {
+    output,
+    asked,
+    point: pinned(point, output),
+    milliseconds: performance.now() - begun,
+    params,
+    query: undefined,
+  };
+}
+
+function pinned(point: Point, output: ReadOutput): Point {
+  return { ...point, at: output.graph_commit_id };
 }
 
 export interface Drawn {
   readonly scene: Scene;
   readonly point: Point;
-  readonly layoutMilliseconds: number;
+  readonly read: number; // matches
+  readonly matches: number | null; // of all; null: nobody counted them
 }
 
 /** The matches of a query that has run, at the commit it ran on. None where a query binds no nodes. */
-export async function draw(
-  client: GraphClient,
-  point: Point,
-  catalog: Catalog,
-  outcome: Outcome,
-): Promise<Drawn | null> {
+export async function draw(client: GraphClient, catalog: Catalog, outcome: Outcome): Promise<Drawn | null> {
   const queries = outcome.query ? drawingQueries(outcome.query) : [];
   if (queries.length === 0) return null;
-  const pinned = { ...point, at: outcome.output.graph_commit_id };
-  const source = new GraphSource(client, pinned, catalog);
-  const found = await Promise.all(
-    queries.map(async (query) =>
-      matchesOf(
-        query,
-        (await client.query(pinned, { query: query.text, name: query.name, params: outcome.params })).rows,
-        catalog,
-      ),
-    ),
+  const { point, params } = outcome;
+  const source = new GraphSource(client, point, catalog);
+  const told = await Promise.all(
+    queries.map(({ text, name }) => client.query(point, { query: text, name, params, rows_shown: DRAWN_ROWS })),
   );
+  const found = queries.map((query, i) => matchesOf(query, told[i]!.rows, catalog));
   const refs = new Map(found.flatMap((m) => m.nodes).map((ref) => [`${ref.type}:${ref.id}`, ref]));
   const scene = new Scene();
   scene.add(
@@ -73,8 +80,10 @@ export async function draw(
     found.flatMap((m) => m.edges),
   );
   const begun = performance.now();
-  layOut(scene.picture);
-  const layoutMilliseconds = performance.now() - begun;
-  performance.measure("layout", { start: begun, duration: layoutMilliseconds });
-  return { scene, point: pinned, layoutMilliseconds };
+  arrangeAs(scene.picture, scene.layout);
+  performance.measure("layout", { start: begun, duration: performance.now() - begun });
+  const read = told.reduce((sum, output) => sum + output.rows.length, 0);
+  const whole = told.every((output) => output.row_count < DRAWN_ROWS);
+  const matches = queries.every((query) => query.keepsRows) ? outcome.output.row_count : whole ? read : null;
+  return { scene, point, read, matches };
 }

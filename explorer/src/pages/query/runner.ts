@@ -62,6 +62,10 @@ export function useRunner(question: Question): Runner {
   };
 
   useRunFromLink(route, ran, question.ready, () => run(true));
+  const asked = askedBy(route);
+  useEffect(() => {
+    if (route.params["run"] === "1" && ran.current !== asked) setDone(null); // of another question
+  }, [asked]);
   return {
     done,
     asking,

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { QueryInfo } from "../../api";
 import { useHere } from "../../context";
-import { ago } from "../../format";
+import { ago, visible } from "../../format";
 import { Badge, Button, Dialog, Field } from "../../ui/basics";
 import { forget, type Kept, recent, save, saved } from "./keep";
 
@@ -92,8 +92,9 @@ function RecentQueries({ version, onOpen }: Props) {
         {last.map((one) => (
           <li key={one.at}>
             <button type="button" title={one.text} onClick={() => onOpen(one)}>
-              <span class="recent-name">{one.name}</span> <span class="muted small">{ago(one.at * 1000)}</span>
-              <span class="recent-text">{gist(one.text)}</span>
+              {one.name !== BARE && <span class="recent-name">{visible(one.name)} </span>}
+              <span class="muted small">{ago(one.at * 1000)}</span>
+              <span class="recent-text">{visible(gist(one.text))}</span>
             </button>
           </li>
         ))}
@@ -102,7 +103,10 @@ function RecentQueries({ version, onOpen }: Props) {
   );
 }
 
-function gist(text: string): string {
+/** What a query without a name is called. */
+const BARE = "q";
+
+export function gist(text: string): string {
   const inside = /match\s*\{([\s\S]*)/.exec(text)?.[1] ?? text;
   return inside.replace(/\s+/g, " ").trim().slice(0, 60);
 }

@@ -1,7 +1,7 @@
 /** One row both sides changed: base, ours and theirs beside each other, and the choice between them. */
 import { useId, useState } from "preact/hooks";
 import type { Conflict, Json, Row } from "../../api";
-import { valueText } from "../../format";
+import { valueText, visible } from "../../format";
 import { Badge, Button } from "../../ui/basics";
 import { type Choice, choiceOf, type ConflictRow, type Decisions, placeOf, type Side, typed } from "./decisions";
 
@@ -33,7 +33,7 @@ export function ConflictCard({ row, decisions, source, target, onDecide }: CardP
     <section class="conflict" aria-labelledby={id}>
       <header class="conflict-head">
         <h3 id={id}>
-          <span class="muted">{row.type}</span> {row.id ?? ""}
+          <span class="muted">{row.type}</span> {visible(row.id ?? "")}
         </h3>
         {kinds.map((kind) => (
           <Badge key={kind} tone="warn">

@@ -1,11 +1,13 @@
 /** Before a merge: what it will do, what both sides changed, and who decides. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type ApiError, type Conflict, conflictsOf, type MergeOutput } from "../../api";
+import { copy } from "../../clipboard";
 import { useHere } from "../../context";
 import { counted } from "../../format";
 import { asApiError, useAsync, useRested } from "../../hooks";
 import { href, setParams, useRoute } from "../../router";
-import { Badge, Button, Empty, Failure, Field, Notice, Panel, Progress } from "../../ui/basics";
+import { Badge, Button, Empty, Failure, Field, Panel, Progress } from "../../ui/basics";
+import { AuthorField } from "../../shell/author";
 import { toast } from "../../ui/toast";
 import { Compare } from "../history/compare";
 import { Counts } from "../history/counts";
@@ -72,26 +74,30 @@ function MergeReview({ source, target }: { source: string; target: string }) {
   const [decisions, setDecisions] = useState<Decisions>(UNDECIDED);
   const [known, setKnown] = useState<readonly Conflict[]>([]);
   const [merged, setMerged] = useState<MergeOutput>();
-  const { trial, fresh } = useTrial(source, target, decisions, merged);
   const access = useAsync(() => client.access(target), [client, target]);
+  const mayMerge = access.value?.actions["branch_merge"] === true;
+  const { trial, fresh } = useTrial(source, target, decisions, merged, mayMerge);
   useEffect(() => {
     if (trial.value) setKnown((old) => joined(old, trial.value!.conflicts));
   }, [trial.value]);
   const open = known.filter((conflict) => !isDecided(decisions, conflict)).length;
-  const mayMerge = access.value?.actions["branch_merge"] === true;
 
   if (merged) return <Merged merged={merged} source={source} target={target} />;
   return (
     <>
       <Panel label="What the merge will do" class="verdict">
-        <Verdict
-          trial={trial.value}
-          error={trial.error}
-          fresh={fresh}
-          total={known.length}
-          open={open}
-          target={target}
-        />
+        {access.value && !mayMerge ? (
+          <OnlyLooking source={source} target={target} />
+        ) : (
+          <Verdict
+            trial={trial.value}
+            error={trial.error ?? access.error}
+            fresh={fresh}
+            total={known.length}
+            open={open}
+            target={target}
+          />
+        )}
         {mayMerge && (
           <MergeForm
             source={source}
@@ -104,27 +110,50 @@ function MergeReview({ source, target }: { source: string; target: string }) {
             }}
           />
         )}
-        {access.value && !mayMerge && (
-          <div class="panel-body">
-            <Notice>
-              The policy does not let you merge into <strong>{target}</strong>; you can look at what a merge would do.
-            </Notice>
-          </div>
-        )}
       </Panel>
       {known.length > 0 && (
         <Conflicts known={known} decisions={decisions} source={source} target={target} onChange={setDecisions} />
       )}
-      <Compare a={target} b={source} title={`How ${source} differs from ${target}`} />
+      <Compare
+        a={target}
+        b={source}
+        fromMergeBase
+        title={`What ${source} brings to ${target}`}
+        nothing={`${target} has everything ${source} did.`}
+      />
+      <p class="muted small">
+        Only what {source} did since the two parted is shown; what {target} did meanwhile stays as it is.{" "}
+        <a href={href({ page: "history", params: { a: target, b: source } })}>Compare the two states instead</a>
+      </p>
     </>
   );
 }
 
+/** Whoever may not merge sees what the branch did all the same, and nothing that would be refused. */
+function OnlyLooking({ source, target }: { source: string; target: string }) {
+  return (
+    <div class="panel-body verdict-line" role="status">
+      <Badge>look only</Badge>
+      <span>
+        You may see what {source} brings, but not merge into <strong>{target}</strong>. Somebody with the right to merge
+        can open this page by its address.
+      </span>
+    </div>
+  );
+}
+
 /** A dry run with the decisions made so far; `fresh` once it knows all of them. */
-function useTrial(source: string, target: string, decisions: Decisions, merged: MergeOutput | undefined) {
+function useTrial(
+  source: string,
+  target: string,
+  decisions: Decisions,
+  merged: MergeOutput | undefined,
+  allowed: boolean,
+) {
   const { client } = useHere();
   const rested = useRested(decisions, REST_MILLISECONDS);
-  const trial = useAsync(async (): Promise<Trial> => {
+  const trial = useAsync(async (): Promise<Trial | undefined> => {
+    if (!allowed) return undefined;
     try {
       return { outcome: await client.merge({ source, target, dry_run: true, ...documentOf(rested) }), conflicts: [] };
     } catch (error) {
@@ -132,7 +161,7 @@ function useTrial(source: string, target: string, decisions: Decisions, merged: 
       if (!conflicts) throw error;
       return { conflicts };
     }
-  }, [client, source, target, rested, merged]);
+  }, [client, source, target, rested, merged, allowed]);
   return { trial, fresh: rested === decisions && !trial.loading };
 }
 
@@ -282,6 +311,7 @@ function MergeForm({ source, target, decisions, ready, onMerged }: FormProps) {
         void merge();
       }}
     >
+      <AuthorField />
       <Field label="Message">
         {(id) => <input id={id} value={message} onInput={(e) => setMessage(e.currentTarget.value)} />}
       </Field>
@@ -301,16 +331,14 @@ function MergeForm({ source, target, decisions, ready, onMerged }: FormProps) {
 
 /** The decisions as a document, for the command line and for colleagues. */
 function DecisionsDocument({ decisions }: { decisions: Decisions }) {
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(JSON.stringify(documentOf(decisions), null, 2));
-      toast("The decisions are on the clipboard");
-    } catch {
-      toast("The browser does not let us reach the clipboard", "bad");
-    }
-  };
+  const document = () => JSON.stringify(documentOf(decisions), null, 2);
   return (
-    <Button small kind="quiet" title="As JSON, for omnigraph merge --resolutions" onClick={() => void copy()}>
+    <Button
+      small
+      kind="quiet"
+      title="As JSON, for the command line and for colleagues"
+      onClick={() => void copy(document(), "The decisions are on the clipboard")}
+    >
       Copy decisions
     </Button>
   );

@@ -2,26 +2,38 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError, Diagnostic, SchemaPlan, SchemaStep } from "../../api";
 import { useHere } from "../../context";
-import { type Draft, Editor, useDraft } from "../../editor";
+import { type Draft, Editor, type Place, useDraft } from "../../editor";
 import { schemaLanguage } from "../../editor/languages";
+import { ProblemCount, ProblemList } from "../../editor/problems";
 import { counted } from "../../format";
-import { asApiError, type Async, useAsync, useRested } from "../../hooks";
+import { asApiError, type Async, readStored, useAsync, useRested, writeStored } from "../../hooks";
 import { offersForSchema } from "../../lang/complete";
 import { setParams } from "../../router";
 import { Button, Dialog, Failure, Field, Notice, Panel, Progress } from "../../ui/basics";
+import { AuthorField } from "../../shell/author";
 import { toast } from "../../ui/toast";
 
 const REST_MILLISECONDS = 400;
 
 export function SchemaEditor() {
-  const { client, point } = useHere();
+  const { client, point, route } = useHere();
   const source = useAsync(() => client.schema(point), [client, point]);
   const [applying, setApplying] = useState(false);
   const [draft, type, replace] = useDraft("");
   const { text } = draft;
+  const [kept, setKept] = useState(false);
+  const key = `draft.schema.${route.graph}.${route.branch}`;
   useEffect(() => {
-    if (source.value !== undefined) replace(source.value);
+    if (source.value === undefined) return;
+    const draft = point.at ? "" : readStored(key, "");
+    setKept(draft !== "" && draft !== source.value);
+    replace(draft || source.value);
   }, [source.value]);
+  useEffect(() => {
+    if (source.value === undefined || point.at || text === "") return;
+    if (text === source.value) setKept(false);
+    writeStored(key, text === source.value ? "" : text);
+  }, [text, source.value]);
   const check = useCheck(text);
   const changed = source.value !== undefined && text !== source.value;
   const plan = useAsync(
@@ -35,7 +47,9 @@ export function SchemaEditor() {
       <TextPanel
         draft={draft}
         check={check}
+        kept={kept}
         onChange={type}
+        onReplace={replace}
         onBack={changed ? () => replace(source.value ?? "") : null}
       />
       {changed && <PlanPanel plan={plan} sound={check.sound} onApply={() => setApplying(true)} />}
@@ -66,14 +80,16 @@ function useCheck(text: string): Check {
 interface TextProps {
   readonly draft: Draft;
   readonly check: Check;
+  readonly kept: boolean; // it was typed in an earlier visit
   readonly onChange: (text: string) => void;
+  readonly onReplace: (text: string) => void;
   readonly onBack: (() => void) | null; // to the text in force
 }
 
-function TextPanel({ draft, check, onChange, onBack }: TextProps) {
+function TextPanel({ draft, check, kept, onChange, onReplace, onBack }: TextProps) {
   const { may, route } = useHere();
   const writable = may("schema_apply");
-  const problems = check.diagnostics.length;
+  const [place, setPlace] = useState<Place>();
   const back = onBack && (
     <Button small onClick={onBack}>
       Take back
@@ -81,6 +97,7 @@ function TextPanel({ draft, check, onChange, onBack }: TextProps) {
   );
   return (
     <Panel title="Text" class="editor-panel" actions={back}>
+      {kept && <p class="muted draft-note">This is your draft, as you left it. Nothing of it is in force yet.</p>}
       <Editor
         label="Schema text"
         draft={draft}
@@ -89,6 +106,7 @@ function TextPanel({ draft, check, onChange, onBack }: TextProps) {
         readOnly={!writable}
         onChange={onChange}
         offers={offersForSchema}
+        goTo={place}
       />
       <footer class="run-bar">
         {!writable && (
@@ -96,10 +114,13 @@ function TextPanel({ draft, check, onChange, onBack }: TextProps) {
             {route.at ? "The past cannot be changed." : "You may not change the schema of this branch."}
           </span>
         )}
-        <span class={problems ? "problems problems-bad" : "problems"} role="status">
-          {check.checking ? "" : problems ? counted(problems, "problem") : "No problems"}
-        </span>
+        <ProblemCount diagnostics={check.diagnostics} checking={check.checking} />
       </footer>
+      <ProblemList
+        diagnostics={check.diagnostics}
+        onGo={setPlace}
+        onFix={({ from, to }, better) => onReplace(draft.text.slice(0, from) + better + draft.text.slice(to))}
+      />
     </Panel>
   );
 }
@@ -196,6 +217,7 @@ function Apply({ text, plan, onClose }: { text: string; plan: SchemaPlan; onClos
     setBusy(true);
     try {
       await here.client.applySchema(branch, text, message.trim() || undefined);
+      writeStored(`draft.schema.${here.route.graph}.${branch}`, "");
       toast(`The schema of ${branch} has changed: ${counted(plan.steps.length, "step")}`);
       here.refresh();
       setParams({ edit: null });
@@ -222,6 +244,7 @@ function Apply({ text, plan, onClose }: { text: string; plan: SchemaPlan; onClos
       {drops(plan) && (
         <Notice tone="warn">Dropped values leave the branch. History keeps them until it is cleaned up.</Notice>
       )}
+      <AuthorField />
       <Field label="Message" hint="It is kept in the commit.">
         {(id, describedBy) => (
           <input

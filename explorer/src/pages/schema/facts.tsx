@@ -1,6 +1,6 @@
 /** The properties, rules and indices of a type. */
 import type { EdgeInfo, NodeInfo, PropertyInfo } from "../../api";
-import { count, counted, valueText } from "../../format";
+import { bytes, count, counted, share, valueText } from "../../format";
 import { Badge } from "../../ui/basics";
 
 export function PropertyList({
@@ -47,7 +47,22 @@ export function RuleList({ info }: { info: NodeInfo | EdgeInfo }) {
   );
 }
 
-const KINDS: Record<string, string> = { BTREE: "sorted", INVERTED: "full text", BITMAP: "bitmap", LABEL_LIST: "list" };
+const KINDS: Record<string, string> = {
+  BTREE: "sorted",
+  BITMAP: "bitmap",
+  TEXT: "words",
+  IVF_SQ: "vectors",
+  EXACT: "none needed",
+};
+
+const SMALL_ROWS = 10_000; // so few are read faster than looked up
+const WELL_COVERED = 0.9; // new rows are read as they are, and covered by the next maintenance
+
+function waiting(info: NodeInfo | EdgeInfo): string {
+  return info.count > SMALL_ROWS
+    ? "Maintenance builds it; until then searches read all rows"
+    : `Searches read all ${counted(info.count, "row")}; maintenance builds it when there are more`;
+}
 
 export function IndexList({ info }: { info: NodeInfo | EdgeInfo }) {
   const built = new Set(info.indices.map((index) => index.property));
@@ -56,24 +71,26 @@ export function IndexList({ info }: { info: NodeInfo | EdgeInfo }) {
   return (
     <ul class="indices" aria-label="Indices">
       {missing.map((group) => (
-        <li key={group.join(" ")} title="Maintenance builds it; until then searches read all rows">
+        <li key={group.join(" ")} title={waiting(info)}>
           <span>{group.join(", ")}</span>
           <span class="muted">index</span>
-          <span class="coverage coverage-part">not built yet</span>
+          <span class={info.count > SMALL_ROWS ? "coverage coverage-part" : "coverage muted"}>
+            {info.count > SMALL_ROWS ? "not built yet" : "not needed yet"}
+          </span>
         </li>
       ))}
       {info.indices.map((index) => {
-        const share = index.rows ? index.covered_rows / index.rows : 1;
         const rest = index.rows - index.covered_rows;
+        const behind = index.rows > 0 && index.covered_rows / index.rows < WELL_COVERED;
         return (
           <li
             key={`${index.property} ${index.kind}`}
-            title={`${count(index.covered_rows)} of ${count(index.rows)} rows`}
+            title={`${count(index.covered_rows)} of ${count(index.rows)} rows, ${bytes(index.bytes)}`}
           >
             <span>{index.property}</span>
             <span class="muted">{KINDS[index.kind] ?? index.kind}</span>
-            <span class={rest ? "coverage coverage-part" : "coverage"}>
-              {rest ? `${(100 * share).toFixed(share > 0.99 ? 2 : 0)}%, ${counted(rest, "row")} to go` : "all rows"}
+            <span class={behind ? "coverage coverage-part" : "coverage"}>
+              {rest ? `${share(index.covered_rows, index.rows)}, ${counted(rest, "new row")}` : "all rows"}
             </span>
           </li>
         );

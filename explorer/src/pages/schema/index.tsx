@@ -1,6 +1,7 @@
 /** What there is: types with their rules and counts, how edges connect them, and a safe way to change it. */
 import { useState } from "preact/hooks";
 import type { EdgeInfo, InterfaceInfo, NodeInfo } from "../../api";
+import { TypeDot } from "../../canvas/type-dot";
 import { useHere } from "../../context";
 import { count, counted } from "../../format";
 import { useShortcut } from "../../keys";
@@ -76,16 +77,19 @@ export default function SchemaPage() {
 function CardHead({
   name,
   amount,
+  node = false,
   chosen,
   onChoose,
 }: {
   name: string;
   amount: number;
+  node?: boolean;
   chosen: boolean;
   onChoose: (type: string) => void;
 }) {
   return (
     <header>
+      {node && <TypeDot type={name} />}
       <h3>{name}</h3>
       <span class="muted numeric">{count(amount)}</span>
       <Button small aria-pressed={chosen} aria-label={`Sample rows of ${name}`} onClick={() => onChoose(name)}>
@@ -98,13 +102,44 @@ function CardHead({
 function NodeCard({ node, chosen, onChoose }: { node: NodeInfo; chosen: boolean; onChoose: (type: string) => void }) {
   return (
     <article class={chosen ? "type-card chosen" : "type-card"}>
-      <CardHead name={node.name} amount={node.count} chosen={chosen} onChoose={onChoose} />
+      <CardHead node name={node.name} amount={node.count} chosen={chosen} onChoose={onChoose} />
       {node.description && <p class="muted">{node.description}</p>}
       {node.implements.length > 0 && <p class="muted small">implements {node.implements.join(", ")}</p>}
       <PropertyList info={node} />
+      <Relations node={node} onChoose={onChoose} />
       <RuleList info={node} />
       <IndexList info={node} />
     </article>
+  );
+}
+
+/** The edges that lead from and to a type. */
+function Relations({ node, onChoose }: { node: NodeInfo; onChoose: (type: string) => void }) {
+  const { catalog } = useHere();
+  const edges = (catalog?.edges ?? []).filter((edge) => edge.from === node.name || edge.to === node.name);
+  if (edges.length === 0) return null;
+  return (
+    <ul class="relations" aria-label={`Edges of ${node.name}`}>
+      {edges.map((edge) => (
+        <li key={edge.name}>
+          <button type="button" class="link" onClick={() => onChoose(edge.name)}>
+            {edge.name}
+          </button>
+          <span class="muted">
+            {edge.from === node.name ? (
+              <>
+                <span aria-label="to">→</span> {edge.to}
+              </>
+            ) : (
+              <>
+                <span aria-label="from">←</span> {edge.from}
+              </>
+            )}
+          </span>
+          <span class="numeric muted">{count(edge.count)}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -1,9 +1,9 @@
 /** The types as a picture: one circle per node type, one arrow per edge type. Everything in it is also in the cards. */
 import { useMemo } from "preact/hooks";
 import type { Catalog, EdgeInfo } from "../../api";
-import { PALETTE } from "../../canvas/look";
 import { layOut } from "../../canvas/layout";
 import { Scene } from "../../canvas/model";
+import { useTypeColour } from "../../canvas/type-dot";
 import { Panel } from "../../ui/basics";
 import { cardinality } from ".";
 
@@ -29,6 +29,7 @@ export function SchemaPicture({
 }) {
   const places = useMemo(() => placesOf(catalog), [catalog]);
   const pairs = new Map<string, number>();
+  const colour = useTypeColour();
   return (
     <Panel label="The schema as a picture" class="schema-picture">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label="Node types and the edges between them">
@@ -52,7 +53,7 @@ export function SchemaPicture({
             />
           );
         })}
-        {catalog.nodes.map((node, i) => {
+        {catalog.nodes.map((node) => {
           const { x, y } = places.get(node.name)!;
           return (
             <g
@@ -67,7 +68,7 @@ export function SchemaPicture({
                 (event.key === "Enter" || event.key === " ") && (event.preventDefault(), onChoose(node.name))
               }
             >
-              <circle r={RADIUS} fill={PALETTE[i % PALETTE.length]} />
+              <circle r={RADIUS} fill={colour(node.name)} />
               <text class="node-name" y={RADIUS + 16}>
                 {node.name}
               </text>

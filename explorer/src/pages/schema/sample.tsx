@@ -31,7 +31,7 @@ export function SamplePanel({ info, onClose }: { info: NodeInfo | EdgeInfo; onCl
           {info.kind === "node" && (
             <a
               class="button button-small"
-              href={href({ page: "query", params: { q: sampleQuery(info.name), run: "1", view: "graph" } })}
+              href={href({ page: "query", params: { q: sampleQuery(info), run: "1", view: "graph" } })}
             >
               Open as a query
             </a>
@@ -54,7 +54,12 @@ export function SamplePanel({ info, onClose }: { info: NodeInfo | EdgeInfo; onCl
       )}
       {sample.value?.length === 0 && <Empty>There are none on this branch.</Empty>}
       {sample.value && sample.value.length > 0 && (
-        <RowsTable label={`Sample of ${info.name}`} columns={columns} rows={sample.value} />
+        <RowsTable
+          label={`Sample of ${info.name}`}
+          columns={columns}
+          rows={sample.value}
+          types={Object.fromEntries(info.properties.map((p) => [p.name, `${p.type}${p.nullable ? "?" : ""}`]))}
+        />
       )}
     </Panel>
   );
