@@ -5,6 +5,9 @@ JOBS ?= 2
 SECONDS ?= 600
 SAMPLE ?= 200
 
+# Tests start hundreds of processes; they share what one of them compiled.
+export PYTHONDONTWRITEBYTECODE :=
+
 UI := src/omnigraph/server/ui/index.html
 UI_SOURCES := $(shell find explorer/src explorer/public -type f 2>/dev/null) explorer/index.html explorer/vite.config.ts
 NODE := $(shell node -e 'process.exit(+process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null && command -v npm)

@@ -1,4 +1,4 @@
-"""The explorer in a headless Chromium, on loopback: first paint, 300 nodes from the key press to the picture, its size.
+"""The explorer in a headless Chromium, on loopback: first paint, pictures of 300 nodes and of a hub, a long table.
 
 python -m benchmarks explorer
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 from playwright.sync_api import Browser, Page
 from tests.explorer import browser as browsers
 from tests.server.process import serving
@@ -25,7 +26,32 @@ ROUNDS = 7
 PAINT_SECONDS = 1.0
 LAYOUT_SECONDS = 1.0
 BUNDLE_BYTES = 1_000_000
-SCHEMA = "node Item { name: String @key\n group: I32 }\nedge Link: Item -> Item"
+ROWS = 10_000
+HUB_EDGES = 5_000
+FRAME_SECONDS = 0.1
+SCHEMA = """
+node Item { name: String @key
+  group: I32 }
+node Line { code: String @key
+  size: I32 }
+edge Link: Item -> Item
+edge Has: Item -> Line
+"""
+HUB = "match { $a: Item  $a has $b } return { $a, $b }"
+LINES = "match { $l: Line } return { $l.code as code, $l.size as size }"
+# A page of rows further with every frame, until the end: the longest time between two of them.
+SCROLL = """() => new Promise(resolve => {
+  const box = document.querySelector('.table-box');
+  let last = performance.now(), longest = 0;
+  const step = now => {
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (box.scrollTop + box.clientHeight >= box.scrollHeight - 1) return resolve(longest);
+    box.scrollTop += 4 * box.clientHeight;
+    requestAnimationFrame(step);
+  };
+  requestAnimationFrame(now => { last = now; requestAnimationFrame(step); });
+})"""
 QUERY = "query q() { match { $a: Item  $a link $b } return { $a, $b } }"
 # From the press of a key to the first frame with all nodes in the picture: query, drawing queries, layout, painting.
 MEASURE = f"""() => new Promise(resolve => {{
@@ -58,19 +84,25 @@ def run() -> None:
             _row("page ready to be used, empty cache", shown, PAINT_SECONDS)
             _row(
                 f"{NODES} nodes, {EDGES} edges: run to picture",
-                list(_layouts(browser, base)),
+                list(_pictures(browser, base, QUERY)),
                 LAYOUT_SECONDS,
             )
+            hubs = list(_pictures(browser, base, HUB))
+            _row(f"hub of {HUB_EDGES:,} edges: run to picture", hubs, LAYOUT_SECONDS)
+            _row(f"table of {ROWS:,} rows: slowest frame", [*_frames(browser, base)], FRAME_SECONDS)
 
 
 def _build(place: Path) -> None:
     graph = omnigraph.init(place, SCHEMA)
     names = [f"item {n}" for n in range(NODES)]
     links = [(n, (n * 7 + k * 31 + 1) % NODES) for n in range(NODES) for k in range(EDGES // NODES)]
+    codes = [f"line {n:05}" for n in range(ROWS)]
     graph.load(
         {
             "Item": [{"name": name, "group": n % 9} for n, name in enumerate(names)],
             "Link": [{"from": names[a], "to": names[b]} for a, b in links],
+            "Line": pa.table({"code": codes, "size": pa.array(range(ROWS), pa.int32())}),
+            "Has": pa.table({"from": names[:1] * HUB_EDGES, "to": codes[:HUB_EDGES]}),
         }
     )
 
@@ -101,12 +133,21 @@ def _usable(browser: Browser, base: str) -> float:
     return float(found) / 1000
 
 
-def _layouts(browser: Browser, base: str) -> Iterator[float]:
+def _pictures(browser: Browser, base: str, query: str) -> Iterator[float]:
     for _ in range(ROUNDS):
         page = _window(browser)
-        page.goto(f"{base}#/default/query?q={quote(QUERY)}&view=graph")
+        page.goto(f"{base}#/default/query?q={quote(query)}&view=graph")
         page.get_by_role("status").filter(has_text="No problems").wait_for()
         yield float(page.evaluate(MEASURE)) / 1000
+        page.context.close()
+
+
+def _frames(browser: Browser, base: str) -> Iterator[float]:
+    for _ in range(ROUNDS):
+        page = _window(browser)
+        page.goto(f"{base}#/default/query?q={quote(LINES)}&view=table&run=1")
+        page.locator("td").first.wait_for()
+        yield float(page.evaluate(SCROLL)) / 1000
         page.context.close()
 
 

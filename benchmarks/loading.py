@@ -27,7 +27,12 @@ import pyarrow.parquet as pq
 import omnigraph
 from benchmarks.peerbench.gen import DIM, EDGES, NODES, tables
 
-SIZES: dict[str, tuple[int, int | None]] = {"S": (10_000, 50_000), "M": (100_000, None)}
+SIZES: dict[str, tuple[int, int | None]] = {
+    "S": (10_000, 50_000),
+    "M": (100_000, None),
+    "L": (2_000_000, 50_000_000),
+}
+LINES_ROWS_MAX = 5_000_000  # of a larger network there are no files of lines
 SCHEMA = f"""
 node Person {{ name: String  gender: String  age: I64  bio: String  emb: Vector({DIM}) }}
 node City {{ city: String  state: String  country: String }}
@@ -64,13 +69,16 @@ def written(folder: Path, size: str) -> dict[str, pa.Table]:
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / "graph.jsonl").exists():
         return found
+    lines = sum(table.num_rows for table in found.values()) <= LINES_ROWS_MAX
     for name, table in found.items():
         pq.write_table(table, folder / f"{name}.parquet")
+        if not lines:
+            continue
         (folder / f"{name}.json").write_text(
             "".join(json.dumps(r) + "\n" for r in table.to_pylist())
         )
     with (folder / "graph.jsonl").open("w") as out:
-        for name, table in found.items():
+        for name, table in found.items() if lines else ():
             for row in table.to_pylist():
                 out.write(json.dumps(_record(name, row)) + "\n")
     return found

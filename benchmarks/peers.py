@@ -1,8 +1,10 @@
 """omnigraph beside its peers: `python -m benchmarks peers`; OMNIGRAPH_BENCH=M chooses the larger network.
 
-S: 10,000 persons, 50,000 follows; M: 100,000 and 2.4 million. Every engine runs in a process of its own. Loads and
-reads take turns in rounds, so that a noisy neighbour disturbs all alike; a figure is the median of whole calls, warm,
-from text and parameters to Python values. Every answer is checked against numpy; a figure with a wrong answer says so.
+S: 10,000 persons, 50,000 follows; M: 100,000 and 2.4 million; L: 2 million and 50 million, from Parquet alone. Every
+engine runs in a process of its own, which may allocate 12 GiB and take an hour for one request; whoever needs more is
+named. Loads and reads take turns in rounds, so that a noisy neighbour disturbs all alike; a figure is the median of
+whole calls, warm, from text and parameters to Python values. Every answer is checked against numpy; a figure with a
+wrong answer says so.
 
 Peers are compared as far as their packages are found; put a folder of them into PEERBENCH_PATH:
 
@@ -28,8 +30,9 @@ from benchmarks.peerbench.oracle import Oracle
 from benchmarks.peerbench.report import Line, head, row
 
 LOAD_TARGETS = {"parquet": 0.5, "ndjson": 0.8}  # of Kuzu's time
-LOADS = {"S": 3, "M": 2}
-ROUNDS = {"S": 7, "M": 4}
+LOADS = {"S": 3, "M": 2, "L": 1}
+ROUNDS = {"S": 7, "M": 4, "L": 2}
+FORMS = {"S": ("ndjson", "parquet"), "M": ("ndjson", "parquet"), "L": ("parquet",)}
 ROUND_SECONDS_MAX = 10.0  # an engine that needs longer for one round is asked no more
 
 
@@ -63,11 +66,12 @@ def present() -> list[str]:
     return found
 
 
-def load(field: Field, names: list[str], rounds: int) -> list[Line]:
+def load(field: Field, names: list[str], size: str) -> list[Line]:
     """Load every form in turns; what was loaded last from Parquet stays open for the reads."""
     seconds: dict[tuple[str, str], list[float]] = {}
+    rounds, forms = LOADS[size], FORMS[size]
     for turn in range(rounds):
-        for form in ("ndjson", "parquet"):
+        for form in forms:
             for name in names:
                 kept = turn == rounds - 1 and form == "parquet"
                 taken = _load_once(field, name, form, turn, kept=kept)
@@ -81,6 +85,7 @@ def load(field: Field, names: list[str], rounds: int) -> list[Line]:
             rivals=frozenset({"kuzu"}),
         )
         for form, target in LOAD_TARGETS.items()
+        if form in forms
     ]
 
 
@@ -108,6 +113,11 @@ def prepare(field: Field) -> Line:
         except NoAnswer as why:
             field.remark(name, "prepare", why)
     return Line("prepare", times, rivals=frozenset())
+
+
+def memory(field: Field, what: str) -> Line:
+    """What the processes of the engines hold now, pages of files among it."""
+    return Line(what, {name: engine.memory() / 2**20 for name, engine in field.engines.items()})
 
 
 def read(field: Field, job: Job, rounds: int) -> Line:
@@ -150,12 +160,15 @@ def compare(size: str, folder: Path) -> None:
 
 def measure(field: Field, names: list[str], size: str, questions: list[Job]) -> Iterator[Line]:
     with ExitStack() as stack:
-        yield from load(field, names, LOADS[size])
+        yield from load(field, names, size)
         for engine in field.engines.values():
             stack.enter_context(engine)
         yield prepare(field)
+        yield memory(field, "memory after preparing, MiB")
         for job in questions:
             yield read(field, job, ROUNDS[size])
+            if job.name == "hop2":
+                yield memory(field, "memory after two hops, MiB")
 
 
 def _busy() -> str:

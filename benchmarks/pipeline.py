@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import omnigraph
-from omnigraph.pipeline.archive import archive_options
+from omnigraph.pipeline.jvm_cds import archive_options
 from omnigraph.pipeline.session import spark_session
 
 SIZE = "OMNIGRAPH_BENCH"

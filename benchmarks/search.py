@@ -1,140 +1,139 @@
-"""How long search takes over stored tables: `python -m benchmarks.search [--vectors 1000000]`.
+"""How long search takes, beside other engines: `python -m benchmarks.search [--texts N …] [--vectors N …]`.
 
-Texts: 100,000 of twelve words each. Vectors: of 64 numbers. "of 2,000" means that other parts of a query, such as two
-hops from a node, left that many positions. Prints the time of the first run, and the median of several more.
+Texts have thirty words as unevenly frequent as in natural language; vectors come from a few thousand clusters. Each
+engine stores the same rows and then answers in a process of its own: `cold` is the first answer after it is opened,
+`warm` the median of later ones, `memory` what the process holds after the first answer and how much of that came with
+it. Recall is the share of the ten nearest that are found, measured against exact distances. Engines that are not
+installed are left out: `pip install tantivy faiss-cpu` brings two of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import json
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable
-from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from omnigraph.lang import ir
-from omnigraph.model.catalog import NodeType, Property
-from omnigraph.model.types import PropType, Scalar
-from omnigraph.read.cache import Cache
-from omnigraph.read.columns import TableColumns
-from omnigraph.read.search import bm25, distances, nearest, text_mask
-from omnigraph.storage.lance import LanceTables
-from omnigraph.storage.tables import TableEdit, TableRef
+from benchmarks._search_engines import ENGINES, NEAREST, matrix
 
-RUNS = 15
-TEXTS = 100_000
-WIDTH = 64
-WANTED = 2_000
-CACHE_BYTES = 4 << 30
+TEXT_ENGINES = ("omnigraph", "lance", "sqlite fts5", "tantivy")
+VECTOR_ENGINES = (
+    "omnigraph exact",
+    "lance exact",
+    "omnigraph approx",
+    "lance ivf_pq",
+    "faiss hnsw",
+)
+WORDS_PER_TEXT = 30
+VOCABULARY = 100_000
+ASKED = ((100, 20_000), (50, 500, 5_000), (300,))  # words of the queries, by how frequent they are
+CLUSTERS = 2_000
+QUERIES = 20
 
 
 def words(count: int, rng: np.random.Generator) -> list[str]:
     """Pronounceable words, so that stemming has work to do."""
     syllables = [a + b for a in "bcdfghklmnprstv" for b in "aeiou"]
     endings = ["", "ing", "ed", "s", "ation", "ly", "er"]
-    stems = ["".join(rng.choice(syllables, size)) for size in rng.integers(1, 5, count)]
-    return [stem + str(rng.choice(endings)) for stem in stems]
+    sizes = rng.integers(1, 5, count)
+    return ["".join(rng.choice(syllables, n)) + str(rng.choice(endings)) for n in sizes]
 
 
-def texts(count: int, rng: np.random.Generator) -> tuple[pa.Array, list[str]]:
-    """Texts whose words are as unevenly frequent as in natural language; frequent words come first in the list."""
-    vocabulary = words(50_000, rng)
-    weights = 1 / np.arange(1, len(vocabulary) + 1)
-    picked = rng.choice(len(vocabulary), (count, 12), p=weights / weights.sum())
-    spelled = np.array(vocabulary)[picked]
-    return pa.array([" ".join(row) for row in spelled]), vocabulary
+def texts(count: int, rng: np.random.Generator) -> tuple[pa.Table, list[str]]:
+    """Texts, and the words in them, frequent ones first."""
+    vocabulary = words(VOCABULARY, rng)
+    weights = 1 / np.arange(1, VOCABULARY + 1)
+    shares = np.cumsum(weights / weights.sum())
+    picked = shares.searchsorted(rng.random(count * WORDS_PER_TEXT)).clip(0, VOCABULARY - 1)
+    spelled = pa.DictionaryArray.from_arrays(picked.astype(np.int32), pa.array(vocabulary))
+    starts = np.arange(0, count * WORDS_PER_TEXT + 1, WORDS_PER_TEXT, dtype=np.int32)
+    lists = pa.ListArray.from_arrays(starts, spelled.cast(pa.string()))
+    slugs = pa.array(np.arange(count)).cast(pa.string())
+    return pa.table({"slug": slugs, "body": pc.binary_join(lists, " ")}), vocabulary
 
 
-class Bench:
-    """One table with one property, and a clock."""
-
-    def __init__(self, column: pa.Array, kind: PropType, folder: str) -> None:
-        self.folder = folder
-        self.schema = pa.schema([("id", pa.string()), ("p", column.type)])
-        self.kind = NodeType(
-            name="T", type_id=1, table_id="t", properties={"p": Property("p", kind, 1)}
-        )
-        self.cache = Cache(CACHE_BYTES)
-        self.store = LanceTables(folder, fsync=False)
-        self.ref = self.append(self.store.create("t", self.schema), column)
-
-    def append(self, base: TableRef, column: pa.Array) -> TableRef:
-        ids = pa.array([f"{base.version}-{i}" for i in range(len(column))])
-        rows = pa.table([ids, column], schema=self.schema)
-        return self.store.stage(base, TableEdit(append=rows)).ref
-
-    def columns(self, ref: TableRef | None = None) -> TableColumns:
-        table = self.store.open(ref or self.ref)
-        return TableColumns(self.folder, table, self.kind, self.cache)
+def vectors(count: int, width: int, rng: np.random.Generator) -> pa.Table:
+    centres = rng.standard_normal((CLUSTERS, width), dtype=np.float32)
+    rows = centres[rng.integers(0, CLUSTERS, count)]
+    rows += 0.5 * rng.standard_normal((count, width), dtype=np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), width)
+    return pa.table({"slug": pa.array(np.arange(count)).cast(pa.string()), "v": column})
 
 
-def measure(name: str, work: Callable[[], object]) -> None:
-    """Print the first time and the median of the others, in milliseconds."""
-    times = []
-    for _ in range(RUNS + 1):
-        started = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - started) * 1000)
-    print(f"  {name:34} first {times[0]:8.2f} ms   then {statistics.median(times[1:]):8.3f} ms")
+def answered(name: str, folder: Path, queries: list[Any]) -> dict[str, Any]:
+    """What an engine says in a process of its own."""
+    asked = json.dumps({"engine": name, "folder": str(folder), "queries": queries})
+    command = [sys.executable, "-m", "benchmarks._search_engines"]
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def bench_texts(rng: np.random.Generator) -> None:
-    column, vocabulary = texts(TEXTS, rng)
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(column, PropType(Scalar.STRING), folder)
-        columns = bench.columns()
-        some = np.sort(rng.choice(TEXTS, WANTED, replace=False)).astype(np.int32)
-        frequent, rare = vocabulary[20], vocabulary[20_000]
-        quoted = " ".join(str(column[7]).split()[4:7])
-        print(f"texts: {TEXTS:,}")
-        columns.column("p")
-        measure(
-            "search, building the index first", lambda: text_mask(columns, "p", rare, ir.AnyWord())
-        )
-        measure("search, frequent word", lambda: text_mask(columns, "p", frequent, ir.AnyWord()))
-        measure(
-            f"search of {WANTED:,}", lambda: text_mask(columns, "p", frequent, ir.AnyWord(), some)
-        )
-        measure("phrase of 3 words", lambda: text_mask(columns, "p", quoted, ir.Phrase()))
-        for edits in (1, 2):
-            mode = ir.Fuzzy(ir.Literal(edits, ir.I64))
-            measure(f"fuzzy, {edits} edits", partial(text_mask, columns, "p", frequent, mode))
-        measure("bm25, 2 words", lambda: bm25(columns, "p", f"{frequent} {rare}"))
-        grown = bench.columns(bench.append(bench.ref, pa.array(["one more text"])))
-        measure("search after appending 1 row", lambda: text_mask(grown, "p", rare, ir.AnyWord()))
+def compare(engines: tuple[str, ...], table: pa.Table, queries: list[Any], truth: Any) -> None:
+    print(
+        f"  {'':18} {'build':>9} {'stored':>9} {'cold':>10} {'warm':>10} {'memory':>9} {'grown':>8}"
+    )
+    for name in engines:
+        with tempfile.TemporaryDirectory(prefix="omnigraph-search-") as folder:
+            place = Path(folder) / "stored"
+            try:
+                built = ENGINES[name].build(place, table)
+            except ImportError as missing:
+                print(f"  {name:18} left out: {missing}")
+                continue
+            stored = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+            found = answered(name, place, queries)
+        line = f"  {name:18} {built:7.1f} s {stored / 1e6:6.0f} MB {found['cold'] * 1e3:7.1f} ms"
+        line += f" {found['warm'] * 1e3:7.2f} ms {found['bytes'] / 1e6:6.0f} MB"
+        line += f" {found['grown'] / 1e6:5.0f} MB"
+        if truth is not None:
+            share = np.mean(
+                [len(set(a) & set(b)) for a, b in zip(found["found"], truth, strict=True)]
+            )
+            line += f"   recall {share / NEAREST:.3f}"
+        print(line, flush=True)
 
 
-def bench_vectors(count: int, rng: np.random.Generator) -> None:
-    flat = pa.array(rng.standard_normal(count * WIDTH, dtype=np.float32))
-    column = pa.FixedSizeListArray.from_arrays(flat, WIDTH)
-    query = rng.standard_normal(WIDTH, dtype=np.float32)
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(column, PropType(Scalar.F32, vector_dim=WIDTH), folder)
-        columns = bench.columns()
-        some = np.sort(rng.choice(count, WANTED, replace=False)).astype(np.int32)
-        columns.column("p")
-        print(f"vectors: {count:,} of {WIDTH} numbers")
-        for metric in ir.Metric:
-            work = partial(nearest, columns, "p", query, metric, count=10)
-            measure(f"nearest 10, {metric.value}", work)
-        measure("all distances, l2", lambda: distances(columns, "p", query, ir.Metric.L2))
-        measure(
-            f"nearest 10 of {WANTED:,}, l2",
-            lambda: nearest(columns, "p", query, ir.Metric.L2, count=10, positions=some),
-        )
+def bench_texts(count: int, rng: np.random.Generator) -> None:
+    table, vocabulary = texts(count, rng)
+    asked = [" ".join(vocabulary[i] for i in chosen) for chosen in ASKED]
+    print(f"\n{count:,} texts of {WORDS_PER_TEXT} words, the 10 best")
+    compare(TEXT_ENGINES, table, asked, None)
+
+
+def bench_vectors(count: int, width: int, rng: np.random.Generator) -> None:
+    table = vectors(count, width, rng)
+    rows = matrix(table)
+    asked = rows[rng.integers(0, count, QUERIES)]
+    asked += 0.1 * rng.standard_normal(asked.shape, dtype=np.float32)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    truth = [
+        [str(i) for i in np.argpartition(squares - 2 * (rows @ q), NEAREST)[:NEAREST]]
+        for q in asked
+    ]
+    print(f"\n{count:,} vectors of {width} numbers, the {NEAREST} nearest")
+    compare(VECTOR_ENGINES, table, asked.tolist(), truth)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--vectors", type=int, nargs="*", default=[100_000, 1_000_000])
+    parser.add_argument("--texts", type=int, nargs="*", default=[100_000])
+    parser.add_argument("--vectors", type=int, nargs="*", default=[100_000])
+    parser.add_argument("--widths", type=int, nargs="*", default=[128])
+    asked = parser.parse_args()
     rng = np.random.default_rng(1)
-    bench_texts(rng)
-    for count in parser.parse_args().vectors:
-        bench_vectors(count, rng)
+    for count in asked.texts:
+        bench_texts(count, rng)
+    for count in asked.vectors:
+        for width in asked.widths:
+            bench_vectors(count, width, rng)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
 """How many requests a server answers: `python -m benchmarks server`; `python -m benchmarks.server --help` for sizes.
 
-One server process, and all clients in this one, so that two cores are enough. A point query, a 2-hop query and the
-insertion of one node at 1, 16 and 64 clients: requests per second, median and 99th percentile, CPU of the server per
-request, and the ratio to a bare Starlette application that answers with a constant. Insertions are measured with and
-without group commit. Then 100 writers on 100 branches, and the memory of a server that goes on answering.
+All clients are in this process, so that two cores are enough for one server process. A point query, a 2-hop query and
+the insertion of one node at 1, 16 and 64 clients: requests per second, median and 99th percentile, CPU of the server
+per request, and the ratio to a bare Starlette application that answers with a constant. Insertions are measured with
+and without group commit. Then 100 writers on 100 branches, and the memory of a server that goes on answering.
+
+Before that, one process and workers take turns with each other, with the bare application, and with another checkout of
+omnigraph where OMNIGRAPH_BENCH_BEFORE names one (its `.venv` is used), so that all meet the same machine. The least CPU
+and the highest rate of all turns count, since what else the machine does only adds. And the same look-up is asked a
+thousand times: one by one, and as one request of `query_many`.
 """
 
 from __future__ import annotations
@@ -18,11 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -35,6 +41,9 @@ CLIENTS = (1, 16, 64)
 BRANCHES = 100
 SECONDS = float(os.environ.get("OMNIGRAPH_BENCH_SECONDS", "1.5"))
 REQUESTS = int(os.environ.get("OMNIGRAPH_BENCH_REQUESTS", "100000"))  # of the memory test
+BEFORE = os.environ.get("OMNIGRAPH_BENCH_BEFORE")  # another checkout, to compare with
+TURNS = 6
+TURN_CLIENTS = 16
 MARKS = (10_000, 20_000, 50_000)  # where it looks, besides the end
 GROWTH_MAX = 1.1
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person"
@@ -76,12 +85,8 @@ class Running:
     port: int
 
     def cpu_seconds(self) -> float:
-        """What its threads have used so far; 0 where the system does not tell."""
-        try:
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """What its processes have used so far; 0 where the system does not tell."""
+        return sum(map(_used, (self.pid, *_workers_of(self.pid))))
 
     def resident_mib(self) -> float:
         try:
@@ -91,15 +96,33 @@ class Running:
         return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def _used(pid: int) -> float:
+    """To the nanosecond: a measurement may be shorter than a hundred ticks of the clock."""
+    try:
+        told = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    except OSError:
+        return 0.0
+    return sum(int(each.split()[0]) for each in told) / 1e9
+
+
+def _workers_of(pid: int) -> list[int]:
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 @contextmanager
-def process(*command: str) -> Iterator[Running]:
-    """A server; its address is on the first line it prints."""
+def process(*command: str, checkout: str | None = None) -> Iterator[Running]:
+    """A server, of this checkout or of another one; its address is on the first line it prints."""
+    python = sys.executable if checkout is None else f"{checkout}/.venv/bin/python"
     running = subprocess.Popen(
-        [sys.executable, *command],
+        [python, *command],
+        cwd=checkout,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        env={**os.environ, "PYTHONPATH": checkout or os.getcwd()},
     )
     assert running.stdout is not None
     try:
@@ -113,14 +136,16 @@ def process(*command: str) -> Iterator[Running]:
 
 
 @contextmanager
-def serving(store: str, *, group_commit: bool = True) -> Iterator[Running]:
+def serving(
+    store: str, *more: str, group_commit: bool = True, checkout: str | None = None
+) -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "server.json")
         limits = {"actor_in_flight_max": 512}
         settings = {"graphs": {"default": {"uri": store}}, "limits": limits}
         file.write_text(json.dumps({**settings, "group_commit": group_commit}))
-        flags = ("--config", str(file), "--unauthenticated", "--bind", "127.0.0.1:0")
-        with process("-m", "omnigraph.cli.main", "serve", *flags) as running:
+        flags = ("--config", str(file), "--unauthenticated", "--bind", "127.0.0.1:0", *more)
+        with process("-m", "omnigraph.cli.main", "serve", *flags, checkout=checkout) as running:
             yield running
 
 
@@ -169,7 +194,7 @@ def measure(
     """So many clients, each asking again as soon as it is answered; until the time is up, or `most` were answered."""
     found = Measured(seconds)
     used, begun = server.cpu_seconds(), time.perf_counter()
-    asyncio.run(_all_clients(server, path, body, clients, begun + seconds, found.took, most))
+    uvloop.run(_all_clients(server, path, body, clients, begun + seconds, found.took, most))
     found.seconds = time.perf_counter() - begun
     found.cpu = server.cpu_seconds() - used
     return found
@@ -200,7 +225,7 @@ async def _all_clients(
 
 
 def _request(path: str, raw: bytes) -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
 
 
@@ -242,6 +267,66 @@ def ladder(
     return rates
 
 
+def turns(store: str, seconds: float) -> None:
+    """Versions and numbers of workers beside each other."""
+    kinds: dict[str, tuple[str, Body]] = {
+        "point query": ("/query", asking(POINT)),
+        "2 hops": ("/query", asking(HOPS)),
+        "insertion": ("/mutate", adding()),
+    }
+    with ExitStack() as running:
+        sides = {"bare": running.enter_context(process("-c", BARE))}
+        if BEFORE is not None:
+            before = made(running.enter_context(tempfile.TemporaryDirectory()))
+            sides["before"] = running.enter_context(serving(before, checkout=BEFORE))
+        sides["one process"] = running.enter_context(serving(store))
+        for workers in (1, 2):
+            name = f"{workers} worker" + "s" * (workers > 1)
+            served = serving(store, "--workers", str(workers))
+            sides[name] = running.enter_context(served)
+        print(f"{TURNS} turns of {seconds:g} s, {TURN_CLIENTS} clients")
+        print(f"{'':<22}{'':<14}{'req/s':>10}{'cpu ms':>9}{'of before':>11}{'cpu':>7}")
+        for kind, (path, body) in kinds.items():
+            _turns_of(
+                kind,
+                {n: s for n, s in sides.items() if (n, path) != ("bare", "/mutate")},
+                path,
+                body,
+                seconds,
+            )
+        many(sides["one process"])
+
+
+def _turns_of(kind: str, sides: dict[str, Running], path: str, body: Body, seconds: float) -> None:
+    found: dict[str, list[Measured]] = {name: [] for name in sides}
+    for turn in range(TURNS + 1):
+        for name, server in sides.items():
+            taken = measure(server, BASE + path, body, TURN_CLIENTS, seconds if turn else 0.3)
+            found[name] += [taken] if turn else []
+    best = {
+        name: (max(m.rate for m in each), min(m.cpu / len(m.took) for m in each) * 1e3)
+        for name, each in found.items()
+    }
+    old = best.get("before", best["one process"])
+    for name, (rate, cpu) in best.items():
+        ratios = f"{rate / old[0]:>11.2f}{cpu / old[1]:>7.2f}"
+        print(f"{kind:<22}{name:<14}{rate:>10,.0f}{cpu:>9.3f}{ratios}", flush=True)
+
+
+def many(server: Running) -> None:
+    """A thousand look-ups: each a request, and all of them one."""
+    sets = [{"n": f"p{n}"} for n in range(1000)]
+    alone = measure(server, f"{BASE}/query", asking(POINT), 1, 60, 1000)
+    together = [
+        measure(server, f"{BASE}/query/many", lambda *_: {"query": POINT, "params": sets}, 1, 60, 1)
+        for _ in range(5)
+    ]
+    took = min(found.seconds for found in together)
+    print(
+        f"1,000 look-ups: {alone.seconds * 1e3:,.0f} ms one by one, {took * 1e3:,.1f} ms as one request"
+    )
+
+
 def memory(server: Running, requests: int) -> None:
     """What a server holds while it goes on answering: once it is warm, that should not change."""
     marks = [mark for mark in MARKS if mark < requests] + [requests]
@@ -267,6 +352,7 @@ def run(seconds: float = SECONDS, requests: int = REQUESTS) -> None:
         bare = ladder(server, "constant (bare)", "/query", asking(POINT), seconds, {})
     with tempfile.TemporaryDirectory() as folder:
         store = made(folder)
+        turns(store, seconds)
         with serving(store) as server:
             ladder(server, "point query", "/query", asking(POINT), seconds, bare)
             ladder(server, "2 hops", "/query", asking(HOPS), seconds, bare)

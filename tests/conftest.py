@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +17,10 @@ from hypothesis import HealthCheck, settings
 from tests.support import rings, s3server
 from tests.support.faulty_s3 import FaultyS3
 from tests.support.proxy import Proxy
+from tests.support.record import record
 from tests.support.s3server import S3Address
+
+STARTED = time.monotonic()
 
 settings.register_profile(
     "dev",
@@ -24,17 +30,71 @@ settings.register_profile(
     max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("nightly", settings.get_profile("dev"), max_examples=2_000)
+settings.register_profile("nightly", settings.get_profile("dev"), max_examples=200)
 settings.load_profile("nightly" if rings.is_nightly() else "dev")
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores interrupts, and so would every process a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave nightly tests out unless the run asks for them, by the variable or by `-m nightly`."""
+    if rings.is_nightly():
+        items[:] = _at_night(items)
     if rings.is_nightly() or "nightly" in config.getoption("markexpr"):
         return
     nightly = [item for item in items if item.get_closest_marker("nightly")]
     config.hook.pytest_deselected(items=nightly)
     items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+def _at_night(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """All tests, so that any kind of failure shows early: the many parts of sequences are spread among the others.
+
+    Spark takes all cores for itself and comes last.
+    """
+    by_turn: dict[str, list[pytest.Item]] = {"planted": [], "others": [], "parts": [], "spark": []}
+    for item in items:
+        by_turn[_turn(item)].append(item)
+    spread = [
+        (number / len(by_turn[turn]), item)
+        for turn in ("others", "parts")
+        for number, item in enumerate(by_turn[turn])
+    ]
+    middle = [item for _, item in sorted(spread, key=lambda pair: pair[0])]
+    return [*by_turn["planted"], *middle, *by_turn["spark"]]
+
+
+def _turn(item: pytest.Item) -> str:
+    group = item.get_closest_marker("xdist_group")
+    if group is not None and group.args == ("spark",):
+        return "spark"
+    if item.name.startswith("test_model_and_system_agree"):
+        return "parts"
+    return "planted" if "tests/system/test_planted.py" in item.nodeid else "others"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    """Keep how a run of everything went: how many tests, for how long, and beside what else."""
+    asked = config.option.keyword or config.option.markexpr
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or asked:
+        return
+    stats = terminalreporter.stats
+    ended = {name: len(stats.get(name, ())) for name in ("passed", "failed", "error", "skipped")}
+    record(
+        "everything",
+        {
+            **ended,
+            "minutes": (time.monotonic() - STARTED) / 60,
+            "workers": getattr(config.option, "numprocesses", None) or 1,
+            "load average in the last quarter of an hour": os.getloadavg()[2],
+            "ended": {0: "well", 1: "with failures"}.get(int(exitstatus), "early"),
+        },
+    )
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 QUIT_SECONDS_MAX = 20
+REPLY_SECONDS_MAX = 3600  # an engine that needs longer for one request is ended
 
 
 class NoAnswer(Exception):
@@ -77,9 +79,20 @@ class Engine:
                 raise NoAnswer(found[word])
         return Timed(found["seconds"], found["answers"])
 
+    def memory(self) -> int:
+        """Bytes its process holds."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
+        found = (line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(next(found).split()[1]) << 10
+
     def _reply(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        late = threading.Timer(REPLY_SECONDS_MAX, self._process.kill)
+        late.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            late.cancel()
         if not line:
             raise NoAnswer(f"its process ended with {self._process.wait()}")
         found: dict[str, Any] = json.loads(line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from benchmarks.peerbench.adapters import make
 from benchmarks.peerbench.adapters.base import Adapter, Unsupported
 
 WHY_CHARACTERS_MAX = 200
+MEMORY_BYTES_MAX = 12 << 30  # that an engine may allocate
 
 
 def answer(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def serve(name: str, place: Path, requests: TextIO, replies: TextIO) -> None:
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     # What an engine prints goes to the error stream; the pipe carries replies alone.
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

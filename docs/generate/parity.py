@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.verbs import VERBS
+
 FILES = "works on files, not on a graph"
 STORE = "works on the files of a graph, without a server"
 HERE = "concerns this machine only"
@@ -21,39 +23,48 @@ class Counterpart:
     reason: str = ""
 
 
+def _verb(name: str) -> Counterpart:
+    """A verb of a graph, which is described once."""
+    route = VERBS[name].route
+    return Counterpart(f"Graph.{name}", route, "" if route else STORE)
+
+
 PARITY: dict[str, Counterpart] = {
     "init": Counterpart("omnigraph.init", reason="a server serves existing graphs"),
     "demo": Counterpart(reason=HERE),
-    "load": Counterpart("Graph.load", "POST /load"),
-    "query": Counterpart("Graph.query", "POST /query"),
-    "mutate": Counterpart("Graph.mutate", "POST /mutate"),
+    "load": _verb("load"),
+    "query": _verb("query"),
+    "mutate": _verb("mutate"),
     "shell": Counterpart(reason=HERE),
     "explore": Counterpart(reason=HERE),
-    "export": Counterpart("Graph.export", "GET /export"),
-    "pipeline run": Counterpart("Graph.load", "POST /load"),
-    "branch list": Counterpart("Graph.branches", "GET /branches"),
-    "branch create": Counterpart("Graph.create_branch", "POST /branches"),
-    "branch delete": Counterpart("Graph.delete_branch", "DELETE /branches/{name}"),
-    "branch merge": Counterpart("Graph.merge", "POST /branches/merge"),
-    "merge": Counterpart("Graph.merge", "POST /branches/merge"),
-    "log": Counterpart("Graph.log", "GET /commits"),
-    "show": Counterpart("Graph.commit", "GET /commits/{commit_id}"),
-    "diff": Counterpart("Graph.diff", "GET /diff"),
-    "changes": Counterpart("Graph.changes", "GET /changes"),
-    "tag": Counterpart("Graph.tag", "POST /tags"),
-    "revert": Counterpart("Graph.revert", "POST /revert"),
-    "cherry-pick": Counterpart("Graph.cherry_pick", "POST /cherry-pick"),
-    "reset": Counterpart("Graph.reset", "POST /reset"),
-    "clone": Counterpart("Graph.clone", reason=STORE),
-    "schema show": Counterpart("Graph.schema", "GET /schema"),
-    "schema plan": Counterpart("Graph.plan_schema", "POST /schema/plan"),
-    "schema apply": Counterpart("Graph.apply_schema", "POST /schema/apply"),
+    "export": _verb("export"),
+    "pipeline run": _verb("load"),
+    "branch list": _verb("branches"),
+    "branch create": _verb("create_branch"),
+    "branch delete": _verb("delete_branch"),
+    "branch merge": _verb("merge"),
+    "merge": _verb("merge"),
+    "log": _verb("log"),
+    "show": _verb("commit"),
+    "diff": _verb("diff"),
+    "changes": _verb("changes"),
+    "tag": _verb("tag"),
+    "revert": _verb("revert"),
+    "cherry-pick": _verb("cherry_pick"),
+    "reset": _verb("reset"),
+    "clone": _verb("clone"),
+    "schema show": _verb("schema"),
+    "schema plan": _verb("plan_schema"),
+    "schema apply": _verb("apply_schema"),
     "lint": Counterpart("omnigraph.lang.query.lint_queries", "POST /query/check"),
     "fmt": Counterpart("omnigraph.lang.query.format_queries", reason=FILES),
     "explain": Counterpart("omnigraph.errors.CODES", reason=HERE),
-    "optimize": Counterpart("Graph.optimize", reason=STORE),
-    "cleanup": Counterpart("Graph.cleanup", reason=STORE),
-    "doctor": Counterpart("Graph.doctor", reason=STORE),
+    "optimize": _verb("optimize"),
+    "embed": _verb("embed"),
+    "cleanup": _verb("cleanup"),
+    "maintain": _verb("maintain"),
+    "retention": _verb("retention"),
+    "doctor": _verb("doctor"),
     "upgrade": Counterpart("omnigraph.open", reason=STORE),
     "serve": Counterpart("omnigraph.server.boot.serve", reason=HERE),
     "jobs list": Counterpart("omnigraph.remote.jobs.jobs", "GET /jobs"),

@@ -10,6 +10,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from omnigraph.verbs import VERBS, Description
+
 LINE_WIDTH = 100
 STARS: dict[Any, str] = {
     inspect.Parameter.VAR_POSITIONAL: "*",
@@ -33,7 +35,7 @@ CLASSES = {  # in the order in which people meet them
     "Change": "merge.feed",
     "MigrationPlan": "lang.schema.migrate",
     "Analytics": "analytics",
-    "Upkeep": "upkeep",
+    "Upkeep": "maintenance.upkeep",
     "OmnigraphError": "errors",
 }
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -62,8 +64,24 @@ def _class(name: str, kind: Any) -> Iterator[str]:
         for field in shown:
             yield f"| `{field.name}` | `{str(field.type).replace('|', chr(92) + '|')}` |"
         yield ""
+    if name == "Branch":
+        verbs = ", ".join(f"`{member}`" for member, _ in members(kind))
+        yield f"Its verbs take what those of a graph take; left out, the branch is this one: {verbs}."
+        yield ""
+        return
     for member, found in members(kind):
         yield from _callable(f"{name}.{member}", found, "###")
+        if name == "Graph" and not isinstance(found, property):
+            yield from _verb(VERBS[member])
+
+
+def _verb(verb: Description) -> Iterator[str]:
+    """What is described of a verb besides its signature."""
+    where = (
+        "Not available through a server." if verb.route is None else f"Over HTTP: `{verb.route}`."
+    )
+    yield f"{verb.about} {where}" if verb.action else verb.about
+    yield ""
 
 
 def members(kind: Any) -> Iterator[tuple[str, Any]]:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.outcomes import LoadResult
-from omnigraph.read import analytics as local
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
+
+SIDES = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}  # of edges, by direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ class Analytics:
 
     def degrees(self, node: str, edges: Sequence[str], direction: str = "both") -> Measure:
         """How many edges each node has: out, in or both."""
-        return self._measured("degrees", node, edges, direction=direction)
+        if direction not in SIDES:
+            raise OptionInvalid(f"direction is out, in or both, not {direction!r}")
+        return self._measured("degrees", node, edges, sides=SIDES[direction])
 
     def pagerank(
         self, node: str, edges: Sequence[str], damping: float = 0.85, iterations: int = 20
@@ -79,7 +81,7 @@ class Analytics:
 
     def components(self, node: str, edges: Sequence[str]) -> Measure:
         """The smallest id among the nodes each is connected with, whatever the direction."""
-        return self._measured("components", node, edges, names=True)
+        return self._measured("components", node, edges)
 
     def reach(self, node: str, edges: Sequence[str], hops: int) -> Measure:
         """How many other nodes each node reaches within so many hops."""
@@ -91,15 +93,13 @@ class Analytics:
 
     def labels(self, node: str, edges: Sequence[str], iterations: int = 5) -> Measure:
         """Communities by label propagation."""
-        return self._measured("labels", node, edges, names=True, iterations=iterations)
+        return self._measured("labels", node, edges, iterations=iterations)
 
     def distances(self, node: str, edges: Sequence[str], sources: Sequence[str]) -> Measure:
         """How many hops each node is from the nearest source; null where none leads."""
         return self._measured("distances", node, edges, sources=list(sources))
 
-    def _measured(
-        self, what: str, node: str, edges: Sequence[str], *, names: bool = False, **how: Any
-    ) -> Measure:
+    def _measured(self, what: str, node: str, edges: Sequence[str], **how: Any) -> Measure:
         if self.engine not in ("local", "spark"):
             raise OptionInvalid(f"engine must be 'local' or 'spark', got {self.engine!r}")
         snapshot = self.graph._state(self.branch, self.at, (node, *edges))
@@ -109,16 +109,7 @@ class Analytics:
             frames = self.graph._frames(snapshot)
             table = getattr(on_spark, what)(on_spark.spark_network(frames, node, edges), **how)
         else:
-            net = local.network(snapshot, node, edges)
-            table = _table(
-                net, getattr(local, what)(net, **how), names=names, gaps=what == "distances"
-            )
+            from omnigraph.read import analytics as local
+
+            table = getattr(local, what)(local.network(snapshot, node, edges), **how)
         return Measure(self.graph, node, self.branch, snapshot.commit_id, table)
-
-
-def _table(net: local.Network, values: Any, *, names: bool, gaps: bool) -> pa.Table:
-    if names:
-        column = net.ids.take(pa.array(values)) if len(net) else net.ids
-    else:
-        column = pa.array(values, mask=np.asarray(values) < 0 if gaps else None)
-    return pa.table({"id": net.ids, "value": column})

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from omnigraph.core.deadline import Deadline
 from omnigraph.core.plan import Verb
+from omnigraph.core.publisher import Published
 from omnigraph.errors import OptionInvalid
+from omnigraph.fingerprint import named
+from omnigraph.graph import Graph
 from omnigraph.outcomes import Commit
-from omnigraph.sameness import fingerprint, named
 from omnigraph.write.load import LoadOutcome
 from omnigraph.write.mutate import MutateOutcome
-from omnigraph.write.together import together
 
-BOUND = frozenset(
-    {
-        "analytics",
-        "apply_schema",
-        "blob",
-        "changes",
-        "check_load",
-        "cherry_pick",
-        "export",
-        "history",
-        "load",
-        "log",
-        "mutate",
-        "optimize",
-        "plan_schema",
-        "query",
-        "reset",
-        "revert",
-        "schema",
-        "snapshot",
-        "spark",
-        "tag",
-    }
-)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def bound(
+    verb: Callable[Concatenate[Graph, P], R], branch: str = "branch"
+) -> Callable[Concatenate[Branch, P], R]:
+    """A verb of a graph as one of a branch: the same, but the parameter `branch` is the branch unless it is given."""
+    signature = inspect.signature(verb)
+
+    @wraps(verb)
+    def on_branch(self: Branch, /, *args: P.args, **given: P.kwargs) -> R:
+        asked = signature.bind(self._graph, *args, **given)
+        asked.arguments.setdefault(branch, self.name)
+        return verb(*asked.args, **asked.kwargs)
+
+    return on_branch
 
 
 class Branch:
@@ -59,63 +53,37 @@ class Branch:
     (1, 'two people')
     """
 
-    def __init__(self, graph: Any, name: str) -> None:
+    def __init__(self, graph: Graph, name: str) -> None:
         self._graph = graph
         self.name = name
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        if verb not in BOUND:
-            raise AttributeError(f"a branch has no verb {verb!r}")
-        return partial(getattr(self._graph, verb), branch=self.name)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *BOUND})
 
     def __repr__(self) -> str:
         return f"{self._graph!r}.branch({self.name!r})"
 
-    def merge(self, source: str, **options: Any) -> Any:
-        """Merge another branch into this one."""
-        return self._graph.merge(source, into=self.name, **options)
-
-    def write(
-        self,
-        message: str | None = None,
-        *,
-        actor: str | None = None,
-        if_commit: str | None = None,
-        idempotency_key: str | None = None,
-        timeout: float | None = None,
-    ) -> WriteBlock:
-        """A block whose writes become one commit at its end, or none if it raises."""
-        options = BlockOptions(self.name, message, actor, if_commit, idempotency_key, timeout)
-        return WriteBlock(partial(self._publish, options))
-
-    def _publish(self, options: BlockOptions, steps: Sequence[Step]) -> Written:
-        """The steps as one commit."""
-        done = self._graph.publish(
-            together([self._verb(step) for step in steps]),
-            branch=options.branch,
-            message=options.message,
-            actor=options.actor,
-            if_commit=options.if_commit,
-            idempotency_key=options.idempotency_key,
-            fingerprint=fingerprint("write", [step.identity for step in steps]),
-            deadline=Deadline(options.timeout),
-        )
-        if done.replayed:
-            results = [outcome_of(told) for told in done.value["steps"]]
-            return Written(Commit.published(done), results, replayed=True)
-        return Written(Commit.published(done), list(done.value))
-
-    def _verb(self, step: Step) -> Verb:
-        match step:
-            case Mutation(text, params, name):
-                verb: Verb = self._graph.mutation(text, params, name)
-                return verb
-            case Rows(source, mode):
-                rows: Verb = self._graph._rows(source, mode)
-                return rows
+    query = bound(Graph.query)
+    query_many = bound(Graph.query_many)
+    schema = bound(Graph.schema)
+    snapshot = bound(Graph.snapshot)
+    blob = bound(Graph.blob)
+    export = bound(Graph.export)
+    analytics = bound(Graph.analytics)
+    spark = bound(Graph.spark)
+    mutate = bound(Graph.mutate)
+    load = bound(Graph.load)
+    write = bound(Graph.write)
+    plan_schema = bound(Graph.plan_schema)
+    apply_schema = bound(Graph.apply_schema)
+    create_branch = bound(Graph.create_branch, "from_")
+    tag = bound(Graph.tag)
+    log = bound(Graph.log)
+    history = bound(Graph.history)
+    changes = bound(Graph.changes)
+    merge = bound(Graph.merge, "into")
+    revert = bound(Graph.revert)
+    cherry_pick = bound(Graph.cherry_pick)
+    reset = bound(Graph.reset)
+    optimize = bound(Graph.optimize)
+    embed = bound(Graph.embed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +96,11 @@ class BlockOptions:
     if_commit: str | None = None
     idempotency_key: str | None = None
     timeout: float | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Mutation:
+class MutateStep:
     """A step of a block: the mutation of a text."""
 
     text: str
@@ -143,9 +112,13 @@ class Mutation:
         """What makes two steps the same."""
         return ("mutate", self.text, self.params, self.name)
 
+    def verb(self, graph: Graph) -> Verb:
+        """What it does to a graph."""
+        return graph.mutation(self.text, self.params, self.name)
+
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LoadStep:
     """A step of a block: rows to load."""
 
     source: Any
@@ -157,8 +130,13 @@ class Rows:
         """What makes two steps the same; rows in memory are the caller's word unless they come with a digest."""
         return ("load", self.mode, self.digest or named(self.source))
 
+    def verb(self, graph: Graph) -> Verb:
+        """What it does to a graph."""
+        return graph._rows(self.source, self.mode)
 
-Step = Mutation | Rows
+
+Step = MutateStep | LoadStep
+Outcome = MutateOutcome | LoadOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +147,11 @@ class Written:
     results: list[Outcome] = field(default_factory=list)
     replayed: bool = False
 
-
-Outcome = MutateOutcome | LoadOutcome
+    @classmethod
+    def of(cls, done: Published) -> Written:
+        """What a publication says of them."""
+        results = map(outcome_of, done.value["steps"]) if done.replayed else done.value
+        return cls(Commit.published(done), list(results), done.replayed)
 
 
 class WriteBlock:
@@ -180,8 +161,11 @@ class WriteBlock:
     `replayed` whether all of that had been done before, under the same idempotency key.
     """
 
-    def __init__(self, publish: Callable[[Sequence[Step]], Written]) -> None:
+    def __init__(
+        self, publish: Callable[[BlockOptions, Sequence[Step]], Written], options: BlockOptions
+    ) -> None:
         self._publish = publish
+        self._options = options
         self._steps: list[Step] = []
         self.commit: Commit | None = None
         self.results: list[Outcome] = []
@@ -191,7 +175,7 @@ class WriteBlock:
         self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
     ) -> None:
         """Run a mutation as part of the block."""
-        self._steps.append(Mutation(text, params, name))
+        self._steps.append(MutateStep(text, params, name))
 
     def load(self, source: Any, mode: str = "merge", *, digest: str | None = None) -> None:
         """Load rows as part of the block; an overwrite is a write of its own.
@@ -200,7 +184,7 @@ class WriteBlock:
         """
         if mode == "overwrite":
             raise OptionInvalid("an overwrite cannot be part of a block; call load directly")
-        self._steps.append(Rows(source, mode, digest))
+        self._steps.append(LoadStep(source, mode, digest))
 
     def __enter__(self) -> Self:
         return self
@@ -213,12 +197,12 @@ class WriteBlock:
     ) -> None:
         if kind is not None or not self._steps:
             return
-        done = self._publish(self._steps)
+        done = self._publish(self._options, self._steps)
         self.commit, self.results, self.replayed = done.commit, done.results, done.replayed
 
 
-def outcome_of(told: Mapping[str, Any]) -> Outcome:
+def outcome_of(kept: Mapping[str, Any]) -> Outcome:
     """What a step did, from what is kept of it; a mutation that matched nothing keeps nothing."""
-    if "nodes" in told:
-        return LoadOutcome.from_json(told)
-    return MutateOutcome(told.get("affected_nodes", 0), told.get("affected_edges", 0))
+    if "nodes" in kept:
+        return LoadOutcome.from_json(kept)
+    return MutateOutcome(kept.get("affected_nodes", 0), kept.get("affected_edges", 0))

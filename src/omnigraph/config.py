@@ -43,7 +43,7 @@ class Setting:
 
 
 @value
-class Value:
+class SettingValue:
     """The value of a setting, and where it is set."""
 
     setting: Setting
@@ -76,16 +76,23 @@ SETTINGS = (
 VARIABLES = {
     "OMNIGRAPH_HOME": "The folder of the configuration file and the shell's history; default `~/.omnigraph`.",
     "OMNIGRAPH_DEBUG": "If set: internal errors show their traceback.",
+    "OMNIGRAPH_MEMORY": (
+        "What a process may hold for reading, such as `4G`: a quarter of it for what is kept of tables, the rest for "
+        "running queries; default half of the machine or container."
+    ),
+    "OMNIGRAPH_QUERY_MEMORY": "What one query may hold, such as `512M`; default a quarter of `OMNIGRAPH_MEMORY`.",
+    "OMNIGRAPH_SPILL": "The folder for what a query sorts or groups beyond its memory; default the temporary one.",
     "OMNIGRAPH_SPARK_MASTER": "The Spark cluster bulk work runs on; without it, the cores of this machine.",
     "OMNIGRAPH_SPARK_MEMORY": "The memory of Spark's driver; default `2g`.",
     "OMNIGRAPH_SPARK_LOG": "The file for Spark's own log.",
     "OMNIGRAPH_SPARK_ARCHIVE": "`off`: do not use or build the class archive that makes Spark start faster.",
-    "OMNIGRAPH_SPARK_TRAINING": "Set by `python -m omnigraph.pipeline.archive` while it records how Spark starts.",
+    "OMNIGRAPH_SPARK_TRAINING": "Set by `python -m omnigraph.pipeline.jvm_cds` while it records how Spark starts.",
     "OMNIGRAPH_FSYNC": "`0`: do not sync writes to a local disk. Only for data that can be recreated.",
-    "OMNIGRAPH_EMBED_PROVIDER": "The embedding provider: `mock`, `openai` or `local`.",
-    "OMNIGRAPH_EMBED_MODEL": "The embedding model.",
-    "OMNIGRAPH_EMBED_URL": "The URL of the embedding provider.",
-    "OMNIGRAPH_EMBED_API_KEY": "The API key for the embedding provider.",
+    "OMNIGRAPH_EMBED_PROVIDER": "The embedding provider: `openai`, `gemini`, `local` or `mock`.",
+    "OMNIGRAPH_EMBED_MODEL": "The embedding model; of `local` the one that comes with the extra `embeddings`.",
+    "OMNIGRAPH_EMBED_URL": "The URL of the embedding provider; or `OMNIGRAPH_EMBED_BASE_URL`.",
+    "OMNIGRAPH_EMBED_API_KEY": "The API key for the embedding provider; or `OPENAI_API_KEY`, `GEMINI_API_KEY`.",
+    "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE_MAX": "How often one process asks the embedding provider; default: no limit.",
     "OMNIGRAPH_BLOB_ALLOW": "Comma-separated prefixes of external blobs that loads may refer to.",
     "OMNIGRAPH_TOKEN": "The token a client sends to a server.",
     "OMNIGRAPH_SERVER_BEARER_TOKEN": "Serving: the token of the actor `default`.",
@@ -118,7 +125,7 @@ class Config:
     """The values of all settings, with the servers and aliases of the file."""
 
     path: Path
-    values: Mapping[str, Value]
+    values: Mapping[str, SettingValue]
     servers: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -155,14 +162,16 @@ def load_config(environment: Mapping[str, str] = os.environ) -> Config:
 
 def _value(
     setting: Setting, environment: Mapping[str, str], content: Mapping[str, Any], path: Path
-) -> Value:
+) -> SettingValue:
     if environment.get(setting.variable):
-        return Value(setting, environment[setting.variable], f"environment {setting.variable}")
+        return SettingValue(
+            setting, environment[setting.variable], f"environment {setting.variable}"
+        )
     section, _, name = setting.key.partition(".")
     found = _section(content, section).get(name)
     if found is not None:
-        return Value(setting, str(found), str(path))
-    return Value(setting, setting.default, "default")
+        return SettingValue(setting, str(found), str(path))
+    return SettingValue(setting, setting.default, "default")
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -12,9 +12,9 @@ class Deferred:
     The import lock makes it safe among threads. Type checkers are shown the module itself:
 
         if TYPE_CHECKING:
-            from omnigraph import verbs
+            from omnigraph import operations
         else:
-            verbs = Deferred("omnigraph.verbs")
+            operations = Deferred("omnigraph.operations")
     """
 
     def __init__(self, name: str) -> None:

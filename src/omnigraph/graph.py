@@ -1,44 +1,47 @@
-"""What a person holds: a graph, a branch of it, a commit. The one place that says publish(verb(txn, ...))."""
+"""What a person holds: a graph, wherever it lives. The one place that says publish(verb(txn, ...)).
+
+A method under `@verb` is described in `verbs`; its body runs where the graph is, once `_run` lets it: at once on a
+local graph, after a policy was asked on a `GuardedGraph`, on the server that holds the graph for a `RemoteGraph`.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from omnigraph.core import history
-from omnigraph.core.deadline import NEVER, Deadline
-from omnigraph.core.records import StoredSchema, Tombstone
+from omnigraph.core.clock import NEVER, Deadline
+from omnigraph.core.records import StoredSchema
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.deferred import Deferred
 from omnigraph.errors import BranchNotFound, OptionInvalid
+from omnigraph.fingerprint import fingerprint, named
 from omnigraph.lang import ir
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.limits import DEFAULT, Limits
-from omnigraph.model.names import branch_name, canonical
-from omnigraph.read import Result, run_query
-from omnigraph.sameness import fingerprint, named
+from omnigraph.model.names import branch_name
+from omnigraph.policy.questions import Action
+from omnigraph.read import Result, run_many, run_query
 from omnigraph.storage import metrics
+from omnigraph.verbs import Description, verb
 from omnigraph.versions import Versions
 
 if TYPE_CHECKING:
-    from omnigraph import outcomes, verbs
+    from omnigraph import operations as ops
+    from omnigraph import outcomes
     from omnigraph.analytics import Analytics
-    from omnigraph.branch import Branch
-    from omnigraph.core import branches
-    from omnigraph.core.gc import Collected
+    from omnigraph.branch import BlockOptions, Branch, Step, WriteBlock, Written
     from omnigraph.core.group import Writers
     from omnigraph.core.plan import PublishPlan, Request, Verb
     from omnigraph.core.publisher import Published
     from omnigraph.core.txn import WriteTxn
     from omnigraph.lang.schema import MigrationPlan
-    from omnigraph.outcomes import Commit, LoadResult, MutateResult, SchemaResult
+    from omnigraph.outcomes import LoadResult, MutateResult, SchemaResult
     from omnigraph.pipeline.engine import Progress, Violations
     from omnigraph.pipeline.frames import GraphFrames
     from omnigraph.policy.guard import Need
@@ -46,14 +49,15 @@ if TYPE_CHECKING:
     from omnigraph.read.export import Exported
     from omnigraph.write.apply_schema import SchemaOutcome
     from omnigraph.write.input.options import Options
-    from omnigraph.write.load import LoadOutcome
 else:
+    ops = Deferred("omnigraph.operations")
     outcomes = Deferred("omnigraph.outcomes")
-    verbs = Deferred("omnigraph.verbs")
 
 
 class Graph(Versions):
-    """A graph, local or on an object store. Safe to share between threads; not carried over a fork.
+    """A graph on a disk, on an object store or behind a server, each with the same verbs.
+
+    Safe to share between threads; not carried over a fork.
 
     >>> import omnigraph
     >>> g = omnigraph.init("memory://doc-graph", schema="node Person { name: String @key }")
@@ -68,14 +72,26 @@ class Graph(Versions):
 
     @cached_property
     def _writers(self) -> Writers:  # type: ignore[override]
-        return verbs.Writers(self._repo, grouping=self._grouping)
+        return ops.Writers(self._repo, grouping=self._grouping)
+
+    def _run(
+        self,
+        verb: Description,  # noqa: ARG002  what a policy and a server go by
+        body: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Any:
+        """Do what a verb does."""
+        return body(self, *args, **named)
 
     @property
+    @verb
     def uri(self) -> str:
         """Where the graph lives."""
         return self._repo.place.uri
 
     @property
+    @verb
     def repository(self) -> Repository:
         """What the verbs work on, for tools that stand beside them."""
         return self._repo
@@ -92,6 +108,7 @@ class Graph(Versions):
 
     # --- reading -----------------------------------------------------------------------------------------------
 
+    @verb
     def query(
         self,
         text: str,
@@ -121,7 +138,7 @@ class Graph(Versions):
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
                 if engine == "spark":
-                    return verbs.query_on_spark(self._repo, snapshot, query, params)
+                    return ops.query_on_spark(self._repo, snapshot, query, params, explain)
                 return run_query(
                     query,
                     params,
@@ -129,7 +146,44 @@ class Graph(Versions):
                     timeout=timeout,
                     started=started,
                     max_rows=max_rows,
+                    memory_bytes_max=self._repo.limits.query_memory_bytes_max,
                     explain=explain,
+                )
+
+    @verb
+    def query_many(
+        self,
+        text: str,
+        params: Sequence[Mapping[str, Any] | None],
+        name: str | None = None,
+        branch: str = "main",
+        at: object = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> list[Result]:
+        """Run a read once for each set of parameters, all on the same state: a result for each, in their order.
+
+        Where the query starts at nodes with a property of a given value, all of them are looked up together.
+        `timeout` and `max_rows` are of all runs together.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-many", schema="node Person { name: String @key }")
+        >>> done = g.load({"Person": [{"name": "Ada"}, {"name": "Grace"}]})
+        >>> one = "query one($n: String) { match { $p: Person $p.name = $n } return { $p.name as name } }"
+        >>> [len(found) for found in g.query_many(one, [{"n": "Ada"}, {"n": "Alan"}])]
+        [1, 0]
+        """
+        if isinstance(params, Mapping) or not isinstance(params, Sequence):
+            raise OptionInvalid("params must be a list of parameters, one for each run")
+        started = time.monotonic()
+        with metrics.operation("query_many"):
+            snapshot = self._state(branch, at)
+            query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
+            self._permit_query(query, snapshot, branch, at)
+            with self._readable(snapshot):
+                return run_many(
+                    query, params, snapshot, timeout=timeout, started=started, max_rows=max_rows
                 )
 
     def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:
@@ -146,23 +200,27 @@ class Graph(Versions):
                 self._queries.pop(next(iter(self._queries)), None)
         return known
 
+    @verb
     def blob(
         self, type: str, id: str, property: str, branch: str = "main", at: object = None
     ) -> Blob:
         """A blob of one entity: its size, and its bytes by range."""
         snapshot = self._state(branch, at, (type,))
         with self._readable(snapshot):
-            return verbs.open_blob(snapshot, type, id, property)
+            return ops.open_blob(snapshot, type, id, property)
 
+    @verb
     def branch(self, name: str) -> Branch:
         """The same verbs, bound to a branch."""
-        return verbs.Branch(self, branch_name(name))
+        return ops.Branch(self, branch_name(name))
 
+    @verb
     def schema(self, branch: str = "main", at: object = None) -> str:
         """The text of the schema in force."""
         commit = self._state(branch, at).commit
         return self._repo.schema(commit.schema).stored.source
 
+    @verb
     def export(
         self,
         dest: str | os.PathLike[str],
@@ -179,10 +237,11 @@ class Graph(Versions):
         Rows come as they are stored, or with `order="id"` by their ids.
         """
         with metrics.operation("export"):
-            snapshot = self._state(branch, at, types, verbs.Action.EXPORT)
+            snapshot = self._state(branch, at, types, Action.EXPORT)
             with self._readable(snapshot):
-                return verbs.export_by(engine, self._repo, snapshot, dest, format, types, order)
+                return ops.export_by(engine, self._repo, snapshot, dest, format, types, order)
 
+    @verb
     def analytics(
         self, branch: str = "main", at: object = None, engine: str = "local"
     ) -> Analytics:
@@ -191,15 +250,17 @@ class Graph(Versions):
 
         return Analytics(self, branch, at, engine)
 
+    @verb
     def spark(self, session: Any = None, branch: str = "main", at: object = None) -> GraphFrames:
         """Nodes and edges as Spark DataFrames, pinned to one commit."""
         return self._frames(self.snapshot(branch, at), session)
 
     def _frames(self, snapshot: Snapshot, session: Any = None) -> GraphFrames:
-        return verbs.spark_frames(self._repo, snapshot, session)
+        return ops.spark_frames(self._repo, snapshot, session)
 
     # --- writing -----------------------------------------------------------------------------------------------
 
+    @verb
     def publish(
         self,
         verb: Verb,
@@ -214,9 +275,18 @@ class Graph(Versions):
         alone: bool = False,
         deadline: Deadline = NEVER,
         need: Need | None = None,
+        dry_run: bool = False,
     ) -> Published:
-        """Publish what a verb wants, as one commit; with `create_from`, as the first commit of a new branch."""
-        request = verbs.Request(
+        """Publish what a verb wants, as one commit; with `create_from`, as the first commit of a new branch.
+
+        A dry run does all of the work but that: its value, or its error, is the one of the write. Since it tells
+        about rows, a policy is asked whether the branch may be read, too.
+        """
+        need = need or ops.Need(Action.CHANGE, branch)
+        if dry_run:
+            verb, idempotency_key = ops.dry_run(verb), None
+            need = replace(need, reads=(*need.reads, branch))
+        request = ops.Request(
             branch=branch_name(branch),
             verb=verb,
             actor=actor,
@@ -228,14 +298,14 @@ class Graph(Versions):
             alone=alone,
             deadline=deadline,
         )
-        return self._submit(request, need or verbs.Need(verbs.Action.CHANGE, branch))
+        return self._submit(request, need)
 
     def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  what a policy is asked
         """Bring a write to the publisher."""
         with metrics.operation("publish"):
             if request.create_from is not None:
                 self._repo.check_process()
-                return verbs.publish_first(self._repo, request)
+                return ops.publish_first(self._repo, request)
             return self._writers.submit(request)
 
     def _exists(self, branch: str) -> bool:
@@ -245,6 +315,7 @@ class Graph(Versions):
             return False
         return True
 
+    @verb
     def mutate(
         self,
         text: str,
@@ -266,18 +337,17 @@ class Graph(Versions):
         >>> g.mutate('query add() { insert Person { name: "Ada" } }').affected_nodes
         1
         """
-        verb = self.mutation(text, params, name)
         with metrics.operation("mutate"):
             done = self.publish(
-                verbs.rehearsed(verb) if dry_run else verb,
+                self.mutation(text, params, name),
                 branch=branch,
                 actor=actor,
                 message=message,
-                idempotency_key=None if dry_run else idempotency_key,
+                idempotency_key=idempotency_key,
                 fingerprint=fingerprint("mutate", text, name, params),
                 if_commit=if_commit,
                 deadline=Deadline(timeout),
-                need=verbs.Need(verbs.Action.CHANGE, branch, reads=(branch,) if dry_run else ()),
+                dry_run=dry_run,
             )
         counts = done.value if isinstance(done.value, dict) else done.value.to_json()
         return outcomes.MutateResult(
@@ -287,21 +357,69 @@ class Graph(Versions):
             done.replayed,
         )
 
+    @verb
     def mutation(
         self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
     ) -> Verb:
         """A mutation as a verb, compiled for the schema of whatever state it meets."""
 
-        def verb(txn: WriteTxn) -> PublishPlan:
+        def write(txn: WriteTxn) -> PublishPlan:
             query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
-            return verbs.mutate(query, params)(txn)
+            self._permit_mutation(query, txn)
+            return ops.mutate(query, params)(txn)
 
-        return verb
+        return write
+
+    def _permit_mutation(self, query: ir.Query, txn: WriteTxn) -> None:
+        """Whether it may be run; under a policy, that is asked here."""
 
     def _rows(self, source: Any, mode: str) -> Verb:
         """Rows to load as a verb: a step of a block."""
-        return verbs.load(source, mode)
+        return ops.load(source, mode)
 
+    @verb
+    def write(
+        self,
+        message: str | None = None,
+        branch: str = "main",
+        *,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        dry_run: bool = False,
+    ) -> WriteBlock:
+        """A block whose writes become one commit at its end, or none if it raises.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-write", schema="node Person { name: String @key }")
+        >>> with g.write("two people") as block:
+        ...     block.mutate('query a() { insert Person { name: "Ada" } }')
+        ...     block.load({"Person": [{"name": "Grace"}]})
+        >>> block.commit.changes
+        {'Person': {'inserted': 2, 'updated': 0, 'deleted': 0}}
+        """
+        options = ops.BlockOptions(
+            branch, message, actor, if_commit, idempotency_key, timeout, dry_run
+        )
+        return ops.WriteBlock(self._publish_block, options)
+
+    def _publish_block(self, options: BlockOptions, steps: Sequence[Step]) -> Written:
+        """The steps of a block as one commit."""
+        done = self.publish(
+            ops.together([step.verb(self) for step in steps]),
+            branch=options.branch,
+            message=options.message,
+            actor=options.actor,
+            if_commit=options.if_commit,
+            idempotency_key=options.idempotency_key,
+            fingerprint=fingerprint("write", [step.identity for step in steps]),
+            deadline=Deadline(options.timeout),
+            dry_run=options.dry_run,
+        )
+        return ops.Written.of(done)
+
+    @verb
     def load(
         self,
         source: Any,
@@ -313,6 +431,7 @@ class Graph(Versions):
         actor: str | None = None,
         idempotency_key: str | None = None,
         *,
+        dry_run: bool = False,
         timeout: float | None = None,
         options: Options | None = None,
         progress: Progress | None = None,
@@ -320,48 +439,51 @@ class Graph(Versions):
     ) -> LoadResult:
         """Load records, files or tables as one commit: append, merge (upsert by id) or overwrite the types present.
 
-        `violations` names a folder: a load that is refused lists everything that is wrong in a new file there. Left
-        alone, a load on Spark does so in the folder of Spark's log when its error has no room; False lists nothing.
+        A dry run reads and checks everything and raises what the load would raise. `violations` names a folder: a
+        load that is refused lists everything that is wrong in a new file there. Left alone, a load on Spark does so in
+        the folder of Spark's log when its error has no room; False lists nothing.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-load", schema="node Person { name: String @key }")
         >>> g.load({"Person": [{"name": "Ada"}, {"name": "Grace"}]}).nodes
         {'Person': 2}
         """
-        need = verbs.Need(verbs.Action.CHANGE, branch, mode=mode)
-        self._permit(need, actor)
+        self._permit(ops.Need(Action.CHANGE, branch, mode=mode), actor)
         created = create_from is not None and not self._exists(branch)
+        target = create_from if create_from is not None and created and dry_run else branch
         with (
             metrics.operation("load"),
-            verbs.loading(
+            ops.loading(
                 self._repo,
                 source,
                 mode,
-                None if created else branch,
+                None if created and not dry_run else target,
                 engine=engine,
                 options=options,
-                load_id=idempotency_key,
+                load_id=None if dry_run else idempotency_key,
                 progress=progress,
                 violations=violations,
-            ) as (verb, used),
+            ) as (write, used),
         ):
             done = self.publish(
-                verb,
-                branch=branch,
-                create_from=create_from if created else None,
+                write,
+                branch=target,
+                create_from=create_from if created and not dry_run else None,
                 actor=actor,
                 message=message,
                 idempotency_key=idempotency_key,
                 fingerprint=fingerprint("load", mode, named(source)),
                 alone=True,
                 deadline=Deadline(timeout),
-                need=need,
+                need=ops.Need(Action.CHANGE, target, mode=mode),
+                dry_run=dry_run,
             )
-        outcome = verbs.LoadOutcome.from_json(done.value) if done.replayed else done.value
+            outcome = ops.LoadOutcome.from_json(done.value) if done.replayed else done.value
+            ops.store_loaded(self._repo, done.commit, {**outcome.nodes, **outcome.edges})
         return outcomes.LoadResult(
             commit=outcomes.Commit.published(done),
             branch=branch,
-            branch_created=created and not done.replayed,
+            branch_created=created and not done.replayed and not dry_run,
             nodes=outcome.nodes,
             edges=outcome.edges,
             engine=used,
@@ -369,35 +491,17 @@ class Graph(Versions):
             new_each_time=outcome.new_each_time,
         )
 
-    def check_load(
-        self,
-        source: Any,
-        mode: str = "merge",
-        branch: str = "main",
-        *,
-        options: Options | None = None,
-    ) -> LoadOutcome:
-        """Everything a load does up to the point where it would write; it raises what the load would raise.
-
-        >>> import omnigraph
-        >>> g = omnigraph.init("memory://doc-check", schema="node Person { name: String @key }")
-        >>> g.check_load({"Person": [{"name": "Ada"}]}).nodes, len(g.log())
-        ({'Person': 1}, 1)
-        """
-        verb = verbs.rehearsed(verbs.load(source, mode, options=options))
-        need = verbs.Need(verbs.Action.CHANGE, branch, mode=mode, reads=(branch,))
-        outcome: LoadOutcome = self.publish(verb, branch=branch, alone=True, need=need).value
-        return outcome
-
+    @verb
     def plan_schema(
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
     ) -> MigrationPlan:
-        """What applying a schema would do, step by step. Nothing is changed."""
+        """What applying a schema would do, step by step; unlike a dry run of it, it looks at no rows."""
         from omnigraph.lang.schema import plan_migration
 
         accepted = self._repo.schema(self._state(branch).commit.schema).ir
         return plan_migration(accepted, schema_text(text), allow_data_loss=allow_data_loss)
 
+    @verb
     def apply_schema(
         self,
         text: str,
@@ -406,125 +510,36 @@ class Graph(Versions):
         message: str | None = None,
         actor: str | None = None,
         *,
+        dry_run: bool = False,
         timeout: float | None = None,
     ) -> SchemaResult:
         """Bring a schema into force on a branch, as one commit; new rules are checked against the rows that exist."""
-        verb = verbs.apply_schema(
+        write = ops.apply_schema(
             schema_text(text),
             lambda hashed: self._repo.schema(hashed).ir,
             allow_data_loss=allow_data_loss,
         )
         with metrics.operation("apply_schema"):
             done = self.publish(
-                verb,
+                write,
                 branch=branch,
                 message=message,
                 actor=actor,
                 alone=True,
                 deadline=Deadline(timeout),
-                need=verbs.Need(verbs.Action.SCHEMA_APPLY, target_branch=branch),
+                need=ops.Need(Action.SCHEMA_APPLY, target_branch=branch),
+                dry_run=dry_run,
             )
         outcome: SchemaOutcome = done.value
-        if (
-            outcome.collect and done.commit is not None
-        ):  # hard drops: the branch's own past goes with the data
-            verbs.collect(self._repo, verbs.Retention(keep=1, chain=done.commit.chain))
+        if outcome.collect and done.commit is not None:
+            # hard drops: the branch's own past goes with the data
+            ops.collect(self._repo, ops.Retention(keep=1, chain=done.commit.chain))
         return outcomes.SchemaResult(
             outcome.plan.supported,
             outcome.plan.steps,
-            outcome.applied,
+            outcome.applied and not dry_run,
             outcomes.Commit.published(done),
         )
-
-    # --- branches, tags, history -----------------------------------------------------------------------------------
-
-    def create_branch(self, name: str, from_: str = "main", *, actor: str | None = None) -> None:
-        """Make a branch from another's head, or from any point in time. Nothing is copied."""
-        with metrics.operation("create_branch"):
-            self._repo.check_process()
-            verbs.branches.create_branch(self._repo, name, self._start(from_), actor=actor)
-
-    def _start(self, from_: object) -> branches.Start:
-        name = canonical(from_) if isinstance(from_, str) else ""
-        if self._repo.knows(name) and not history.has_form_of_a_point(name):
-            return verbs.branches.Start(head_of=branch_name(name))
-        point = history.resolve(self._repo, from_, "main")
-        if point.commit.branch == name:
-            return verbs.branches.Start(head_of=branch_name(name))
-        return verbs.branches.Start(commit=point.commit)
-
-    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
-        """Delete a branch. Other branches and tags keep what they share with it."""
-        with metrics.operation("delete_branch"):
-            self._repo.check_process()
-            verbs.branches.delete_branch(self._repo, name, actor=actor)
-
-    def branches(self) -> list[str]:
-        """The names of all branches, main first."""
-        self._repo.check_process()
-        return list(verbs.branches.branch_names(self._repo))
-
-    def tag(
-        self, name: str, at: object = None, *, branch: str = "main", actor: str | None = None
-    ) -> str:
-        """Name a commit; it stays readable whatever cleanup removes. Returns its id."""
-        self._repo.check_process()
-        point = history.resolve(self._repo, branch if at is None else at, branch)
-        verbs.branches.create_tag(self._repo, name, point.commit, member=point.member, actor=actor)
-        return point.id
-
-    def delete_tag(self, name: str) -> None:
-        """Take a tag away; its commit becomes ordinary history."""
-        self._repo.check_process()
-        verbs.branches.delete_tag(self._repo, name)
-
-    def tags(self) -> dict[str, str]:
-        """All tags and the ids of their commits."""
-        self._repo.check_process()
-        return verbs.branches.tags(self._repo)
-
-    def log(
-        self,
-        branch: str = "main",
-        limit: int | None = 50,
-        actor: str | None = None,
-        kind: str | None = None,
-        *,
-        at: object = None,
-        maintenance: bool = False,
-    ) -> list[Commit]:
-        """The commits that led to the head of a branch (or to `at`), newest first."""
-        if limit is not None and limit < 0:
-            raise OptionInvalid(f"limit must not be negative, got {limit}")
-        start = self._state(branch, at).commit
-        entries = history.walk(self._repo, start, maintenance=maintenance)
-        wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
-        return [outcomes.Commit.of(entry) for entry in islice(wanted, limit)]
-
-    def commit(self, id: str) -> Commit:
-        """One commit by its id (or any point in time)."""
-        self._repo.check_process()
-        point = history.resolve(self._repo, id, "main")
-        for entry in history.walk(self._repo, point.commit, maintenance=True):
-            if entry.id == point.id or isinstance(entry.commit, Tombstone):
-                return outcomes.Commit.of(entry)
-        raise AssertionError("a resolved commit is in its own log")
-
-    # --- maintenance -----------------------------------------------------------------------------------------------
-
-    def cleanup(
-        self, keep: int = 10, older_than: timedelta | float | None = None, *, dry_run: bool = False
-    ) -> Collected:
-        """Remove history beyond the newest `keep` commits of each branch (and older than `older_than` days)."""
-        self._repo.check_process()
-        if keep < 1:
-            raise OptionInvalid(f"keep must be at least 1, got {keep}")
-        horizon = None
-        if older_than is not None:
-            span = older_than if isinstance(older_than, timedelta) else timedelta(days=older_than)
-            horizon = self._repo.world.now() - int(span.total_seconds() * 1_000_000)
-        with metrics.operation("cleanup"):
-            return verbs.collect(self._repo, verbs.Retention(keep, horizon), dry_run=dry_run)
 
 
 def schema_text(schema: str | os.PathLike[str]) -> str:
@@ -544,19 +559,15 @@ def init(
 ) -> Graph:
     """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
     text = schema_text(schema)
-    ir = verbs.compile_schema(text)
-    stored = StoredSchema(source=text, ir=verbs.encode_ir(ir).decode())
+    ir = ops.compile_schema(text)
+    stored = StoredSchema(source=text, ir=ops.encode_ir(ir).decode())
     with metrics.operation("init"):
-        return Graph(verbs.create_graph(uri, stored, limits=limits, actor=actor))
+        return Graph(ops.create_graph(uri, stored, limits=limits, actor=actor))
 
 
 def open_graph(
     uri: str | os.PathLike[str], *, limits: Limits = DEFAULT, group_commit: bool = True
 ) -> Graph:
-    """Open a graph that exists: on a disk, an object store, or behind a server."""
-    if isinstance(uri, str) and uri.startswith(("http://", "https://")):
-        from omnigraph.remote.graph import RemoteGraph
-
-        return cast(Graph, RemoteGraph(uri))  # the same verbs, over HTTP
+    """Open a graph that exists, on a disk or an object store."""
     with metrics.operation("open"):
         return Graph(open_repository(uri, limits=limits), group_commit=group_commit)

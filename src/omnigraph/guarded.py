@@ -1,36 +1,32 @@
 """A graph that asks before it does anything: the verbs of a graph, under a policy.
 
 Served graphs are held like this for every request, and so are graphs that are opened directly where a policy is
-configured (see `opening`). Whatever looks at a state asks in `_state`; whatever writes asks in `_submit`, and about the
-types it changes when they are known, before it is published. A verb that is not described here is denied.
+configured (see `opening`). `verbs` says when a policy is asked about a verb: about the graph as a whole in `_run`,
+about the state it looks at in `_state`, about what it writes in `_submit` and, once they are known, about the types it
+changes. A method that is not described there is denied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from itertools import takewhile
 from typing import Any
 
 from omnigraph.core import history
-from omnigraph.core.doctor import Diagnosis
-from omnigraph.core.gc import Collected
 from omnigraph.core.layout import parse_commit_id
 from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published
-from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import CommitPruned, Kind, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.lang import ir
-from omnigraph.lang.query import Want
 from omnigraph.merge.feed import Feed
 from omnigraph.model.names import MAIN, branch_name
-from omnigraph.outcomes import Commit, EntityHistory
+from omnigraph.outcomes import EntityHistory
 from omnigraph.policy.guard import HARMLESS, Guard, Need
 from omnigraph.policy.questions import Action, PolicyDenied
 from omnigraph.policy.subjects import (
@@ -40,37 +36,8 @@ from omnigraph.policy.subjects import (
     types_told,
     types_written,
 )
-from omnigraph.upkeep import Upkeep
-from omnigraph.write.clone import Cloned
-from omnigraph.write.maintain import TableReport
-
-EVERY_TYPE = frozenset({"*"})  # those that are not in the schema any more among them
-# Verbs that look at states and write through `_state` and `_submit`, or are made of verbs that do.
-ASKING_BELOW = frozenset(
-    {
-        "analytics",
-        "apply_schema",
-        "blob",
-        "branch",
-        "cherry_pick",
-        "check_load",
-        "diff",
-        "export",
-        "load",
-        "log",
-        "merge",
-        "mutate",
-        "plan_schema",
-        "publish",
-        "query",
-        "reset",
-        "revert",
-        "schema",
-        "snapshot",
-        "spark",
-        "uri",
-    }
-)
+from omnigraph.verbs import VERBS, Asked, Description
+from omnigraph.versions import EVERY_TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +52,7 @@ _asking: ContextVar[_Asking] = ContextVar("asking")
 
 
 class GuardedGraph(Graph):
-    """The graph of somebody a policy applies to."""
+    """A graph for one actor, under a policy."""
 
     def __init__(self, graph: Graph, guard: Guard) -> None:
         graph._writers  # noqa: B018  made now, so that it is shared
@@ -93,18 +60,27 @@ class GuardedGraph(Graph):
         self._guard = guard
 
     def __getattribute__(self, name: str) -> Any:
-        """Closed by default: what nobody described here is no verb of a guarded graph."""
-        if not name.startswith("_") and name not in DESCRIBED and hasattr(Graph, name):
+        """Closed by default: a method without a description is denied."""
+        if not name.startswith("_") and name not in VERBS and hasattr(Graph, name):
             raise PolicyDenied(f"policy denied {name!r}: it does not say what it asks a policy")
         return super().__getattribute__(name)
+
+    def _run(
+        self,
+        verb: Description,
+        body: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Any:
+        if verb.asked is Asked.FIRST and verb.action is not None:
+            self._permit(Need(verb.action))
+        return body(self, *args, **named)
 
     def _permit(self, need: Need, actor: str | None = None) -> None:
         self._guard.acting(actor).require(need)
 
-    @property
-    def repository(self) -> Repository:
-        self._permit(Need(Action.ADMIN))
-        return super().repository
+    def _actor(self, actor: str | None) -> str | None:
+        return actor or self._guard.actor
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -116,7 +92,7 @@ class GuardedGraph(Graph):
         action: Action | None = None,
     ) -> Snapshot:
         """A branch is asked about by its name, before it is looked for. A point in time belongs to the branch it was
-        written on; one that may not be read looks like one that is not there. (That there is a main is no secret.)"""
+        written on; one that may not be read looks like one that is not there. (That there is a main is public.)"""
         need = Need(action or Action.READ, branch)
         if at is None:
             self._permit(need)
@@ -134,7 +110,7 @@ class GuardedGraph(Graph):
 
     @contextmanager
     def _discreet(self, missing: OmnigraphError) -> Iterator[None]:
-        """Why a point is not there is told to those who might have read it."""
+        """Only those who might have read a point learn why it is not there."""
         try:
             yield
         except OmnigraphError as error:
@@ -154,43 +130,28 @@ class GuardedGraph(Graph):
         where = branch if at is None else snapshot.commit.branch
         self._permit(Need(Action.READ, where, types=types_read(query)))
 
-    def branches(self) -> list[str]:
-        self._permit(Need(Action.READ))
-        return super().branches()
-
-    def tags(self) -> dict[str, str]:
-        self._permit(Need(Action.READ))
-        return super().tags()
-
-    def commit(self, id: str) -> Commit:
-        self._permit(Need(Action.READ))
-        return super().commit(id)
-
-    def changes(
+    def _feed(
         self,
-        after: str | None = None,
-        branch: str = "main",
-        types: Sequence[str] | None = None,
-        operations: Sequence[str] | None = None,
-        limit: int | None = None,
+        branch: str,
+        after: str | None,
+        types: Sequence[str] | None,
+        wanted: Sequence[str] | None,
+        limit: int | None,
     ) -> Feed:
         """What was written on other branches, before this one was made of them, is asked about there."""
         now = self._state(branch, None, types)
         if types is None and not self._guard.allows(Need(Action.READ, branch, types=EVERY_TYPE)):
             types = sorted(_all_types(now))
         with self._discreet(history.no_point(after)):
-            feed = super().changes(after, branch, types, operations, limit)
-            told = feed.branches()
+            feed = super()._feed(branch, after, types, wanted, limit)
+            written_on = feed.branches()
         shown = EVERY_TYPE if types is None else frozenset(types)
-        for name in told:
+        for name in written_on:
             self._permit(Need(Action.READ, name, types=shown))
         return feed
 
-    def history(
-        self, type: str, id: str, branch: str = "main", at: object = None, limit: int = 50
-    ) -> EntityHistory:
+    def _shown(self, type: str, found: EntityHistory) -> EntityHistory:
         """It ends where it leads to a branch that may not be read."""
-        found = super().history(type, id, branch, at, limit)
         shown = tuple(takewhile(lambda c: self._may_read(c.commit.branch, type), found.changes))
         return found if len(shown) == len(found.changes) else EntityHistory(shown)
 
@@ -200,7 +161,7 @@ class GuardedGraph(Graph):
     # --- writing -----------------------------------------------------------------------------------------------
 
     def _acting(self, actor: str | None) -> GuardedGraph:
-        """The graph of whoever is named; without a name, of whom it was made for."""
+        """The graph of the actor who is named; without a name, of the one it was made for."""
         guard = self._guard.acting(actor)
         return self if guard is self._guard else GuardedGraph(self, guard)
 
@@ -227,22 +188,13 @@ class GuardedGraph(Graph):
         """Who wants what, as the write says that is worked out; a verb by itself is a change of its branch."""
         return _asking.get(_Asking(self._guard, Need(Action.CHANGE, txn.branch)))
 
-    def mutation(
-        self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
-    ) -> Verb:
+    def _permit_mutation(self, query: ir.Query, txn: WriteTxn) -> None:
         """The types it names are asked about before a row is looked for: finding none tells something too."""
-        verb = super().mutation(text, params, name)
-
-        def asked(txn: WriteTxn) -> PublishPlan:
-            query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
-            asking = self._asking(txn)
-            asking.guard.require(asking.need.of(types_read(query)))
-            searched = types_searched(query)
-            if searched:
-                asking.guard.require(Need(Action.READ, asking.need.branch, types=searched))
-            return verb(txn)
-
-        return asked
+        asking = self._asking(txn)
+        asking.guard.require(asking.need.of(types_read(query)))
+        searched = types_searched(query)
+        if searched:
+            asking.guard.require(Need(Action.READ, asking.need.branch, types=searched))
 
     def _rows(self, source: Any, mode: str) -> Verb:
         """A load inside a block asks what it would ask alone."""
@@ -256,63 +208,14 @@ class GuardedGraph(Graph):
 
         return asked
 
-    def create_branch(self, name: str, from_: str = "main", *, actor: str | None = None) -> None:
-        """Whoever forks a state gives it to the readers of another branch: all of it must be theirs to read."""
+    def _permit_name(
+        self, name: str, branch: str, at: object, types: Iterable[str] | None, actor: str | None
+    ) -> None:
+        """Whoever names a state shows it to others: the types of it that are named must be theirs to read."""
         acting = self._acting(actor)
-        found = acting._state("main", from_, None)
-        acting._permit(Need(Action.BRANCH_CREATE, found.commit.branch, name))
-        super().create_branch(name, from_, actor=actor or self._guard.actor)
-
-    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
-        self._permit(Need(Action.BRANCH_DELETE, target_branch=name), actor)
-        super().delete_branch(name, actor=actor or self._guard.actor)
-
-    def tag(
-        self, name: str, at: object = None, *, branch: str = "main", actor: str | None = None
-    ) -> str:
-        acting = self._acting(actor)
-        found = acting._state(branch, at)
+        found = acting._state(branch, at, types)
         where = branch if at is None else found.commit.branch
         acting._permit(Need(Action.BRANCH_CREATE, where, name))
-        return super().tag(name, at, branch=branch, actor=actor or self._guard.actor)
-
-    def delete_tag(self, name: str) -> None:
-        self._permit(Need(Action.BRANCH_DELETE, target_branch=name))
-        super().delete_tag(name)
-
-    # --- keeping it in order -------------------------------------------------------------------------------------
-
-    def optimize(
-        self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
-    ) -> list[TableReport]:
-        self._permit(Need(Action.ADMIN))
-        return super().optimize(branch, engine=engine, timeout=timeout)
-
-    def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
-        self._permit(Need(Action.ADMIN))
-        return super().upkeep(every, branches)
-
-    def cleanup(
-        self, keep: int = 10, older_than: timedelta | float | None = None, *, dry_run: bool = False
-    ) -> Collected:
-        self._permit(Need(Action.ADMIN))
-        return super().cleanup(keep, older_than, dry_run=dry_run)
-
-    def doctor(self, deep: bool = False) -> Diagnosis:
-        self._permit(Need(Action.ADMIN))
-        return super().doctor(deep)
-
-    def clone(self, dest: object, branch: str | None = None) -> Cloned:
-        """All of it, or one state, in a place no policy of this graph reaches."""
-        self._permit(Need(Action.ADMIN))
-        if branch is None:
-            self._permit(Need(Action.READ, types=EVERY_TYPE))
-        else:
-            self._state(branch, None, None)
-        return super().clone(dest, branch)
-
-
-DESCRIBED = ASKING_BELOW.union(name for name in vars(GuardedGraph) if not name.startswith("_"))
 
 
 def _judged(asking: _Asking, verb: Verb) -> Verb:

@@ -23,7 +23,7 @@ class MagicMisused(OmnigraphError):
     default_help = "Write `%%gq GRAPH [--branch B] [--at POINT] [--name QUERY] [--out VARIABLE]`."
 
 
-class _Words(argparse.ArgumentParser):
+class _MagicWords(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise MagicMisused(message)
 
@@ -58,7 +58,7 @@ def run_cell(line: str, cell: str, names: dict[str, Any]) -> Any:
 
 
 def _parse(line: str) -> argparse.Namespace:
-    words = _Words(prog="%%gq", add_help=False)
+    words = _MagicWords(prog="%%gq", add_help=False)
     words.add_argument("graph", nargs="?", default="g")
     words.add_argument("--branch", default="main")
     words.add_argument("--at")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from omnigraph.config import load_config
 from omnigraph.graph import Graph, open_graph
@@ -24,8 +23,12 @@ def open(
     `policy` is a file of rules that `actor` follows; without them, those that are configured (see the guide on
     policies), if any. A server has rules of its own.
     """
+    if isinstance(uri, str) and uri.startswith(("http://", "https://")):
+        from omnigraph.remote.graph import RemoteGraph
+
+        return RemoteGraph(uri)
     opened = open_graph(uri, limits=limits, group_commit=group_commit)
-    return opened if _is_served(uri) else _under_policy(opened, policy, actor)
+    return _under_policy(opened, policy, actor)
 
 
 def init(
@@ -37,10 +40,6 @@ def init(
 ) -> Graph:
     """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
     return _under_policy(create(uri, schema, actor=actor, limits=limits), None, actor)
-
-
-def _is_served(uri: Any) -> bool:
-    return isinstance(uri, str) and uri.startswith(("http://", "https://"))
 
 
 def _under_policy(graph: Graph, policy: str | os.PathLike[str] | None, actor: str | None) -> Graph:

@@ -1,70 +1,175 @@
-"""What a graph does apart from answering queries, gathered in one place.
+"""Every verb of a graph, described once: what a policy is asked, what it costs, whether it can be rehearsed, its route.
 
-`graph.py` and `versions.py` import this module with its first use, so that a query on the command line starts in half
-the time.
+The request of a verb is the signature of its method on `Graph`, its result is what that method returns. From the two
+follow a local graph, a served one, a graph under a policy, a branch, the wire, the routes and their description. A
+method that is not listed here works on a local graph alone: under a policy it is denied, and no server has it.
 """
 
 from __future__ import annotations
 
-from omnigraph.branch import Branch
-from omnigraph.core import branches
-from omnigraph.core.create import create_graph
-from omnigraph.core.doctor import diagnose
-from omnigraph.core.first_commit import publish_first
-from omnigraph.core.gc import Retention, collect
-from omnigraph.core.group import Writers
-from omnigraph.core.plan import Request
-from omnigraph.lang.schema import compile_schema, encode_ir
-from omnigraph.merge.biography import biography
-from omnigraph.merge.conflicts import decisions
-from omnigraph.merge.diff import diff
-from omnigraph.merge.feed import changes
-from omnigraph.pipeline.engine import export_by, loading, query_on_spark, spark_frames
-from omnigraph.policy.guard import Need
-from omnigraph.policy.questions import Action
-from omnigraph.read.blobs import open_blob
-from omnigraph.upkeep import Upkeep, optimize_branch
-from omnigraph.write.apply_schema import apply_schema
-from omnigraph.write.clone import clone_branch, clone_graph
-from omnigraph.write.load import LoadOutcome, load
-from omnigraph.write.merge import merge
-from omnigraph.write.mutate import mutate, rehearsed
-from omnigraph.write.undo import cherry_pick, reset, revert
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import wraps
+from importlib import import_module
+from typing import Any, TypeVar
 
-__all__ = [
-    "Action",
-    "Branch",
-    "LoadOutcome",
-    "Need",
-    "Request",
-    "Retention",
-    "Upkeep",
-    "Writers",
-    "apply_schema",
-    "biography",
-    "branches",
-    "changes",
-    "cherry_pick",
-    "clone_branch",
-    "clone_graph",
-    "collect",
-    "compile_schema",
-    "create_graph",
-    "decisions",
-    "diagnose",
-    "diff",
-    "encode_ir",
-    "export_by",
-    "load",
-    "loading",
-    "merge",
-    "mutate",
-    "open_blob",
-    "optimize_branch",
-    "publish_first",
-    "query_on_spark",
-    "rehearsed",
-    "reset",
-    "revert",
-    "spark_frames",
-]
+from omnigraph.policy.questions import Action
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Asked(Enum):
+    """When a policy is asked about a verb."""
+
+    FIRST = "before anything else, about the graph as a whole"
+    STATE = "about the branch and the types of the state it shows, before it shows anything"
+    WRITE = "about the branch first, and about the types it changes before they are published"
+    LATER = "by the verbs that are called on what it returns"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A verb of a graph. `request` and `answer` name its structs in `omnigraph.wire`, where it has a route."""
+
+    name: str
+    action: Action | None  # what a policy is asked
+    asked: Asked
+    cost: str
+    route: str | None = None  # method and path; its named parts are the first parameters, in order
+    request: str | None = None
+    answer: str | None = None
+    dry_run: bool = False  # whether it can say what it would do, and do nothing
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the graph."""
+        return self.action not in (None, Action.READ, Action.EXPORT)
+
+    @property
+    def about(self) -> str:
+        """Cost, policy and dry run in sentences, for references."""
+        said = [f"Cost: {self.cost}."]
+        if self.action is not None:
+            said.append(f"A policy is asked for `{self.action}` {self.asked.value}.")
+        if self.dry_run:
+            said.append("With `dry_run` it only says what it would do.")
+        return " ".join(said)
+
+    @property
+    def request_type(self) -> Any:
+        """The struct of its body or query string; none where the path says all."""
+        return _struct("requests", self.request)
+
+    @property
+    def answer_type(self) -> Any:
+        """The struct of its answer; none where it answers with bytes."""
+        return _struct("answers", self.answer)
+
+
+def _struct(module: str, name: str | None) -> Any:
+    """Imported when it is needed: a local graph does without the wire."""
+    if name is None:
+        return None
+    own, _, name = name.rpartition(".")
+    return getattr(import_module(f"omnigraph.wire.{own or module}"), name)
+
+
+A = Action
+HEAD = "one look at the head of the branch"
+PUBLISH = f"{HEAD}, one file or more for each table it changes, one object to publish"
+
+# fmt: off
+_ALL = (
+    # reading
+    Description("query", A.READ, Asked.STATE, f"{HEAD}; then what the plan reads, see `explain`",
+                "POST /query", "QueryRequest", "ReadOutput"),
+    Description("query_many", A.READ, Asked.STATE,
+                f"{HEAD}; then what one run reads, or all of them where each reads something else",
+                "POST /query/many", "QueryManyRequest", "ReadManyOutput"),
+    Description("schema", A.READ, Asked.STATE, HEAD, "GET /schema", "BranchQuery", "SchemaOutput"),
+    Description("snapshot", A.READ, Asked.STATE, HEAD, "GET /snapshot", "BranchQuery", "SnapshotOutput"),
+    Description("blob", A.READ, Asked.STATE, f"{HEAD} and one look-up; bytes as they are read",
+                "GET /blob", "BlobQuery"),
+    Description("export", A.EXPORT, Asked.STATE, "all rows of the types it writes",
+                "GET /export", "ExportQuery"),
+    Description("analytics", A.READ, Asked.LATER, "nothing; each measure reads the edges it names"),
+    Description("spark", A.READ, Asked.STATE, f"{HEAD} and a Spark session; rows as they are used"),
+    # writing
+    Description("mutate", A.CHANGE, Asked.WRITE, PUBLISH,
+                "POST /mutate", "MutateRequest", "ChangeOutput", dry_run=True),
+    Description("load", A.CHANGE, Asked.WRITE, f"its input, read once; {PUBLISH}",
+                "POST /load", "LoadRequest", "LoadOutput", dry_run=True),
+    Description("write", A.CHANGE, Asked.WRITE, f"for all writes of the block together: {PUBLISH}",
+                "POST /write", "WriteRequest", "WriteOutput", dry_run=True),
+    Description("publish", A.CHANGE, Asked.WRITE, PUBLISH, dry_run=True),
+    Description("mutation", A.CHANGE, Asked.LATER, "nothing before it is published"),
+    Description("plan_schema", A.READ, Asked.STATE, HEAD, "POST /schema/plan", "SchemaRequest",
+                "PlanOutput"),
+    Description("apply_schema", A.SCHEMA_APPLY, Asked.WRITE, f"rows that new rules concern; {PUBLISH}",
+                "POST /schema/apply", "SchemaRequest", "AppliedOutput", dry_run=True),
+    # branches and tags
+    Description("branch", None, Asked.LATER, "nothing"),
+    Description("branches", A.READ, Asked.FIRST, "a listing, and two requests for each branch",
+                "GET /branches", answer="BranchesOutput"),
+    Description("create_branch", A.BRANCH_CREATE, Asked.WRITE, "two objects; no rows are copied",
+                "POST /branches", "BranchRequest", "BranchOutput", dry_run=True),
+    Description("delete_branch", A.BRANCH_DELETE, Asked.WRITE, "two objects",
+                "DELETE /branches/{name}", "RemovalQuery", "BranchOutput", dry_run=True),
+    Description("tags", A.READ, Asked.FIRST, "a listing, and one request for each name",
+                "GET /tags", answer="TagsOutput"),
+    Description("tag", A.BRANCH_CREATE, Asked.WRITE, "one object",
+                "POST /tags", "TagRequest", "TagOutput", dry_run=True),
+    Description("delete_tag", A.BRANCH_DELETE, Asked.WRITE, "one object",
+                "DELETE /tags/{name}", "RemovalQuery", "TagOutput", dry_run=True),
+    # history
+    Description("log", A.READ, Asked.STATE, "one request for each page of commits",
+                "GET /commits", "CommitsQuery", "CommitsOutput"),
+    Description("commit", A.READ, Asked.FIRST, "one request", "GET /commits/{commit_id}",
+                answer="CommitOutput"),
+    Description("history", A.READ, Asked.STATE, "two look-ups for each commit that touched the row",
+                "GET /entities/{type}/{id}/history", "EntityHistoryQuery", "EntityHistoryOutput"),
+    Description("diff", A.READ, Asked.STATE, "the rows that differ, and the files they are in",
+                "GET /diff", "DiffQuery", "DiffOutput"),
+    Description("changes", A.READ, Asked.STATE, f"{HEAD}; the rows of each commit as it is reached",
+                "GET /changes", "FeedQuery", "feed.FeedOutput"),
+    Description("merge", A.BRANCH_MERGE, Asked.WRITE, f"the rows both sides changed; {PUBLISH}",
+                "POST /branches/merge", "MergeRequest", "MergeOutput", dry_run=True),
+    Description("revert", A.CHANGE, Asked.WRITE, f"the rows the commit changed; {PUBLISH}",
+                "POST /revert", "UndoRequest", "MergeOutput", dry_run=True),
+    Description("cherry_pick", A.CHANGE, Asked.WRITE, f"the rows the commit changed; {PUBLISH}",
+                "POST /cherry-pick", "UndoRequest", "MergeOutput", dry_run=True),
+    Description("reset", A.CHANGE, Asked.WRITE, "one object; no rows are copied",
+                "POST /reset", "ResetRequest", "MergeOutput", dry_run=True),
+    # maintenance
+    Description("maintenance", A.READ, Asked.FIRST, "one request",
+                "GET /maintenance", answer="MaintenanceOutput"),
+    Description("retention", A.READ, Asked.FIRST, "one request",
+                "GET /retention", answer="RetentionOutput"),
+    Description("set_retention", A.ADMIN, Asked.FIRST, "one object",
+                "POST /retention", "RetentionRequest", "RetentionOutput", dry_run=True),
+    # maintenance and tools: they work on the files of a graph, so no server offers them
+    Description("maintain", A.ADMIN, Asked.FIRST, "what is due; a look at every branch while nothing is"),
+    Description("optimize", A.ADMIN, Asked.FIRST, "the fragments it rewrites; a commit for each table"),
+    Description("embed", A.CHANGE, Asked.WRITE,
+                f"the vectors, from their provider; for each batch of rows: {PUBLISH}", dry_run=True),
+    Description("upkeep", A.ADMIN, Asked.FIRST, "a request for each branch while nothing changes"),
+    Description("cleanup", A.ADMIN, Asked.FIRST, "a listing of all files", dry_run=True),
+    Description("doctor", A.ADMIN, Asked.FIRST, "a listing of all files; deep, all rows"),
+    Description("clone", A.ADMIN, Asked.FIRST, "a copy of all files"),
+    Description("repository", A.ADMIN, Asked.FIRST, "nothing"),
+    Description("uri", None, Asked.LATER, "nothing"),
+)
+# fmt: on
+VERBS = {each.name: each for each in _ALL}
+
+
+def verb(body: F) -> F:
+    """Mark a method of a graph as the verb of its name. `_run` of its graph says whether and where the body runs."""
+    described = VERBS[body.__name__]
+
+    @wraps(body)
+    def called(self: Any, *args: Any, **named: Any) -> Any:
+        return self._run(described, body, args, named)
+
+    return called  # type: ignore[return-value]

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
-from omnigraph.core.deadline import Deadline
+from omnigraph.core.clock import Deadline
+from omnigraph.core.records import Tombstone
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.deferred import Deferred
-from omnigraph.errors import Corrupt, ObjectNotFound, TableNotFound
-from omnigraph.model.names import branch_name
+from omnigraph.errors import OptionInvalid, TableNotFound
+from omnigraph.model.names import branch_name, canonical
+from omnigraph.policy.questions import Action
 from omnigraph.storage import metrics
+from omnigraph.verbs import verb
 
 if TYPE_CHECKING:
-    from omnigraph import outcomes, verbs
-    from omnigraph.core.doctor import Diagnosis
+    from omnigraph import operations as ops
+    from omnigraph import outcomes
+    from omnigraph.core import branches
     from omnigraph.core.group import Writers
-    from omnigraph.core.plan import Request, Verb
+    from omnigraph.core.plan import Verb
     from omnigraph.core.publisher import Published
+    from omnigraph.core.records import MaintenanceAction, MaintenanceStatus, RetentionPolicy
+    from omnigraph.maintenance.collection import Collected
+    from omnigraph.maintenance.doctor import Diagnosis
+    from omnigraph.maintenance.embedding import EmbedReport
+    from omnigraph.maintenance.upkeep import Upkeep
     from omnigraph.merge.diff import Diff
     from omnigraph.merge.feed import Feed
-    from omnigraph.outcomes import EntityHistory, MergeResult
+    from omnigraph.outcomes import Commit, EntityHistory, MergeResult
     from omnigraph.policy.guard import Need
-    from omnigraph.policy.questions import Action
-    from omnigraph.upkeep import Upkeep
     from omnigraph.write.clone import Cloned
     from omnigraph.write.maintain import TableReport
 else:
+    ops = Deferred("omnigraph.operations")
     outcomes = Deferred("omnigraph.outcomes")
-    verbs = Deferred("omnigraph.verbs")
+
 
 HISTORY_COMMITS_MAX = 1_000  # that one call looks into
+EVERY_TYPE = frozenset({"*"})  # those that are not in the schema any more among them
 
 
 class Versions:
@@ -41,11 +52,9 @@ class Versions:
 
     _repo: Repository
     _writers: Writers
+    publish: Callable[..., Published]
 
-    def _submit(self, request: Request, need: Need) -> Published:
-        """Bring a write to the publisher; `need` is what a policy is asked."""
-        raise NotImplementedError
-
+    @verb
     def snapshot(self, branch: str = "main", at: object = None) -> Snapshot:
         """One pinned state: the head of a branch, or the point `at` names."""
         return self._state(branch, at, None)
@@ -59,12 +68,12 @@ class Versions:
     ) -> Snapshot:
         """The state a verb looks at, and the types whose rows it shows: none, or all where `types` is None.
 
-        Under a policy, this is where it is asked, before anything of the state is told.
+        Under a policy, this is where it is asked, before anything of the state is shown.
         """
         return self._pinned(branch, at)
 
     def _pinned(self, branch: str = "main", at: object = None) -> Snapshot:
-        """A state, for whoever knows already that it may be read."""
+        """A state that may be read, as the caller knows already."""
         self._repo.check_process()
         if at is None:
             return self._repo.snapshot(self._repo.head(branch).commit)
@@ -73,6 +82,15 @@ class Versions:
     def _permit(self, need: Need, actor: str | None = None) -> None:
         """Whether something may be done; under a policy, that is asked here."""
 
+    def _permit_name(
+        self, name: str, branch: str, at: object, types: Iterable[str] | None, actor: str | None
+    ) -> None:
+        """Whether a point may get a name under which others read it; under a policy, that is asked here."""
+
+    def _actor(self, actor: str | None) -> str | None:
+        """Who a write is by; under a policy, it has an actor even if none is named."""
+        return actor
+
     def _source(self, branch: str, at: object, actor: str | None) -> tuple[str, ...]:  # noqa: ARG002
         """The branch a point was written on, for verbs that take over what it holds; under a policy alone."""
         return ()
@@ -80,13 +98,121 @@ class Versions:
     @contextmanager
     def _readable(self, snapshot: Snapshot) -> Iterator[None]:
         """A commit pruned while it is being read says so, instead of looking damaged."""
-        try:
+        with history.readable(self._repo, snapshot.commit):
             yield
-        except (Corrupt, ObjectNotFound) as error:
-            if history.is_pruned_now(self._repo, snapshot.commit):
-                raise history.pruned_error(snapshot.commit_id) from error
-            raise
 
+    # --- branches, tags, history -----------------------------------------------------------------------------------
+
+    @verb
+    def create_branch(
+        self, name: str, from_: str = "main", *, actor: str | None = None, dry_run: bool = False
+    ) -> None:
+        """Make a branch from another's head, or from any point in time. Nothing is copied."""
+        self._permit_name(name, "main", from_, None, actor)
+        with metrics.operation("create_branch"):
+            self._repo.check_process()
+            start = self._start(from_)
+            if dry_run:
+                ops.branches.require_free(self._repo, name)
+            else:
+                actor = self._actor(actor)
+                ops.branches.create_branch(self._repo, name, start, actor=actor)
+
+    def _start(self, from_: object) -> branches.Start:
+        name = canonical(from_) if isinstance(from_, str) else ""
+        if self._repo.knows(name) and not history.has_form_of_a_point(name):
+            return ops.branches.Start(head_of=branch_name(name))
+        point = history.resolve(self._repo, from_, "main")
+        if point.commit.branch == name:
+            return ops.branches.Start(head_of=branch_name(name))
+        return ops.branches.Start(commit=point.commit)
+
+    @verb
+    def delete_branch(self, name: str, *, actor: str | None = None, dry_run: bool = False) -> None:
+        """Delete a branch. Other branches and tags keep what they share with it."""
+        self._permit(ops.Need(Action.BRANCH_DELETE, target_branch=name), actor)
+        with metrics.operation("delete_branch"):
+            self._repo.check_process()
+            if dry_run:
+                ops.branches.require_deletable(self._repo, name)
+            else:
+                ops.branches.delete_branch(self._repo, name, actor=self._actor(actor))
+
+    @verb
+    def branches(self) -> list[str]:
+        """The names of all branches, main first."""
+        self._repo.check_process()
+        return list(ops.branches.branch_names(self._repo))
+
+    @verb
+    def tag(
+        self,
+        name: str,
+        at: object = None,
+        *,
+        branch: str = "main",
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> str:
+        """Name a commit; it stays readable whatever cleanup removes. Returns its id."""
+        self._permit_name(name, branch, at, (), actor)
+        self._repo.check_process()
+        point = history.resolve(self._repo, branch if at is None else at, branch)
+        if dry_run:
+            ops.branches.require_free(self._repo, name)
+        else:
+            ops.branches.create_tag(
+                self._repo, name, point.commit, member=point.member, actor=self._actor(actor)
+            )
+        return point.id
+
+    @verb
+    def delete_tag(self, name: str, *, dry_run: bool = False) -> None:
+        """Take a tag away; its commit becomes ordinary history."""
+        self._permit(ops.Need(Action.BRANCH_DELETE, target_branch=name))
+        self._repo.check_process()
+        if dry_run:
+            ops.branches.live_tag(self._repo, name)
+        else:
+            ops.branches.delete_tag(self._repo, name)
+
+    @verb
+    def tags(self) -> dict[str, str]:
+        """All tags and the ids of their commits."""
+        self._repo.check_process()
+        return ops.branches.tags(self._repo)
+
+    @verb
+    def log(
+        self,
+        branch: str = "main",
+        limit: int | None = 50,
+        actor: str | None = None,
+        kind: str | None = None,
+        *,
+        at: object = None,
+        maintenance: bool = False,
+    ) -> list[Commit]:
+        """The commits that led to the head of a branch (or to `at`), newest first."""
+        if limit is not None and limit < 0:
+            raise OptionInvalid(f"limit must not be negative, got {limit}")
+        start = self._state(branch, at).commit
+        expected = history.LOG_PAGE_COMMITS_MAX if limit is None else limit
+        entries = history.walk(self._repo, start, maintenance=maintenance, expected=expected)
+        wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
+        return [outcomes.Commit.of(entry) for entry in islice(wanted, limit)]
+
+    @verb
+    def commit(self, id: str) -> Commit:
+        """One commit by its id (or any point in time)."""
+        self._repo.check_process()
+        point = history.resolve(self._repo, id, "main")
+        for entry in history.walk(self._repo, point.commit, maintenance=True, expected=1):
+            if entry.id == point.id or isinstance(entry.commit, Tombstone):
+                return outcomes.Commit.of(entry)
+        raise AssertionError("a resolved commit is in its own log")
+
+    @verb
     def merge(
         self,
         source: str,
@@ -110,38 +236,45 @@ class Versions:
         >>> g.merge("trial").outcome
         'fast_forward'
         """
-        decided = verbs.decisions(strategy, resolutions)
-        verb = verbs.merge(self._repo, source, into, decided, dry_run=dry_run)
-        reads = (source, into) if dry_run else (source,)
-        need = verbs.Need(verbs.Action.BRANCH_MERGE, source, into, reads=reads)
-        return self._merged("merge", verb, into, message, actor, timeout, need)
+        decided = ops.decisions(strategy, resolutions)
+        write = ops.merge(self._repo, source, into, decided)
+        need = ops.Need(Action.BRANCH_MERGE, source, into, reads=(source,))
+        return self._merged("merge", write, into, need, message, actor, timeout, dry_run)
 
     def _merged(
         self,
         operation: str,
-        verb: Verb,
+        write: Verb,
         branch: str,
+        need: Need,
         message: str | None,
         actor: str | None,
         timeout: float | None,
-        need: Need,
+        dry_run: bool,
     ) -> MergeResult:
         """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
-        request = verbs.Request(
-            branch=branch_name(branch),
-            verb=verb,
-            message=message,
-            actor=actor,
-            alone=True,
-            deadline=Deadline(timeout),
-        )
         with metrics.operation(operation):
-            done = self._submit(request, need)
+            done = self.publish(
+                write,
+                branch=branch,
+                message=message,
+                actor=actor,
+                alone=True,
+                deadline=Deadline(timeout),
+                need=need,
+                dry_run=dry_run,
+            )
         found = done.value
         return outcomes.MergeResult(
             found.outcome, outcomes.Commit.published(done), found.conflicts, found.counts
         )
 
+    def _taken(self, commit: object, branch: str, actor: str | None) -> Need:
+        """What a policy is asked about a write that takes over what a commit holds."""
+        self._permit(ops.Need(Action.CHANGE, branch), actor)
+        return ops.Need(Action.CHANGE, branch, reads=self._source(branch, commit, actor))
+
+    @verb
     def revert(
         self,
         commit: str,
@@ -155,12 +288,12 @@ class Versions:
         timeout: float | None = None,
     ) -> MergeResult:
         """Undo a commit by publishing its inverse; what was built on it since is a conflict."""
-        decided = verbs.decisions(strategy, resolutions)
-        verb = verbs.revert(self._repo, commit, branch, decided, dry_run=dry_run)
-        reads = self._source(branch, commit, actor) + ((branch,) if dry_run else ())
-        need = verbs.Need(verbs.Action.CHANGE, branch, reads=reads)
-        return self._merged("revert", verb, branch, message, actor, timeout, need)
+        decided = ops.decisions(strategy, resolutions)
+        write = ops.revert(self._repo, commit, branch, decided)
+        need = self._taken(commit, branch, actor)
+        return self._merged("revert", write, branch, need, message, actor, timeout, dry_run)
 
+    @verb
     def cherry_pick(
         self,
         commit: str,
@@ -174,26 +307,28 @@ class Versions:
         timeout: float | None = None,
     ) -> MergeResult:
         """Do what one commit did, wherever it is, on a branch."""
-        decided = verbs.decisions(strategy, resolutions)
-        verb = verbs.cherry_pick(self._repo, commit, branch, decided, dry_run=dry_run)
-        reads = self._source(branch, commit, actor) + ((branch,) if dry_run else ())
-        need = verbs.Need(verbs.Action.CHANGE, branch, reads=reads)
-        return self._merged("cherry_pick", verb, branch, message, actor, timeout, need)
+        decided = ops.decisions(strategy, resolutions)
+        write = ops.cherry_pick(self._repo, commit, branch, decided)
+        need = self._taken(commit, branch, actor)
+        return self._merged("cherry_pick", write, branch, need, message, actor, timeout, dry_run)
 
+    @verb
     def reset(
         self,
         to: object,
         branch: str = "main",
+        dry_run: bool = False,
         *,
         message: str | None = None,
         actor: str | None = None,
         timeout: float | None = None,
     ) -> MergeResult:
         """Make a branch what it was at another point, as a new commit; nothing is copied and nothing is lost."""
-        verb = verbs.reset(self._repo, to, branch)
-        need = verbs.Need(verbs.Action.CHANGE, branch, reads=self._source(branch, to, actor))
-        return self._merged("reset", verb, branch, message, actor, timeout, need)
+        write = ops.reset(self._repo, to, branch)
+        need = self._taken(to, branch, actor)
+        return self._merged("reset", write, branch, need, message, actor, timeout, dry_run)
 
+    @verb
     def diff(
         self,
         a: object,
@@ -202,8 +337,12 @@ class Versions:
         branch: str = "main",
         types: Sequence[str] | None = None,
         operations: Sequence[str] | None = None,
+        from_merge_base: bool = False,
     ) -> Diff:
         """What turns one point (branch, tag, commit, time) into another.
+
+        With `from_merge_base`, what `b` did since it parted from `a`, or was last merged into it: what a merge into `a`
+        brings along. What `a` did meanwhile is left out.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-diff", schema="node Person { name: String @key }")
@@ -213,9 +352,13 @@ class Versions:
         """
         with metrics.operation("diff"):
             one, other = self._state(branch, a, types), self._state(branch, b, types)
+            if from_merge_base:
+                base = self._repo.snapshot(ops.merge_base(self._repo, one.commit, other.commit))
+                one = self._state(branch, base.commit_id, types)
             with self._readable(one), self._readable(other):
-                return verbs.diff(self._repo, one, other, types=types, operations=operations)
+                return ops.diff(self._repo, one, other, types=types, operations=operations)
 
+    @verb
     def changes(
         self,
         after: str | None = None,
@@ -235,10 +378,20 @@ class Versions:
         """
         with metrics.operation("changes"):
             self._repo.check_process()
-            return verbs.changes(
-                self._repo, branch, after, types=types, operations=operations, limit=limit
-            )
+            return self._feed(branch, after, types, operations, limit)
 
+    def _feed(
+        self,
+        branch: str,
+        after: str | None,
+        types: Sequence[str] | None,
+        wanted: Sequence[str] | None,
+        limit: int | None,
+    ) -> Feed:
+        """The feed of a branch; under a policy, as much of it as may be read."""
+        return ops.changes(self._repo, branch, after, types=types, operations=wanted, limit=limit)
+
+    @verb
     def history(
         self, type: str, id: str, branch: str = "main", at: object = None, limit: int = 50
     ) -> EntityHistory:
@@ -255,17 +408,22 @@ class Versions:
         if kind is None:
             raise TableNotFound(f"there is no type {type!r}")
         with metrics.operation("history"), self._readable(state):
-            found = verbs.biography(
+            found = ops.row_history(
                 self._repo, state, kind, id, events_max=limit, commits_max=HISTORY_COMMITS_MAX
             )
         changes = (
             outcomes.EntityChange(outcomes.Commit.of(e.entry), e.operation, e.before, e.after)
             for e in found.events
         )
-        return outcomes.EntityHistory(tuple(changes), found.rest)
+        return self._shown(type, outcomes.EntityHistory(tuple(changes), found.rest))
+
+    def _shown(self, type: str, found: EntityHistory) -> EntityHistory:  # noqa: ARG002
+        """As much of the history of a row of this type as may be read."""
+        return found
 
     # --- keeping it in order -----------------------------------------------------------------------------------------
 
+    @verb
     def optimize(
         self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
     ) -> list[TableReport]:
@@ -276,15 +434,144 @@ class Versions:
         deadline = Deadline(timeout)
         with metrics.operation("optimize"):
             self._repo.check_process()
-            return verbs.optimize_branch(
+            return ops.optimize_branch(
                 self._repo, self._writers, branch, deadline=deadline, engine=engine
             )
 
-    def upkeep(self, every: float = 60.0, branches: Sequence[str] = ("main",)) -> Upkeep:
-        """Maintenance in the background, every so many seconds: use it in a `with`, or start and stop it."""
-        self._repo.check_process()
-        return verbs.Upkeep(self._repo, self._writers, branches, every)
+    @verb
+    def embed(
+        self,
+        types: Sequence[str] | None = None,
+        property: str | None = None,
+        branch: str = "main",
+        *,
+        every: bool = False,
+        dry_run: bool = False,
+        timeout: float | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+    ) -> list[EmbedReport]:
+        """Make the vectors of `@embed` properties that are missing: rows loaded without a provider, or a new property.
 
+        Each batch is a commit, so what was interrupted goes on with the next call. `every` makes all vectors anew.
+        A dry run counts texts and characters, and asks no provider.
+
+        >>> import omnigraph
+        >>> schema = 'node Note { title: String @key body: String? vector: Vector(4)? @embed("body") }'
+        >>> g = omnigraph.init("memory://doc-embed", schema=schema)
+        >>> _ = g.load({"Note": [{"title": "a", "body": "tea"}, {"title": "b", "body": "tea"}]})
+        >>> g.embed(dry_run=True)
+        [EmbedReport(type='Note', property='vector', rows=2, texts=1, characters=3, commits=0)]
+        """
+        with metrics.operation("embed"):
+            state = self._state(branch, None, types)
+            chosen = ops.embedded_properties(state, types, property)
+            with self._readable(state):
+                if dry_run:
+                    return [ops.count_missing(state, *what, every=every) for what in chosen]
+                deadline, settings = Deadline(timeout), ops.EmbedSettings.of_environment()
+
+                def publish(fill: Verb) -> int:
+                    done = self.publish(
+                        fill,
+                        branch=branch,
+                        message=message or "embed",
+                        actor=actor,
+                        deadline=deadline,
+                    )
+                    return int(done.value)
+
+                return [
+                    ops.embed_missing(state, what, settings, publish, every=every)
+                    for what in chosen
+                ]
+
+    @verb
+    def cleanup(
+        self,
+        keep: int = 10,
+        older_than: timedelta | float | None = None,
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> Collected:
+        """Remove history beyond the newest `keep` commits of each branch (and older than `older_than` days), and what
+        expired: parts of exports, records of jobs, leases.
+
+        It can be interrupted; the next one goes on.
+        """
+        self._repo.check_process()
+        days = older_than / timedelta(days=1) if isinstance(older_than, timedelta) else older_than
+        kept, deadline = ops.retained(self._repo, keep, days), Deadline(timeout)
+        with metrics.operation("cleanup"):
+            if not dry_run:
+                ops.expire(self._repo)
+            return ops.collect(self._repo, kept, dry_run=dry_run, deadline=deadline)
+
+    @verb
+    def maintain(
+        self, branches: Sequence[str] | None = None, *, timeout: float | None = None
+    ) -> list[MaintenanceAction]:
+        """Do what is due now, whoever maintains the graph otherwise: compact, index, expire, and clean by its policy.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-maintain", schema="node Person { name: String @key }")
+        >>> g.maintain()
+        []
+        """
+        with metrics.operation("maintain"):
+            self._repo.check_process()
+            caretaker = ops.Caretaker(self._repo, self._writers, branches)
+            caretaker.measure()
+            return caretaker.look(Deadline(timeout))
+
+    @verb
+    def upkeep(self, every: float = 30.0, branches: Sequence[str] | None = None) -> Upkeep:
+        """The same in the background, every so many seconds, where no other process does it already: use it in a
+        `with`, or start and stop it. Writers of this process wait while far too much is left to do."""
+        self._repo.check_process()
+        return ops.Upkeep(self._repo, self._writers, branches, every)
+
+    @verb
+    def maintenance(self) -> MaintenanceStatus:
+        """Which process maintains the graph, and what was done last."""
+        self._repo.check_process()
+        return ops.maintenance_status(self._repo)
+
+    @verb
+    def retention(self) -> RetentionPolicy | None:
+        """How much history maintenance leaves; none: all of it."""
+        self._repo.check_process()
+        return ops.retention(self._repo)
+
+    @verb
+    def set_retention(
+        self,
+        keep: int | None,
+        days: float | None = None,
+        every_hours: float = 1.0,
+        *,
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> RetentionPolicy | None:
+        """Let maintenance remove history beyond the newest `keep` commits of each branch that is older than `days`;
+        None keeps everything.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-retention", schema="node Person { name: String @key }")
+        >>> g.set_retention(1000, days=30).keep
+        1000
+        """
+        self._repo.check_process()
+        policy = None
+        if keep is not None:
+            by, now = self._actor(actor), self._repo.clock.now()
+            policy = ops.checked(ops.RetentionPolicy(keep, days, every_hours, by, now))
+        if not dry_run:
+            ops.set_retention(self._repo, policy)
+        return policy
+
+    @verb
     def doctor(self, deep: bool = False) -> Diagnosis:
         """Examine the graph: names, chains, tables, files, the store itself; `deep` reads all of it.
 
@@ -295,12 +582,15 @@ class Versions:
         """
         with metrics.operation("doctor"):
             self._repo.check_process()
-            return verbs.diagnose(self._repo, deep=deep)
+            return ops.diagnose(self._repo, deep=deep)
 
+    @verb
     def clone(self, dest: object, branch: str | None = None) -> Cloned:
         """Copy the graph with its history to another place; or one branch, without history, as a graph of its own."""
         with metrics.operation("clone"):
             self._repo.check_process()
             if branch is None:
-                return verbs.clone_graph(self._repo, dest)
-            return verbs.clone_branch(self._repo, branch, dest)
+                self._permit(ops.Need(Action.READ, types=EVERY_TYPE))
+                return ops.clone_graph(self._repo, dest)
+            self._state(branch, None, None)
+            return ops.clone_branch(self._repo, branch, dest)

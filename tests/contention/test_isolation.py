@@ -15,7 +15,7 @@ from omnigraph.graph import Graph, init, open_graph
 from tests.support import rings
 from tests.support.worlds import SCHEMA, Rejected, add_knows, add_person, drop_person, people
 
-ROUNDS = rings.count(20, 200)
+ROUNDS = rings.count(10, 100)
 
 
 def together(*jobs: Callable[[], None]) -> None:

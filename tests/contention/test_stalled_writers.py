@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.records import Commit, Tombstone
 from omnigraph.errors import BranchDeleted, BranchNotFound, OmnigraphError
 from omnigraph.graph import Graph, init
+from omnigraph.maintenance.collection import Retention, collect
 from tests.contention.actors import client, stalled, writes_to
 from tests.support.caches import forget_tables
 from tests.support.faulty_s3 import FaultyS3

@@ -18,8 +18,8 @@ from tests.support.proxy import Proxy
 from tests.support.record import record
 from tests.support.verdict import judged
 
-COMMITS = int(os.environ.get("OMNIGRAPH_STORM_COMMITS", "20000"))  # more where there is an hour
-COUNT = rings.count(12, 400)
+COMMITS = int(os.environ.get("OMNIGRAPH_STORM_COMMITS", "2000"))  # more where there is an hour
+COUNT = rings.count(8, 40)
 LATENCIES = [0.0] if not rings.is_nightly() else [0.0, 0.02]
 VISIBLE = {"main": ["dev"]}
 

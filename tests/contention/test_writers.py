@@ -9,6 +9,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,12 +17,14 @@ from pathlib import Path
 import pytest
 
 from tests.support import rings
+from tests.support.nursery import Nursery, is_running, kill
 from tests.support.processes import Child, read_log, spawn
 from tests.support.s3server import S3Address
+from tests.support.waiting import wait_until
 from tests.support.writers import SHARED, check_writes, heads_moved, new_graph, write_nodes
 
-PROCESSES = rings.count(4, 8)
-COMMITS = rings.count(15, 50)
+PROCESSES = rings.count(3, 6)
+COMMITS = rings.count(10, 40)
 VICTIMS = 2  # processes that are killed all the time, besides
 
 
@@ -45,29 +48,29 @@ def options(uri: str, request: pytest.FixtureRequest) -> dict[str, str]:
 @contextmanager
 def killed_all_the_time(uri: str, logs: Path) -> Iterator[None]:
     """Writers that come and are killed in the middle of their work, as long as the block lasts."""
-    over = threading.Event()
+    over, gate = threading.Event(), threading.Lock()
 
     def keep_killing(slot: int) -> None:
-        for life in itertools.count():
+        for life in itertools.takewhile(lambda _: not over.is_set(), itertools.count()):
             writer = f"victim{slot}.{life}"
             log = logs / f"{writer}.log"
-            child = spawn(write_nodes, {"uri": uri, "writer": writer, "types": SHARED}, log=log)
-            child.kill_when(partial(enough, child), timeout=120)
-            if over.is_set():
-                return
+            with gate:
+                arguments = {"uri": uri, "writer": writer, "types": SHARED}
+                pid = nursery.start(write_nodes, arguments, log=log)
+            wait_until(partial(enough, log, pid), timeout=120, what="the moment to kill")
+            kill(pid)
 
-    def enough(child: Child) -> bool:
-        return over.is_set() or len(child.records()) >= 3  # in the middle of its second write
+    def enough(log: Path, pid: int) -> bool:
+        writes_again = len(read_log(log)) >= 3  # in the middle of its second write
+        return writes_again or over.is_set() or not is_running(pid)
 
-    threads = [threading.Thread(target=keep_killing, args=(slot,)) for slot in range(VICTIMS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+    with Nursery() as nursery, ThreadPoolExecutor(VICTIMS) as pool:
+        killing = pool.map(keep_killing, range(VICTIMS))
+        try:
+            yield
+        finally:
+            over.set()
+            list(killing)
 
 
 @pytest.mark.parametrize("layout", ["same table", "disjoint tables"])

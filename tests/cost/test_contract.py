@@ -50,6 +50,9 @@ CONTRACT: dict[str, Limit] = {
     "delete a branch": Limit(lambda w: w.delete_branch, 2, 3),
     "first write on a branch": Limit(lambda w: w.first_write_on_a_branch, 6, 9),
     "open a graph cold and read its head": Limit(lambda w: w.open_cold, 4, 5),
+    "open a graph cold and read the last entry of its log": Limit(
+        lambda w: w.last_entry_cold, 4, 5
+    ),
     "read a head again": Limit(lambda w: w.probe, 1, 1),
 }
 NEEDS_BRANCHES = {"delete a branch", "first write on a branch"}

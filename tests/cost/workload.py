@@ -74,6 +74,9 @@ class Workload:
     def open_cold(self) -> None:
         open_graph(self.graph.uri).snapshot()
 
+    def last_entry_cold(self) -> None:
+        open_graph(self.graph.uri).log(limit=1)
+
     def probe(self) -> None:
         self.graph.snapshot()
 

@@ -141,13 +141,13 @@ def test_the_answer_of_a_write_on_a_failing_disk_is_true(
         "sound": str(sound),
         "folder": str(tmp_path),
         "name": name,
-        "count": rings.count(20, 10_000),
+        "count": rings.count(10, 100),
     }
     environment = {**failing_disk.environment(library), "OMNIGRAPH_FSYNC": "1"}
     child = spawn(fail_everywhere, arguments, log=log, environment=environment)
     child.wait(3000)
     told = child.records()
-    assert len(told) >= 20
+    assert len(told) >= 10
     wrong = [
         f"{record['answer']}: {why}: {record['how']}"
         for record in told

@@ -12,14 +12,14 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from omnigraph.core.gc import Retention, collect
 from omnigraph.errors import GraphNotFound, OmnigraphError
 from omnigraph.graph import Graph, init, open_graph
+from omnigraph.maintenance.collection import Retention, collect
 from tests.support import rings
 from tests.support.caches import forget_tables
 from tests.support.faulty_s3 import FaultyS3
@@ -145,16 +145,32 @@ def content(graph: Graph, branch: str) -> tuple[Any, ...]:
 
 @pytest.fixture
 def stage(faulty_s3: FaultyS3, name: str) -> Stage:
-    uri = faulty_s3.address.uri(ROOT)
+    """Each is worked out once; the store is new for every test."""
+    if name not in _STAGES:
+        _STAGES[name] = _undisturbed(faulty_s3, name)
+    return replace(_STAGES[name], store=faulty_s3)
+
+
+_STAGES: dict[str, Stage] = {}
+
+
+def _undisturbed(store: FaultyS3, name: str) -> Stage:
+    uri = store.address.uri(ROOT)
     forget_tables()
-    if name != "init":
+    if name != "init" and _STARTS:
+        store.restore(_STARTS[0])
+    elif name != "init":
         populate(uri)
-    start, before = faulty_s3.snapshot(), seen(uri)
-    faulty_s3.clear_log()
+        _STARTS.append(store.snapshot())
+    start, before = store.snapshot(), seen(uri)
+    store.clear_log()
     OPERATIONS[name](uri)
-    writes = faulty_s3.durable_writes()
+    writes = store.durable_writes()
     assert writes > 0
-    return Stage(faulty_s3, start, writes, before, seen(uri))
+    return Stage(store, start, writes, before, seen(uri))
+
+
+_STARTS: list[Bucket] = []  # what all operations but the first begin with, once it is there
 
 
 @dataclass(slots=True)

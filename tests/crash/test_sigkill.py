@@ -10,25 +10,24 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omnigraph.core.gc import Retention, collect
 from omnigraph.graph import open_graph
+from omnigraph.maintenance.collection import Retention, collect
 from tests.crash.victims import VICTIMS
 from tests.support import rings
-from tests.support.nursery import Nursery, is_running
+from tests.support.nursery import Nursery, is_running, kill
 from tests.support.processes import read_log
 from tests.support.record import record
 from tests.support.waiting import wait_until
 from tests.support.worlds import add_person, people
 from tests.support.writers import check_writes, heads_moved, new_graph
 
-KILLS = int(os.environ.get("OMNIGRAPH_KILLS", rings.count(21, 2_000)))  # fewer on a busy machine
+KILLS = int(os.environ.get("OMNIGRAPH_KILLS", rings.count(14, 500)))  # fewer on a busy machine
 KILLS_OF_A_GRAPH = 200  # collectors keep all of a graph's history, so that it can be compared; more makes them slow
 AT_ONCE = 3
 SECONDS_MAX = 0.1  # how long a victim lives on after its first word, at most
@@ -52,9 +51,7 @@ def one_victim(nursery: Nursery, gate: threading.Lock, uri: str, logs: Path, num
         threading.Event().wait(chance.random() * SECONDS_MAX)
         assert is_running(pid), f"victim {number} ended by itself: {errors.read_text()[-2000:]}"
     finally:
-        if is_running(pid):
-            os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_running(pid), timeout=60, what="the end of the victim")
+        kill(pid)
 
 
 def all_records(logs: Path) -> list[dict[str, Any]]:

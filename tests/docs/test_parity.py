@@ -10,7 +10,6 @@ from docs.generate.parity import PARITY, Counterpart
 
 from omnigraph.cli import app
 from omnigraph.graph import Graph
-from omnigraph.remote.graph import UNSERVED, RemoteGraph
 from omnigraph.server.routes import ROUTES
 
 EACH = [pytest.param(found, id=name) for name, found in PARITY.items()]
@@ -37,17 +36,6 @@ def test_a_route_exists(found: Counterpart) -> None:
 @pytest.mark.parametrize("found", EACH)
 def test_what_is_missing_has_a_reason(found: Counterpart) -> None:
     assert bool(found.reason) is (found.call is None or found.route is None)
-
-
-@pytest.mark.parametrize("found", EACH)
-def test_a_served_graph_has_the_verbs_that_have_a_route(found: Counterpart) -> None:
-    if found.call is None or not found.call.startswith("Graph."):
-        return
-    verb = found.call.removeprefix("Graph.")
-    if found.route is None:
-        assert verb in UNSERVED
-    else:
-        assert hasattr(RemoteGraph, verb), f"a served graph cannot {verb}"
 
 
 def _resolved(path: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -118,7 +119,11 @@ def opened(browser: Browser, origin: str, name: str, **more: Any) -> Iterator[Pa
 
 def keep(page: Page, name: str) -> None:
     """A picture for whoever looks at the run, and for the tutorial when it is asked for."""
-    folders = [ARTIFACTS, *(ROOT / text for text in [os.environ.get(TUTORIAL_VARIABLE)] if text)]
+    tutorial = os.environ.get(TUTORIAL_VARIABLE)
+    folders = [
+        ARTIFACTS,
+        *([ROOT / tutorial] if tutorial and name in _shown_in_the_tutorial() else []),
+    ]
     page.evaluate("scrollTo(0, 0)")
     tall: Any = {**VIEW, "height": min(PICTURE_PIXELS_MAX, _height(page))}
     page.set_viewport_size(tall)
@@ -126,6 +131,11 @@ def keep(page: Page, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=folder / f"{name}.png")
     page.set_viewport_size(VIEW)
+
+
+def _shown_in_the_tutorial() -> set[str]:
+    text = (ROOT / "docs/tutorial/explorer.md").read_text()
+    return set(re.findall(r"images/([\w-]+)\.png", text))
 
 
 def _height(page: Page) -> int:

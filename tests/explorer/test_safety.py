@@ -11,9 +11,11 @@ from tests.explorer.hostile import HOSTILE
 from tests.explorer.world import World
 
 pytestmark = pytest.mark.xdist_group("explorer")  # which shares one browser
+UNSEEN = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b\ufeff"
 THINGS = "query q() { match { $t: Thing } return { $t.name as name, $t.text as text } order { $t.name asc } }"
 LINKS = "query q() { match { $a: Thing  $a next $b } return { $a, $b } }"
 PAGES = {
+    "home": ("home", {}),
     "query": ("query", {"q": "query q() { match { $p: Person  $p actedIn $f } return { $p, $f } }", "run": "1"}),
     "table": ("query", {"q": "query q() { match { $p: Person } return { $p.name } }", "run": "1", "view": "table"}),
     "schema": ("schema", {}),
@@ -24,6 +26,7 @@ PAGES = {
     "import": ("import", {}),
 }  # fmt: skip
 SHOWN = {
+    "home": ".examples a",
     "query": "[data-nodes]",
     "table": "td",
     "schema": "article",
@@ -44,6 +47,11 @@ def test_hostile_values_are_shown_as_they_are(page: Page, world: World) -> None:
     cells = page.get_by_role("cell")
     expect(cells.first).to_be_visible()
     expect(page.get_by_text("<script>alert(1)</script>").first).to_be_attached()
+    table = page.get_by_role("region", name="Rows of the result")
+    table.evaluate("box => { box.scrollTop = box.scrollHeight }")
+    expect(page.get_by_text("⟨U+202E⟩gnp.txt exe").first).to_be_attached()
+    shown = table.inner_text()
+    assert not set(UNSEEN) & set(shown), "nothing turns the text around, and nothing is invisible"
     page.get_by_role("tab", name="JSON").click()
     expect(page.get_by_role("tabpanel")).to_contain_text("onerror=alert(2)")
 

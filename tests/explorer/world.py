@@ -10,6 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import omnigraph
 from tests.explorer.hostile import HOSTILE
 from tests.server.process import serving
@@ -132,6 +134,7 @@ def build(folder: Path) -> None:
     _clean_branch(films)
     _conflicting_branches(films)
     films.optimize()
+    _wide(folder)
     hostile = omnigraph.init(
         folder / "hostile",
         "node Thing { name: String @key\n text: String? }\nedge Next: Thing -> Thing { why: String? }",
@@ -147,6 +150,38 @@ def build(folder: Path) -> None:
         "query q($name: String, $text: String) { update Thing set { text: $text } where name = $name }",
         {"name": HOSTILE[2], "text": HOSTILE[5]}, branch="other", actor=HOSTILE[3], message=HOSTILE[4],
     )  # fmt: skip
+
+
+WIDE_ROWS = 12_000
+HUB_EDGES = 5_000
+WIDE = """
+node Hub { name: String @key }
+node Item { code: String @key
+  name: String
+  size: I64
+}
+node Reading { depth: F64
+  zone: String?
+}
+edge Has: Hub -> Item
+"""
+
+
+def _wide(folder: Path) -> None:
+    """More rows than are shown, a hub of more edges than are drawn, and numbers that are none."""
+    wide = omnigraph.init(folder / "wide", WIDE)
+    codes = [f"item-{i:05}" for i in range(WIDE_ROWS)]
+    names = [f"Item number {i}" for i in range(WIDE_ROWS)]
+    wide.load(
+        {
+            "Hub": pa.table({"name": ["hub"]}),
+            "Item": pa.table({"code": codes, "name": names, "size": range(WIDE_ROWS)}),
+            "Has": pa.table({"from": ["hub"] * HUB_EDGES, "to": codes[:HUB_EDGES]}),
+            "Reading": pa.table({"depth": [float("nan"), 2.5], "zone": [None, "north"]}),
+        },
+        actor="ida",
+        message="Many",
+    )
 
 
 def _clean_branch(films: omnigraph.Graph) -> None:
@@ -208,6 +243,7 @@ def serve(folder: Path) -> Iterator[World]:
         "graphs": {
             "films": {"uri": "films", "policy": "policy.yaml", "queries": ["queries.gq"]},
             "hostile": {"uri": "hostile", "policy": "policy.yaml"},
+            "wide": {"uri": "wide", "policy": "policy.yaml"},
         },
         "tokens_file": "tokens.json",
     }

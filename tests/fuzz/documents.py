@@ -17,19 +17,18 @@ import urllib3
 from omnigraph.cli.context import params_of
 from omnigraph.config import FILE_NAME, load_config
 from omnigraph.errors import OmnigraphError
-from omnigraph.merge.conflicts import Value, decisions, value_of
+from omnigraph.merge.conflicts import ChosenValue, decisions, value_of
 from omnigraph.pipeline.spec import read_spec
 from omnigraph.policy.bundle import parse_bundle
 from omnigraph.policy.cases import parse_cases
 from omnigraph.policy.cedar import compile_bundle
 from omnigraph.remote import transport
-from omnigraph.server import tokens
-from omnigraph.server.app import Server, _query_string
+from omnigraph.server.access import TOKENS_JSON, Identity
+from omnigraph.server.app import Server
 from omnigraph.server.bodies import BodyLimits, Unpacker, decode, new_spool
-from omnigraph.server.identity import TOKENS_JSON, Identity
-from omnigraph.server.multipart import tables_in
-from omnigraph.server.references import allowed_reference
-from omnigraph.server.routes import ROUTES
+from omnigraph.server.load_sources import allowed_reference, tables_in
+from omnigraph.server.request import read_query
+from omnigraph.server.routes import ROUTES, feed
 from omnigraph.server.settings import read_settings
 from tests.fuzz.ours import only_ours
 from tests.server import world
@@ -61,8 +60,7 @@ def http_body(data: bytes) -> None:
 
 def query_string(data: bytes) -> None:
     """Query strings as every route takes them."""
-    scope = {"query_string": data}
-    only_ours(*(functools.partial(_query_string, scope, shape) for shape in QUERIES))
+    only_ours(*(functools.partial(read_query, data, shape) for shape in QUERIES))
 
 
 def packed_body(data: bytes) -> None:
@@ -94,9 +92,9 @@ def multipart(data: bytes) -> None:
 def feed_cursor(data: bytes) -> None:
     """Cursors and page tokens, with and without a check that fits."""
     text = data.decode("utf-8", "replace")
-    sound = base64.urlsafe_b64encode(data + tokens._check(data)).decode()
+    sound = base64.urlsafe_b64encode(data + feed._check(data)).decode()
     only_ours(
-        *(functools.partial(tokens.decode, t, "cursor", "g", "main", "f") for t in (text, sound))
+        *(functools.partial(feed.position_of, t, "cursor", "g", "main", "f") for t in (text, sound))
     )
 
 
@@ -169,7 +167,7 @@ def resolutions(data: bytes) -> None:
     found = decisions(merge.strategy, merge.resolutions)
     kind = loading.CATALOG.nodes["Thing"]
     for (_, _, name), decided in found.rows.items():
-        if isinstance(decided, Value) and name is not None:
+        if isinstance(decided, ChosenValue) and name is not None:
             only_ours(functools.partial(value_of, decided, kind, name))
 
 
@@ -217,8 +215,8 @@ def error_answer(data: bytes) -> None:
     )
     failure = transport._failure(answer)
     assert isinstance(failure, OmnigraphError)
-    assert transport._pause(failure, 1) >= 0
-    transport.decoded(answer)
+    assert transport.RETRY.pause(1, failure) >= 0
+    transport.decoded(answer, dict)
 
 
 TARGETS = (

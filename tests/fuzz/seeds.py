@@ -15,8 +15,7 @@ import pyarrow as pa
 from omnigraph.core import records
 from omnigraph.lang.schema import compile_schema, encode_ir
 from omnigraph.model.tokens import Footprint
-from omnigraph.server import tokens
-from omnigraph.server.routes import ROUTES
+from omnigraph.server.routes import ROUTES, feed
 from tests.fuzz.documents import BODIES
 from tests.fuzz.targets import PARAMETERS, STORED
 from tests.server import world
@@ -31,7 +30,7 @@ YAML = (
     world.SERVER_RULES,
     "version: 1\ncases:\n  - {id: a, actor: b, action: read, branch: main, expect: deny}\n",
     "defaults: {store: s3://b/g}\noperator: {actor: ada}\nservers: {p: {url: http://x}}\naliases: {q: r}\n",
-    "graphs:\n  people: {uri: s3://b/p, queries: [q], policy: p.yaml}\nlimits: {workers: 2}\n",
+    "graphs:\n  people: {uri: s3://b/p, queries: [q], policy: p.yaml}\nlimits: {threads_max: 2}\n",
     "branch: x\ncreate_from: main\nsources:\n  - records: d/*.jsonl\n  - {type: P, path: p.csv, columns: {A: b}}\n",
     "sources:\n  - type: K\n    jdbc: {url: 'jdbc:x', dbtable: f}\nthen: {optimize: true, merge_into: main}\n",
     "a: 2020-01-01\nb: 1e400\nc: !!binary aGk=\nd: &x [1]\ne: *x\nf: 0x1F\ng: ~\n",
@@ -164,8 +163,8 @@ def _parts() -> Iterable[bytes]:
 
 
 def _cursors() -> Iterable[bytes]:
-    position = tokens.Position("cursor", "g", "main", "f", f"{CHAIN}.3", 2)
-    yield tokens.encode(position).encode()
+    position = feed.Position("cursor", "g", "main", "f", f"{CHAIN}.3", 2)
+    yield feed.token_of(position).encode()
     yield msgspec.json.encode(position)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from omnigraph.core import layout, records
 from omnigraph.core.repository import check_stamp
-from omnigraph.lang.cast import CASTS, cast_value
+from omnigraph.lang.cast import cast_value
 from omnigraph.lang.diagnostics import Diagnostic
 from omnigraph.lang.lower import lower
-from omnigraph.lang.outline import outline
+from omnigraph.lang.plan_text import plan_text
 from omnigraph.lang.query import (
     bind_params,
     check_query,
@@ -35,17 +35,17 @@ from omnigraph.lang.schema import (
     parse_schema,
     plan_migration,
     schema_to_text,
-    shape_hash,
 )
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.names import branch_name, decode_name, encode_name
 from omnigraph.model.tokens import Footprint
-from omnigraph.model.types import PropType
+from omnigraph.model.types import PropType, Scalar
 from omnigraph.read.topology_files import load_topology, topology_key
 from tests.fuzz import documents
 from tests.fuzz.ours import only_ours
 from tests.support.dict_objects import DictObjects, Shelf
+from tests.support.shapes import shape
 from tests.unit.lang.query import test_any_text as queries
 from tests.unit.lang.query.casefile import harbour
 from tests.unit.lang.schema import test_any_text as schemas
@@ -86,7 +86,7 @@ def schema_text(data: bytes) -> None:
     assert parse_schema(printed) == parse_schema(text)
     assert format_schema(printed) == printed
     assert decode_ir(encode_ir(ir)) == ir
-    assert shape_hash(compile_schema(schema_to_text(ir))) == shape_hash(ir)
+    assert shape(compile_schema(schema_to_text(ir))) == shape(ir)
     assert plan_migration(ir, text).steps == ()
 
 
@@ -102,7 +102,7 @@ def query_text(data: bytes) -> None:
     assert format_queries(printed) == printed
     for query in tree.queries:
         plan = rewrite(lower(check_query(query, harbour(), Source(text))))
-        assert outline(plan)
+        assert plan_text(plan)
         assert rewrite(plan) == plan
         describe_operation(plan, harbour())
 
@@ -118,7 +118,7 @@ def parameters(data: bytes) -> None:
     for value in (_json(data), data.decode("utf-8", "replace")):
         for name in "abcdefghijkl":
             only_ours(partial(bind_params, plan, {name: value}))
-        for scalar in CASTS:
+        for scalar in Scalar:
             cast_value(value, PropType(scalar))
 
 

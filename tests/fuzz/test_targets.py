@@ -11,7 +11,7 @@ from tests.fuzz.seeds import FOUND, WORDS, seeds
 from tests.fuzz.targets import TARGETS, assert_ours
 from tests.support import rings
 
-DAMAGED = rings.count(40, 2_000)
+DAMAGED = rings.count(40, 300)
 SLOW = {"schema_grammar", "query_grammar", "http_request"}
 
 

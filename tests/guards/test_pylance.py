@@ -22,7 +22,7 @@ from lance import LanceDataset, Transaction
 from lance import LanceOperation as Operation
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, write_fragments
-from lance.optimize import Compaction, CompactionOptions
+from lance.optimize import Compaction, CompactionOptions, CompactionTask
 from lance.schema import LanceSchema
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("txt", pa.string())])
@@ -217,6 +217,27 @@ def test_compaction_results_carry_no_usable_fragment_id(base: LanceDataset) -> N
     assert [fragment.id for fragment in result.new_fragments] == [0]
     assert [fragment.id for fragment in result.original_fragments] == [0, 1]
     compacted = update(base, [0, 1], [], list(result.new_fragments))
+    assert fragment_ids(compacted) == [2]
+    assert compacted.to_table() == base.to_table()
+
+
+def test_the_path_of_a_data_file_is_an_attribute_as_well(base: LanceDataset) -> None:
+    """Rule: paths are read from the attribute, because the property makes a class at every call."""
+    for each in base.get_fragments():
+        for file in each.metadata.files:
+            assert file._path == str(file.path)
+
+
+def test_a_compaction_task_may_name_any_fragments(base: LanceDataset) -> None:
+    """Rule: tasks are made here, of fragments Lance keeps apart because an index knows only one of them."""
+    indexed = commit(base, Operation.CreateIndex([segment(base, "v", "BTREE", [0])], []))
+    options = CompactionOptions(target_rows_per_fragment=1000)
+    assert not Compaction.plan(indexed, options).tasks
+    task = json.loads(Compaction.plan(base, options).tasks[0].json())
+    task["read_version"] = indexed.version
+    task["task"]["fragments"] = [each.metadata.to_json() for each in indexed.get_fragments()]
+    result = CompactionTask.from_json(json.dumps(task)).execute(indexed)
+    compacted = update(indexed, [0, 1], [], list(result.new_fragments))
     assert fragment_ids(compacted) == [2]
     assert compacted.to_table() == base.to_table()
 
@@ -418,9 +439,9 @@ def test_merge_insert_treats_keys_carelessly(
 
 
 def test_filters_mean_what_the_renderer_assumes(path: str) -> None:
-    """Rule: NaN equals itself and is greatest, zeros are equal, quoting is by backtick and doubled quote."""
-    numbers = [float("nan"), float("inf"), 0.0, -0.0, 1.5, None]
-    handle = lance.write_dataset(pa.table({"f": numbers, "n": range(6), "a b": ["it's"] * 6}), path)
+    """Rule: floats are ordered by their bits, but zeros are equal; quoting is by backtick and doubled quote."""
+    numbers = [float("nan"), float("inf"), 0.0, -0.0, 1.5, None, -float("nan")]
+    handle = lance.write_dataset(pa.table({"f": numbers, "n": range(7), "a b": ["it's"] * 7}), path)
 
     def chosen(text: str) -> list[int]:
         values: list[int] = handle.to_table(filter=text, columns=["n"])["n"].to_pylist()
@@ -428,8 +449,11 @@ def test_filters_mean_what_the_renderer_assumes(path: str) -> None:
 
     assert chosen("f = cast('nan' as double)") == [0]
     assert chosen("f > 1.5") == [0, 1]
+    assert chosen("f < 0.0") == [6]
+    assert chosen("f < 0.0 AND f >= cast('-inf' as double)") == []
+    assert chosen("isnan(f)") == [0, 6]
     assert chosen("f = 0.0") == chosen("f = -0.0") == [2, 3]
-    assert chosen("`a b` = 'it''s' AND `n` <> 3") == [0, 1, 2, 4, 5]
+    assert chosen("`a b` = 'it''s' AND `n` <> 3") == [0, 1, 2, 4, 5, 6]
     assert chosen("n = arrow_cast(2, 'Int64')") == [2]
 
 

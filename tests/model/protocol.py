@@ -1,7 +1,7 @@
 """What the core does, request by request. `rules` holds the rules in force; a rule left out is a mistake on purpose.
 
 Names follow the code: `publish` is core/publisher.py, `create_branch`, `create_tag`, `delete_branch` and `delete_tag`
-are core/branches.py, `collect` is core/gc.py, leases are core/leases.py. Keys:
+are core/branches.py, `collect` is maintenance/collection.py, leases are core/leases.py. Keys:
 
     ("c", chain, n)   commit n of a chain           ("ref", name, k)  k-th state of a name
     ("gc", epoch)     record of a collection        ("plan", id)      lease of a long operation
@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple
 
-from tests.model.explorer import Process, Request, Store, Told
+from tests.model.explorer import Process, Request
 
 Rules = frozenset[str]
 Place = tuple[str, int]
 
 
 class Commit(NamedTuple):
-    kind: str  # data, first, epoch, seal or tomb
+    kind: str  # data, first, epoch, room (a question), seal or tomb
     operation: str = ""
     epoch: int = 0
     tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -113,9 +113,16 @@ def newest_record() -> Generator[Request, Any, Record]:
 
 
 def publish(
-    rules: Rules, me: str, branch: str, verb: tuple[Any, ...], lease: str = "", tries: int = 2
+    rules: Rules,
+    me: str,
+    branch: str,
+    verb: tuple[Any, ...],
+    lease: str = "",
+    tries: int = 2,
+    asks: bool = False,
 ) -> Process:
-    """Run a verb on the head, stage, create the next commit; after a lost race decide by what was missed."""
+    """Run a verb on the head, stage, create the next commit; after a lost race decide by what was missed. With `asks`
+    a lost race is enough to ask the others to make room; whether they do is up to them."""
     held: tuple[Staged, int] | None = None  # what was staged under a lease, and in which epoch
     for attempt in range(tries):
         found = yield from head_of(branch)
@@ -144,7 +151,7 @@ def publish(
                 yield ("put", ("plan", lease), "N")  # a sign of life, whoever removed it meanwhile
         else:
             staged = held[0]
-        done = yield from put_on(rules, me, (chain, number), base, staged, lease)
+        done = yield from put_on(rules, me, (chain, number), base, staged, lease, asks)
         if done == "missing":
             yield from overtaken(base)
         elif done != "again":
@@ -211,7 +218,7 @@ def adopt(rules: Rules, source: Place, base: Commit) -> Generator[Request, Any, 
 
 
 def put_on(
-    rules: Rules, me: str, place: Place, base: Commit, staged: Staged, lease: str
+    rules: Rules, me: str, place: Place, base: Commit, staged: Staged, lease: str, asks: bool
 ) -> Generator[Request, Any, str]:
     """Create the commit on the newest head: "ok", "again" or "unknown"; "missing": that head lost its files."""
     chain, number = place
@@ -225,10 +232,18 @@ def put_on(
             return outcome
         last = yield ("newest", ("c", chain))
         missed = yield from read_missed(chain, number, last)
+        if asks and outcome == "taken" and missed[-1].kind not in ("seal", "tomb"):
+            asks = False
+            yield from ask(rules, me, (chain, last), missed[-1], base)
+            last = yield ("newest", ("c", chain))
+            missed = yield from read_missed(chain, number, last)
         if "own operation" in rules and any(thing.operation == me for thing in missed):
             return "ok"
         if outcome == "unknown":
             return "unknown"
+        if "room is no right" not in rules and missed[-1].kind == "room":
+            head, at = missed[-1], last
+            continue
         verdict = yield from decide(rules, base, staged, missed, lease)
         if verdict != "on":
             return verdict
@@ -238,6 +253,17 @@ def put_on(
             return "missing"
         if "what was swallowed" in rules and not fits(head, base, staged):
             return "again"
+
+
+def ask(
+    rules: Rules, me: str, place: Place, head: Commit, base: Commit
+) -> Generator[Request, Any, None]:
+    """Create a commit after the head that shows the same and asks for room; it may come too late, or not at all."""
+    chain, number = place
+    shown = head if "questions show the head" in rules else head._replace(tables=base.tables)
+    operation = f"{me} asks" if "questions are no answers" in rules else me
+    question = shown._replace(kind="room", operation=operation, touched=(), parent=place)
+    yield from create(rules, ("c", chain, number + 1), question)
 
 
 def read_missed(chain: str, after: int, last: int) -> Generator[Request, Any, list[Commit]]:
@@ -459,7 +485,7 @@ def delete_tag(name: str) -> Process:
         yield from end_name(name, at, state.chain)
 
 
-# --- collecting (core/gc.py) -------------------------------------------------------------------------------------
+# --- collecting (maintenance/collection.py) ---------------------------------------------------------------------------
 
 
 def live(names: Iterable[tuple[Any, Name]]) -> dict[str, Name]:
@@ -483,7 +509,7 @@ def collect(rules: Rules, me: str, keep: int = 1, tries: int = 3) -> Process:
 
 
 def _collect(rules: Rules, keep: int) -> Generator[Request, Any, tuple[str, ...]]:
-    """List, write down what may go, move the epochs, look again, bury, remove. What is missing, if anything is."""
+    """List, write down what may go, move the epochs, look again, remove, bury. What is missing, if anything is."""
     listed = yield ("list", ("f",))
     there = yield ("folders", ("c",))  # before the names: a chain without a name is dead
     plans = yield ("list", ("plan",))
@@ -511,18 +537,18 @@ def _collect(rules: Rules, keep: int) -> Generator[Request, Any, tuple[str, ...]
     if "newer collections" in rules and any(not record.declares(place) for place in buried):
         return tuple(f"tomb {place}" for place in sorted(buried))
     missing: tuple[str, ...] = yield ("missing", tuple(sorted(files_of(kept, commits))))
-    if missing and "start over" in rules:
+    broken = {place for place in kept if files_of([place], commits) & set(missing)}
+    if "start over" in rules and any(not record.declares(place) for place in broken):
         return missing
-    kept = {place for place in kept if not files_of([place], commits) & set(missing)}
+    kept -= broken  # what is declared was taken before, and a name that leads there came too late
     needed = {("f", file) for file in files_of(kept, commits)}
     commits = {key[1:]: thing for key, thing in (yield ("list", ("c",)))}
     doomed = condemned(rules, record, commits, kept)
-    leased = {table for _, table in plans}
-    gone = tuple(key for key, _ in listed if key not in needed and key[1][0] not in leased)
+    spared = needed | {key for key, _ in listed if key[1][0] in {table for _, table in plans}}
+    yield ("delete", tuple(key for key, _ in listed if key not in spared))
     for place in doomed:
         remembered = commits[place].operation if "tombs remember" in rules else ""
         yield ("put", ("c", *place), Commit("tomb", remembered, parent=commits[place].parent))
-    yield ("delete", gone)
     return ()
 
 
@@ -694,107 +720,3 @@ def condemned(
         found += own[::-1] if "oldest first" in rules else own
     fresh = [place for place in found if commits[place].kind not in ("seal", "tomb")]
     return list(dict.fromkeys(fresh))
-
-
-# --- what must be true in every state ----------------------------------------------------------------------------
-
-
-def invariant(store: Store, told: Told) -> str | None:
-    """The first promise that does not hold, in words."""
-    commits = {key[1:]: thing for key, thing in store.items() if key[0] == "c"}
-    return (
-        _history(commits, told)
-        or _completeness(store, commits)
-        or _contents(store, commits, told)
-        or _names(store, commits, told)
-    )
-
-
-def _history(commits: dict[Place, Commit], told: Told) -> str | None:
-    operations = [
-        c.operation for c in commits.values() if c.kind in ("data", "tomb") and c.operation
-    ]
-    if len(operations) != len(set(operations)):
-        return "an operation is in the history twice"
-    for fact in told:
-        if fact[0] == "op" and fact[2] == "failed" and fact[1] in operations:
-            return "an operation was reported as failed and is in the history"
-    for chain, number in commits:
-        if number and (chain, number - 1) not in commits:
-            return "a chain has a gap"
-        if number and commits[chain, number - 1].kind == "seal":
-            return "a chain goes on after its seal"
-    return None
-
-
-def _newest_record(store: Store) -> Record:
-    epochs = [key[1] for key in store if key[0] == "gc"]
-    record: Record = store["gc", max(epochs)] if epochs else NO_RECORD
-    return record
-
-
-def _whole(store: Store, commit: Commit) -> bool:
-    return all(("f", file) in store for _, files in commit.tables for file in files)
-
-
-def _completeness(store: Store, commits: dict[Place, Commit]) -> str | None:
-    """A commit has its files, or is declared pruned where the next collection will find and bury it."""
-    record = _newest_record(store)
-    for place, commit in commits.items():
-        if commit.kind in ("seal", "tomb") or _whole(store, commit):
-            continue
-        if not record.declares(place):
-            return "a commit nobody pruned has lost files"
-        above = range(place[1], dict(record.floors).get(place[0], 10**6))
-        hidden = any(commits.get((place[0], n), commit).kind == "tomb" for n in above if n < 100)
-        if hidden and place not in record.released:
-            return "a commit has lost files, and no collection will ever bury it"
-    return None
-
-
-def _contents(store: Store, commits: dict[Place, Commit], told: Told) -> str | None:
-    failed = {fact[1].lower() for fact in told if fact[0] == "op" and fact[2] == "failed"}
-    for (chain, number), commit in commits.items():
-        if commit.kind in ("seal", "tomb") or not _whole(store, commit):
-            continue
-        rows = {t: [r for f in files for r in store["f", f]] for t, files in commit.tables}
-        nodes = [row[0] for row in rows.get("N", ())]
-        if failed & set(nodes):
-            return "a write was reported as failed and its row is there"
-        if len(nodes) != len(set(nodes)):
-            return "a commit shows a row twice"
-        if any(not {edge[1], edge[2]} <= set(nodes) for edge in rows.get("E", ())):
-            return "a commit shows an edge without its nodes"
-        before = commits.get((chain, number - 1))
-        if commit.kind == "data" and before is not None and before.tables and _whole(store, before):
-            lost = {r[0] for f in before.files("N") for r in store["f", f]} - set(nodes)
-            if lost - {commit.operation.removeprefix("drop ")} and "reset" not in commit.operation:
-                return "a commit lost rows nobody dropped"
-    return None
-
-
-def _names(store: Store, commits: dict[Place, Commit], told: Told) -> str | None:
-    names = live((key, state) for key, state in store.items() if key[0] == "ref")
-    for name, state in names.items():
-        place = (state.chain, state.number or 0)
-        if state.kind == "tag" and ("tag", name, "ok") in told and commits[place].kind == "tomb":
-            return "a tag shows a commit that was pruned"
-        ends = [number for chain, number in commits if chain == state.chain]
-        head = commits[state.chain, max(ends)] if ends and state.kind == "branch" else None
-        if head is None or head.kind == "seal":
-            continue
-        if head.kind == "tomb" or not _whole(store, head):
-            return "the head of a branch was pruned"
-        if _newest_record(store).declares((state.chain, max(ends))):
-            return "the head of a branch is given up"
-    ended = {fact[1] for fact in told if fact[0] == "deleted"}
-    for fact in told:
-        if fact[0] == "branch" and fact[2] == "ok" and fact[3] not in ended:
-            own = names.get(fact[1])
-            sealed = any(c.kind == "seal" for p, c in commits.items() if p[0] == fact[3])
-            if not sealed and (own is None or own.chain != fact[3]):
-                return "a branch was acknowledged and its name leads elsewhere"
-    for chain in ended:
-        if not any(c.kind == "seal" for p, c in commits.items() if p[0] == chain):
-            return "a branch was deleted and its chain is open"
-    return None

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tests.model.explorer import Budget, Explored, Explorer, Process, Store
+from tests.model.promises import invariant
 from tests.model.protocol import (
     NO_RECORD,
     Commit,
@@ -20,7 +21,6 @@ from tests.model.protocol import (
     delete_tag,
     finish_branch,
     give_up_lease,
-    invariant,
     publish,
 )
 
@@ -48,6 +48,9 @@ RULES: Rules = frozenset(
         "call off",  # a creation that was never finished is sealed before its name is used again
         "call off writes",  # a collection ends an unfinished branch that brings files
         "seal",  # deleting a branch ends its chain first
+        "questions show the head",  # what asks for room shows the state it follows
+        "questions are no answers",  # it has an operation of its own
+        "room is no right",  # whoever asked judges what it missed, as if nobody had listened
     }
 )
 
@@ -126,6 +129,11 @@ def three() -> World:
 def with_tag() -> World:
     """And a tag on the oldest."""
     return {**three(), ("ref", "t", 0): Name("tag", "m", 0)}
+
+
+def with_tagged_head() -> World:
+    """And a tag on the newest, whose file stays whatever is pruned."""
+    return {**three(), ("ref", "t", 0): Name("tag", "m", 2)}
 
 
 def with_unfinished() -> World:
@@ -296,7 +304,7 @@ SCENARIOS: dict[str, Scenario] = {
         BOTH,
     ),
     "a reset between two collections": Scenario(
-        three,
+        with_tagged_head,
         lambda r: {
             "R": partial(
                 _in_turn,
@@ -384,6 +392,44 @@ SCENARIOS: dict[str, Scenario] = {
         CRASH,
         LATE,
     ),
+    "a question among inserts": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p"), asks=True),
+            "Q": partial(publish, r, "Q", "main", ("insert", "q")),
+            "R": partial(publish, r, "R", "main", ("insert", "r")),
+        },
+        NOTHING,
+        BOTH,
+    ),
+    "two who ask, and may die of it": Scenario(
+        with_edge,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p"), asks=True),
+            "Q": partial(publish, r, "Q", "main", ("link", "q", "a", "b"), asks=True),
+        },
+        BOTH,
+        LATE,
+    ),
+    "a question beside a collection": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p"), asks=True),
+            "G": partial(collect, r, "G"),
+        },
+        CRASH,
+        LATE,
+    ),
+    "a question on a branch that is deleted": Scenario(
+        with_branch,
+        lambda r: {
+            "P": partial(publish, r, "P", "dev", ("insert", "p"), asks=True),
+            "Q": partial(publish, r, "Q", "dev", ("insert", "q")),
+            "D": partial(delete_branch, r, "D", "dev"),
+        },
+        NOTHING,
+        LOSS,
+    ),
     "a long load whose lease is given up": Scenario(
         base,
         lambda r: {
@@ -420,6 +466,9 @@ NEEDED: dict[str, str] = {
     "call off": "two who create one branch",
     "call off writes": "a branch that begins with a write",
     "seal": "a branch deleted under its writer",
+    "questions show the head": "a question among inserts",
+    "questions are no answers": "a question among inserts",
+    "room is no right": "a question among inserts",
 }
 
 

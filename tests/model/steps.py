@@ -13,8 +13,9 @@ from unittest.mock import patch
 
 from greenlet import getcurrent
 
-from omnigraph.core import branches, first_commit, gc, group
+from omnigraph.core import branches, first_commit, group
 from omnigraph.core.records import Commit, DeletedRef, Seal, decode_chain_object, decode_ref
+from omnigraph.maintenance import collection as gc
 from tests.model.explorer import Explorer, Request
 from tests.sim import actors
 from tests.support.dict_objects import DictObjects
@@ -107,7 +108,7 @@ def core_step(verb: str, key: str, data: Any = None) -> str | None:
             return "write the record"
         case "newest", "_gc":
             return "read the record"
-        case "list", "nodes" | "edges" | "_tmp" | "_topology":
+        case "list", "nodes" | "edges" | "_tmp" | "_topology" | "_search":
             return "list data"
         case "list", "__recovery":
             return "list leases"
@@ -117,7 +118,7 @@ def core_step(verb: str, key: str, data: Any = None) -> str | None:
             return "list chains"
         case "put", "__manifest":
             return "bury"
-        case "delete", "nodes" | "edges" | "_tmp" | "_topology":
+        case "delete", "nodes" | "edges" | "_tmp" | "_topology" | "_search":
             return "remove data"
         case "file", _:
             return "stage"
@@ -131,7 +132,7 @@ def _created(thing: object) -> str:
     assert isinstance(thing, Commit)
     if thing.number == 0:
         return "create first"
-    return "create epoch" if thing.kind == "epoch" else "create commit"
+    return f"create {thing.kind}" if thing.kind in ("epoch", "room") else "create commit"
 
 
 class Recorder:

@@ -8,21 +8,23 @@ from tests.model.scenarios import NEEDED, RULES, SCENARIOS, explore
 from tests.support import rings
 from tests.support.record import record
 
-STATES_MAX = rings.count(200_000, 3_000_000)
+STATES_MAX = rings.count(10_000, 400_000)  # all states of a scenario are fewer than the latter
+LARGE_STATES_MAX = 100_000
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_state_keeps_every_promise(name: str) -> None:
     found = explore(name, states_max=STATES_MAX)
     assert found.broken is None, told(name, found.broken, found.trace)
-    assert found.complete, f"{name}: more than {STATES_MAX} states"
+    if rings.is_nightly():
+        assert found.complete, f"{name}: more than {STATES_MAX} states"
 
 
 @pytest.mark.nightly
 def test_larger_worlds_keep_every_promise() -> None:
     states, complete = 0, 0
     for name in SCENARIOS:
-        found = explore(name, large=True, states_max=STATES_MAX)
+        found = explore(name, large=True, states_max=LARGE_STATES_MAX)
         assert found.broken is None, told(name, found.broken, found.trace)
         states, complete = states + found.states, complete + found.complete
     record(
@@ -39,7 +41,7 @@ def test_larger_worlds_keep_every_promise() -> None:
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_leaving_a_rule_out_breaks_a_promise(rule: str) -> None:
-    found = explore(NEEDED[rule], RULES - {rule}, states_max=STATES_MAX)
+    found = explore(NEEDED[rule], RULES - {rule})
     assert found.broken is not None, f"nothing breaks in {NEEDED[rule]!r} without {rule!r}"
     assert found.trace, "a violation without a way to it"
 

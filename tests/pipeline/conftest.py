@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.pipeline.archive import ARCHIVE, archive_file
+from omnigraph.pipeline.jvm_cds import ARCHIVE, archive_file
 from omnigraph.pipeline.session import spark_session
 
 

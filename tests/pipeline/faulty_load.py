@@ -37,10 +37,10 @@ def main(
     given = " ".join(f"--conf {name}={value}" for name, value in conf.items())
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{given} pyspark-shell"
     spark_session(master=master)
-    plain = bulk.Tuning(split_bytes=8_000, wave_splits=4)
+    plain = bulk.Tuning(split_bytes=8_000, wave_units=4, waves_at_once=1)
     vars(bulk)["Tuning"] = lambda: plain
-    vars(bulk)["stage_task"] = lambda job, splits, counters: _faulty(
-        stage_task(job, splits, counters), faults, marks, splits[0].index == 0
+    vars(bulk)["stage_task"] = lambda job, units, counters: _faulty(
+        stage_task(job, units, counters), faults, marks, units[0][0].index == 0
     )
     result = omnigraph.open(graph).load(
         data, mode="append", engine="spark", idempotency_key=load_id

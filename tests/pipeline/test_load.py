@@ -11,6 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
+from omnigraph.pipeline import load as load_module
 from omnigraph.pipeline.load import BulkLoad, Tuning, bulk_load
 from omnigraph.pipeline.verify import RepeatedRows
 from omnigraph.storage.objects import open_remote
@@ -41,6 +42,73 @@ def test_what_others_wrote_meanwhile_is_judged_again(
         graph.publish(taken.verb, alone=True)
     free.finish()
     taken.finish()
+
+
+MODES = ("append", "merge")
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A line for each time a load is judged as a whole."""
+    runs: list[str] = []
+
+    judge = load_module._is_valid
+
+    def judged(*args: Any) -> Any:
+        runs.append("judged")
+        return judge(*args)
+
+    monkeypatch.setattr(load_module, "_is_valid", judged)
+    return runs
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_load_keeps_its_verdict_beside_writers_of_other_rows(
+    graph: Graph, spark: Any, tmp_path: Path, verified: list[str], mode: str
+) -> None:
+    """They write the same tables, before the load is planned and again before it is published."""
+    lines = [person("new@x"), edge("Knows", "new@x", "ada@x")]
+    if mode == "merge":
+        lines.append(person("ada@x", age=77))
+    file = write_lines(tmp_path / "new.jsonl", lines)
+    load = bulk_load(graph._repo, spark, str(file), mode, "main")
+    load.prepare(graph.snapshot())
+    other = omnigraph.open(graph.uri)
+
+    def beside(name: str) -> None:
+        records = [person(name), edge("Knows", name, "bob@x"), person("bob@x", age=33)]
+        other.load(write_lines(tmp_path / "beside.jsonl", records), mode="merge")
+
+    def verb(txn: Any) -> Any:
+        plan = load.verb(txn)
+        beside(f"{len(verified)}-late@x")
+        return plan
+
+    beside("early@x")
+    graph.publish(verb, alone=True)
+    load.finish()
+    assert verified == ["judged"]
+    state = state_of(graph)
+    ages = {row["email"]: row["age"] for row in state["Person"]}
+    assert {"new@x", "early@x", "1-late@x"} <= ages.keys()
+    assert ages["bob@x"] == 33
+    assert mode == "append" or ages["ada@x"] == 77
+    assert graph.doctor(deep=True).healthy
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_node_that_goes_meanwhile_takes_the_verdict_with_it(
+    graph: Graph, spark: Any, tmp_path: Path, verified: list[str], mode: str
+) -> None:
+    file = write_lines(tmp_path / "new.jsonl", [person("new@x"), edge("Knows", "new@x", "ada@x")])
+    load = bulk_load(graph._repo, spark, str(file), mode, "main")
+    load.prepare(graph.snapshot())
+    graph.mutate('delete Person where email = "ada@x"')
+    with pytest.raises(omnigraph.OmnigraphError, match="ada@x"):
+        graph.publish(load.verb, alone=True)
+    load.finish()
+    assert verified == ["judged", "judged"]
+    assert graph.doctor(deep=True).healthy
 
 
 def test_a_load_that_is_refused_leaves_no_plan(graph: Graph, spark: Any, tmp_path: Path) -> None:
@@ -125,7 +193,7 @@ def test_progress_is_told_while_tasks_work(
     )
     rows = [person(f"p{i}@x", note="n" * 100) for i in range(60)]
     file = write_lines(tmp_path / "people.jsonl", rows)
-    tuning = Tuning(split_bytes=1_000, wave_splits=4)
+    tuning = Tuning(split_bytes=1_000, wave_units=4)
     load = bulk_load(graph._repo, spark, str(file), "append", "main", tuning=tuning)
     load.prepare(graph.snapshot())
     load.finish()

@@ -100,3 +100,14 @@ def outcome(graph: Graph, text: str, engine: str) -> list[Any] | str:
         return comparable(graph.query(text, engine=engine).rows, ordered=False)
     except OmnigraphError as error:
         return error.code
+
+
+def test_a_plan_reads_the_same_without_figures(graph: Graph, spark: Any) -> None:
+    name, text = next(iter(QUERIES.items()))
+    local, on_spark = (
+        graph.query(TEXT, name=name, engine=engine, explain=True).explain()
+        for engine in ("local", "spark")
+    )
+    found = str(on_spark).splitlines()
+    assert " ms]" not in str(on_spark), text
+    assert sorted(found) == sorted(line.split("  [")[0] for line in str(local).splitlines())

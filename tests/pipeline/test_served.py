@@ -9,7 +9,7 @@ from typing import Any
 
 from omnigraph.graph import init
 from omnigraph.model.limits import DEFAULT
-from omnigraph.server.calls import Served
+from omnigraph.server.request import Served
 from tests.server import world as worlds
 
 PEOPLE = 500

@@ -14,7 +14,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -235,7 +235,7 @@ async def _asked(server: Server, bomb: Bomb, body: bytes) -> tuple[int, int]:
         left[0] -= len(piece)
         return {"type": "http.request", "body": piece, "more_body": left[0] > 0}
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         told["status"] = message.get("status", told["status"])
         told["size"] += len(message.get("body", b""))
 

@@ -7,6 +7,7 @@ The list of routes is the server's own, and every field of their requests is kno
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import msgspec
 import pytest
 
 from omnigraph.server.routes import ROUTES
-from omnigraph.server.table import Route, Work
+from omnigraph.server.routing import Route, RouteWork
 from tests.server import world as worlds
 from tests.server.test_access import CALLS
 from tests.server.world import TOKENS, World
@@ -100,6 +101,7 @@ VALUES = frozenset(
         *("dry_run", "entity", "expect_mutation", "explain", "format", "id", "kind", "limit"),
         *("maintenance", "max_rows", "message", "mode", "name", "op", "page_token", "params"),
         *("property", "query", "query_name", "query_source", "resolutions", "schema_source"),
+        *("column_types", "days", "every_hours", "from_merge_base", "keep", "rows_shown"),
         *("steps", "strategy", "timeout", "ttl_seconds", "type", "type_names", "types", "uri"),
     )
 )
@@ -125,7 +127,9 @@ class Slot:
     @property
     def is_point(self) -> bool:
         """Whether it takes any point in time; a load forks the head of a branch alone."""
-        return self.field in POINTS and not (self.field == "from" and self.route.work is Work.LOAD)
+        return self.field in POINTS and not (
+            self.field == "from" and self.route.work is RouteWork.LOAD
+        )
 
     def __str__(self) -> str:
         return f"{self.route.name} {self.field}"
@@ -152,12 +156,17 @@ def _slots() -> Iterator[Slot]:
 SLOTS = list(_slots())
 
 
+def _parts(route: Route) -> list[str]:
+    """The names in a path."""
+    return re.findall(r"{(\w+)", route.full_path)
+
+
 def test_every_field_of_every_route_is_known_as_a_name_or_as_a_value() -> None:
     fields = {name for route in ROUTES for name, _ in _fields(route)}
     assert fields - VALUES == set(NAMES), "a field that may be a name, and is not tried"
-    parts = {part for route in ROUTES if route.name not in PATHS for part in route.names}
+    parts = {part for route in ROUTES if route.name not in PATHS for part in _parts(route)}
     assert parts - {"name"} <= OTHER_PARTS
-    stored = {r.name for r in ROUTES if "name" in r.names} - set(PATHS)
+    stored = {r.name for r in ROUTES if "name" in _parts(r)} - set(PATHS)
     assert all("/queries/" in name or "/parts/" in name for name in stored)
     assert set(CALLS) == {route.name for route in ROUTES}
 

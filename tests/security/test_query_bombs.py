@@ -17,6 +17,7 @@ from omnigraph import Graph
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.query import lint_queries
 from omnigraph.lang.query.calls import function_names
+from omnigraph.lang.query.search import TEXT_SEARCHES
 from tests.support.rings import count
 from tests.support.snapshots import catalog_from
 
@@ -139,7 +140,7 @@ DOUBLING: dict[str, tuple[str, Callable[[str], str]]] = {
     "days_between": ("$p.born", lambda c: f"date_add({c}, days_between({c}, {c}))"),
 }
 NOT_OF_ONE_VALUE = {"now", "type", "entity", "nodes", "edges"}  # these take no column
-SEARCHES = {"search", "match_text", "search_all", "phrase", "fuzzy", "nearest", "bm25", "rrf"}
+SEARCHES = {*TEXT_SEARCHES, "highlight", "nearest", "bm25", "rrf"}
 AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.server.references import ReferenceRefused, allowed_reference
+from omnigraph.server.load_sources import ReferenceRefused, allowed_reference
 from tests.server import world as worlds
 from tests.server.world import World
 

@@ -14,8 +14,9 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
-from omnigraph.guarded import DESCRIBED, GuardedGraph
+from omnigraph.guarded import GuardedGraph
 from omnigraph.policy.guard import Guard
+from omnigraph.verbs import VERBS
 from tests.security.test_names import ALIKE, BROKEN, RULES, SAME, VAULT
 from tests.server import world as worlds
 from tests.server.world import PEOPLE
@@ -38,6 +39,12 @@ ADD = 'query q() { insert Person { name: "new" } }'
 ROWS: dict[str, Any] = {"Person": [{"name": "new"}]}
 FOLDER = Path("nowhere")
 
+
+def _block(graph: Graph, **named: Any) -> None:
+    with graph.write(**named) as block:
+        block.mutate(ADD)
+
+
 # How a drafter calls each verb on a draft.
 CALLS: dict[str, Callable[..., Any]] = {
     "analytics": lambda g, **k: g.analytics(**k).degrees("Person", ["Knows"]),
@@ -45,7 +52,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "blob": lambda g, **k: g.blob("Person", "Alice", "avatar", **k).size,
     "branch": lambda g, **k: g.branch(**k).schema(),
     "changes": lambda g, **k: list(g.changes(**({"after": "of-draft"} | k))),
-    "check_load": lambda g, **k: g.check_load(ROWS, **k),
     "cherry_pick": lambda g, **k: g.cherry_pick(**({"commit": "side"} | k)),
     "clone": lambda g, **k: g.clone(FOLDER, **k),
     "commit": lambda g, **k: g.commit(**k),
@@ -53,6 +59,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "delete_branch": lambda g, **k: g.delete_branch(**k),
     "delete_tag": lambda g, **k: g.delete_tag(**k),
     "diff": lambda g, **k: list(g.diff(**({"a": "draft~1", "b": "draft"} | k))),
+    "embed": lambda g, **k: g.embed(**k),
     "export": lambda g, **k: g.export(FOLDER, **k),
     "history": lambda g, **k: g.history("Person", "Alice", **k),
     "load": lambda g, **k: g.load(ROWS, **({"branch": "fresh"} if "create_from" in k else {}) | k),
@@ -65,12 +72,14 @@ CALLS: dict[str, Callable[..., Any]] = {
         g.mutation(ADD), **({"branch": "fresh"} if "create_from" in k else {}) | k
     ),
     "query": lambda g, **k: g.query(PEOPLE, **k).rows,
+    "query_many": lambda g, **k: [found.rows for found in g.query_many(PEOPLE, [{}, {}], **k)],
     "reset": lambda g, **k: g.reset(**({"to": "draft"} | k)),
     "revert": lambda g, **k: g.revert(**({"commit": "draft"} | k)),
     "schema": lambda g, **k: g.schema(**k),
     "snapshot": lambda g, **k: g.snapshot(**k).commit_id,
     "spark": lambda g, **k: g.spark(**k),
     "tag": lambda g, **k: g.tag(**({"name": "fresh"} | k)),
+    "write": _block,
 }
 ON_A_BRANCH = frozenset({"revert", "reset", "cherry_pick", "tag"})  # main, unless it is named
 ADMIN = frozenset({"clone", "optimize", "commit"})  # about all branches: not for drafters
@@ -79,7 +88,7 @@ OWN = {"name": "side", "source": "side", "at": "draft", "after": "of-draft"}
 
 
 def _slots() -> Iterator[tuple[str, str]]:
-    for verb in sorted(DESCRIBED):
+    for verb in sorted(VERBS):
         found = inspect.getattr_static(Graph, verb)
         if inspect.isfunction(found):
             for name in inspect.signature(found).parameters:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.server.routes import ROUTES, ui
-from omnigraph.server.table import Route
+from omnigraph.server.routing import Route
 from tests.server.world import PEOPLE, World
 
 INSERT = 'query q() { insert Person { name: "New" } }'
@@ -32,11 +32,15 @@ CALLS: dict[str, dict[str, Any]] = {
     "GET /graphs/{graph_id}/schema": {},
     "GET /graphs/{graph_id}/catalog": {},
     "GET /graphs/{graph_id}/permissions": {},
+    "GET /graphs/{graph_id}/maintenance": {},
+    "GET /graphs/{graph_id}/retention": {},
+    "POST /graphs/{graph_id}/retention": {"content": {"keep": 5}},
     "GET /graphs/{graph_id}/entities/{type}/{id}": {"path": ALICE},
     "GET /graphs/{graph_id}/entities/{type}/{id}/history": {"path": ALICE},
     "POST /graphs/{graph_id}/query/check": {"content": {"query": PEOPLE}},
     "POST /graphs/{graph_id}/schema/check": {"content": {"schema_source": "node A { x: String }"}},
     "GET /graphs/{graph_id}/history": {},
+    "POST /graphs/{graph_id}/query/many": {"content": {"query": PEOPLE, "params": [{}, {}]}},
     "POST /graphs/{graph_id}/query": {"content": {"query": PEOPLE}},
     "POST /graphs/{graph_id}/read": {"content": {"query_source": PEOPLE}},
     "GET /graphs/{graph_id}/queries": {},
@@ -189,6 +193,18 @@ def _refusal(route: Route) -> int:
 def test_readers_may_only_read(prepared: World, route: Route) -> None:
     expected = 200 if str(route.action) == "read" else _refusal(route)
     assert _call(prepared, route, "reader").status_code == expected
+
+
+def test_the_policy_is_asked_before_a_branch_is_said_to_exist(prepared: World) -> None:
+    """Also about `main`, which is there without being asked for."""
+    refused = {
+        actor: prepared.call("POST", "/branches", {"name": "main"}, actor=actor)
+        for actor in ("admin", "reader")
+    }
+    assert {actor: told.json()["code"] for actor, told in refused.items()} == {
+        "admin": "conflict",
+        "reader": "forbidden",
+    }
 
 
 def test_refused_writes_change_nothing(prepared: World) -> None:

@@ -139,6 +139,12 @@ def test_a_checked_schema_tells_all_mistakes(world: World) -> None:
     assert [d["span"]["line"] for d in told["diagnostics"]] == [1, 2]
 
 
+def test_the_catalog_is_in_the_order_of_the_schema(world: World) -> None:
+    told = world.ok("GET", "/catalog")
+    assert [node["name"] for node in told["nodes"]] == ["Person", "Company"]
+    assert [p["name"] for p in told["nodes"][0]["properties"]] == ["name", "age", "avatar"]
+
+
 def test_the_catalog_has_types_rules_and_counts(world: World) -> None:
     told = world.ok("GET", "/catalog")
     person = next(kind for kind in told["nodes"] if kind["name"] == "Person")

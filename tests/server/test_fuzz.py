@@ -18,8 +18,7 @@ from tests.server import world as worlds
 from tests.server.world import TOKENS
 from tests.support import rings
 
-EXAMPLES = rings.count(4, 100)
-NOT_HTTP = "Invalid HTTP request received."  # uvicorn refused what never became a request
+EXAMPLES = rings.count(4, 30)
 _document = openapi.document(ROUTES, authenticated=True)
 schema = schemathesis.openapi.from_dict(_document, config=SchemathesisConfig())
 
@@ -51,8 +50,6 @@ def test_no_request_is_too_strange(case: schemathesis.Case[Any], address: str) -
     headers = {"Authorization": f"Bearer {TOKENS['admin']}"}
     answer = case.call(base_url=address, headers=headers)
     assert answer.status_code < 500, f"{case.method} {case.formatted_path}: {answer.text}"
-    if answer.text == NOT_HTTP:
-        return
     if answer.status_code >= 400 and case.method != "HEAD" and answer.content:
         told = answer.json()
         assert told["error"]

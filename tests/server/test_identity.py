@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.server import identity as identities
-from omnigraph.server.identity import Identity, Unauthenticated
+from omnigraph.server import access
+from omnigraph.server.access import Identity, Unauthenticated
 from omnigraph.server.settings import ServerInvalid
 
 
@@ -66,7 +66,7 @@ def test_plain_tokens_are_not_kept() -> None:
 def test_a_changed_file_takes_over_without_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identities, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(access, "LOOK_SECONDS", 0.0)
     file = tmp_path / "tokens.json"
     file.write_text(json.dumps({"ada": "old"}))
     found = Identity(str(file), {})
@@ -83,3 +83,16 @@ def _replace(file: Path, text: str) -> None:
     fresh = file.with_suffix(".new")
     fresh.write_text(text)
     os.replace(fresh, file)
+
+
+def test_the_holder_of_a_secret_is_taken_at_their_word_and_nobody_else() -> None:
+    secret = "x" * 24
+    header = f"Bearer {secret}"
+    asked = Identity(None, {}, secret)
+    assert asked.actor(header) is None
+    assert asked.actor(header, "Ida%20S%C3%A1enz") == "Ida Sáenz"
+    assert len(asked.actor(header, "x" * 5000) or "") == 100
+    known = Identity(None, {}, secret, holder="ida")
+    assert known.actor(header, "somebody else") == "ida"
+    tokens = Identity(None, {"OMNIGRAPH_SERVER_BEARER_TOKEN": "one"})
+    assert tokens.actor("Bearer one", "admin") == "default"

@@ -13,14 +13,15 @@ import pytest
 
 from omnigraph.cli import context
 from omnigraph.cli.main import main
-from omnigraph.core.jobs import load_job, save_job
 from omnigraph.errors import Cancelled, OmnigraphError
 from omnigraph.graph import Graph
-from omnigraph.read.export_parts import export_parts
+from omnigraph.maintenance.jobs import load_job, save_job
+from omnigraph.read.export import export_parts
 from omnigraph.remote import graph as remote_graph
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.jobs import Job, JobLost, job_of
-from omnigraph.remote.transport import Asked, decoded
+from omnigraph.remote.transport import HttpRequest, decoded
+from omnigraph.wire.jobs import JobOutput
 from tests.server import world as worlds
 from tests.server.world import PEOPLE, TOKENS
 from tests.support.waiting import wait_until
@@ -52,14 +53,14 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 def _export(remote: RemoteGraph) -> Job:
     http = remote._http
-    return job_of(http, http.json("POST", "/exports", {"types": ["Person"]}))
+    return job_of(http, http.json(JobOutput, "POST", "/exports", {"types": ["Person"]}))
 
 
 def _load(remote: RemoteGraph, line: bytes) -> Job:
     http = remote._http
     headers = {"Content-Type": "application/x-ndjson", "Prefer": "respond-async"}
-    asked = Asked("POST", "/load", body=lambda: line, headers=headers)
-    return job_of(http, http.send(asked, decoded))
+    asked = HttpRequest("POST", "/load", body=lambda: line, headers=headers)
+    return job_of(http, http.send(asked, lambda answer: decoded(answer, JobOutput)))
 
 
 def test_a_job_is_listed_shown_and_waited_for(pair: Pair) -> None:

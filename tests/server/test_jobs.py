@@ -13,12 +13,14 @@ import pyarrow as pa
 import pytest
 import urllib3
 from pyarrow import parquet
+from starlette.testclient import TestClient
 
-from omnigraph.core import jobs as stored
-from omnigraph.core.jobs import JobRecord, load_job, save_job
 from omnigraph.core.repository import Repository
 from omnigraph.graph import Graph, init
-from omnigraph.server.calls import Served
+from omnigraph.maintenance import jobs as stored
+from omnigraph.maintenance.jobs import JobRecord, load_job, save_job
+from omnigraph.server.app import Server
+from omnigraph.server.request import Served
 from omnigraph.server.settings import Bounds
 from tests.server import world as worlds
 from tests.server.world import RECORDS, SCHEMA, World
@@ -96,7 +98,7 @@ def test_an_export_is_pinned_and_held_until_it_is_written(
 
 
 def _after(event: threading.Event) -> Any:
-    from omnigraph.read.export_parts import export_parts
+    from omnigraph.read.export import export_parts
 
     def waiting(*given: Any) -> Any:
         event.wait(60)
@@ -108,7 +110,7 @@ def _after(event: threading.Event) -> Any:
 def test_what_is_no_longer_kept_is_gone(world: World) -> None:
     job = world.exported()
     part = world.ok("GET", f"/exports/{job}")["parts"][0]
-    _changed(world, job, expires=_repo(world).world.now())
+    _changed(world, job, expires=_repo(world).clock.now())
     told = world.refused(410, "GET", f"/exports/{job}")
     assert told["error_code"] == "job_expired"
     assert world.call("GET", "/" + part["url"]).status_code == 410
@@ -208,7 +210,7 @@ def test_a_job_can_be_called_off(world: World, monkeypatch: pytest.MonkeyPatch) 
 def test_so_many_jobs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     monkeypatch.setattr("omnigraph.server.routes.jobs.export_parts", _after(go_on))
-    with worlds.world(tmp_path, Bounds(workers=2, jobs_max=1)) as world:
+    with worlds.world(tmp_path, Bounds(threads_max=2, jobs_max=1)) as world:
         assert world.call("POST", "/exports", {}).status_code == 202
         told = world.refused(429, "POST", "/exports", {})
         go_on.set()
@@ -238,7 +240,7 @@ def test_a_lost_export_gives_back_what_it_held(world: World) -> None:
 
 
 def test_a_job_of_another_server_is_told_as_it_is(world: World) -> None:
-    now = _repo(world).world.now()
+    now = _repo(world).clock.now()
     record = JobRecord("elsewhere", "load", "admin", created=now, seen=now, status=stored.RUNNING)
     save_job(_repo(world), record)
     assert world.ok("GET", "/jobs/elsewhere")["status"] == "running"
@@ -270,3 +272,28 @@ def test_a_server_that_ends_calls_its_jobs_off(
     record = load_job(_repo(world), job)
     assert record is not None
     assert record.status == "cancelled"
+
+
+def test_a_job_is_called_off_by_way_of_another_server(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of one server, and servers of one graph, are the same to whoever asks."""
+    inside = threading.Event()
+
+    def endless(*given: Any) -> Any:
+        inside.set()
+        while True:
+            given[-1](0, 1)
+
+    monkeypatch.setattr("omnigraph.server.routes.jobs.export_parts", endless)
+    job = world.call("POST", "/exports", {}).json()["job_id"]
+    assert inside.wait(60)
+    server = world.server
+    other = Server(server.graphs, server.identity, server.access)
+    try:
+        elsewhere = World(other, TestClient(other), world.graphs)
+        assert elsewhere.ok("DELETE", f"/jobs/{job}")["status"] == "running"
+        assert elsewhere.finished(job)["status"] == "cancelled"
+    finally:
+        other.close()
+    assert not [i.key for i in _repo(world).objects.list("_jobs") if i.key.endswith(".cancel")]

@@ -54,7 +54,7 @@ def _busy(world: World, count: int) -> list[threading.Thread]:
 def test_an_actor_may_have_so_many_requests_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with worlds.world(tmp_path, Bounds(workers=4, actor_in_flight_max=2)) as world:
+    with worlds.world(tmp_path, Bounds(threads_max=4, actor_in_flight_max=2)) as world:
         with _blocked(world.graphs["alpha"], monkeypatch):
             threads = _busy(world, 2)
             answer = world.call("POST", "/query", {"query": PEOPLE})
@@ -71,7 +71,7 @@ def test_an_actor_may_have_so_many_requests_at_once(
 def test_the_server_may_have_so_many_requests_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with worlds.world(tmp_path, Bounds(workers=4, in_flight_max=1)) as world:
+    with worlds.world(tmp_path, Bounds(threads_max=4, in_flight_max=1)) as world:
         with _blocked(world.graphs["alpha"], monkeypatch):
             threads = _busy(world, 1)
             answer = world.call("GET", "/branches", actor="reader")
@@ -85,7 +85,7 @@ def test_the_server_may_have_so_many_requests_at_once(
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_load_may_be_so_large(tmp_path: Path, announced: bool) -> None:
     raw = b'{"type":"Person","data":{"name":"Zoe"}}\n' * 1000
-    with worlds.world(tmp_path, Bounds(workers=2, load_bytes_max=10_000)) as world:
+    with worlds.world(tmp_path, Bounds(threads_max=2, load_bytes_max=10_000)) as world:
         body: Any = raw if announced else iter([raw[:5_000], raw[5_000:]])
         told = world.call("POST", "/load", raw=body, headers=NDJSON)
         assert world.people() == ["Alice", "Bob"]
@@ -98,7 +98,9 @@ def test_a_load_may_be_so_large(tmp_path: Path, announced: bool) -> None:
 
 
 def test_a_client_that_stalls_is_cut_off_and_holds_no_thread(tmp_path: Path) -> None:
-    server, graphs = worlds.build(tmp_path, Bounds(workers=1, loads_max=1, stall_seconds_max=0.2))
+    server, graphs = worlds.build(
+        tmp_path, Bounds(threads_max=1, loads_max=1, stall_seconds_max=0.2)
+    )
     sent: list[Any] = []
     scope = {
         "type": "http",
@@ -137,7 +139,7 @@ def test_a_server_that_shuts_down_refuses_what_is_new(world: World) -> None:
 
 
 def test_queries_may_take_so_long(tmp_path: Path) -> None:
-    with worlds.world(tmp_path, Bounds(workers=2, query_seconds_max=1e-9)) as world:
+    with worlds.world(tmp_path, Bounds(threads_max=2, query_seconds_max=1e-9)) as world:
         told = world.refused(413, "POST", "/query", {"query": PEOPLE})
     assert told["error_code"] == "deadline_exceeded"
     assert told["resource_limit"]["resource"] == "timeout"

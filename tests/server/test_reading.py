@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.server.world import PEOPLE, World
 
 ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
 
 
 def test_health_names_the_version_clients_expect(world: World) -> None:
@@ -54,6 +58,44 @@ def test_a_query_comes_as_arrow_when_asked_for(world: World) -> None:
     table = pa.ipc.open_stream(answer.content).read_all()
     assert table.to_pylist() == [{"name": "Alice"}, {"name": "Bob"}]
     assert answer.headers["omnigraph-graph-commit"] == world.graphs["alpha"].snapshot().commit_id
+
+
+TAGGED = """query q() { match { $p: Person  optional { $p knows $f } }
+  return { $p.name as name, $p.age as age, collect($f.name) as friends } order { name asc } }"""
+
+
+def test_a_query_comes_as_csv_and_parquet(world: World) -> None:
+    for media in ("text/csv", PARQUET):
+        answer = world.call("POST", "/query", {"query": TAGGED}, headers={"Accept": media})
+        assert answer.headers["content-type"].startswith(media)
+        if media == PARQUET:
+            rows = pq.read_table(io.BytesIO(answer.content)).to_pylist()
+            assert rows[0] == {"name": "Alice", "age": 30, "friends": ["Bob"]}
+        else:
+            lines = list(csv.reader(io.StringIO(answer.text)))
+            assert lines == [
+                ["name", "age", "friends"],
+                ["Alice", "30", '["Bob"]'],
+                ["Bob", "25", "[]"],
+            ]
+    none = "query q() { match { $p: Person { age: 1 } } return { $p.name as name } }"
+    empty = world.call("POST", "/query", {"query": none}, headers={"Accept": PARQUET})
+    assert pq.read_table(io.BytesIO(empty.content)).column_names == ["name"]
+
+
+def test_a_stored_query_comes_in_every_form_too(world: World) -> None:
+    answer = world.call(
+        "POST", "/queries/older", {"params": {"age": 26}}, headers={"Accept": "text/csv"}
+    )
+    assert answer.text.splitlines() == ['"name"', '"Alice"']
+
+
+def test_an_answer_may_be_cut_and_still_counts_all_rows(world: World) -> None:
+    asked = {"query": PEOPLE, "rows_shown": 1, "column_types": True}
+    told = world.ok("POST", "/query", asked)
+    assert (told["row_count"], told["rows"]) == (2, [{"name": "Alice"}])
+    assert told["column_types"] == ["String"]
+    world.refused(400, "POST", "/query", {"query": PEOPLE, "rows_shown": -1})
 
 
 def test_a_snapshot_is_read_by_its_commit(world: World) -> None:
@@ -139,6 +181,11 @@ def test_unknown_paths_methods_and_graphs_have_bodies(world: World) -> None:
     told = world.call("PUT", "/query", {})
     assert (told.status_code, told.headers["allow"]) == (405, "POST")
     assert told.json()["code"] == "method_not_allowed"
+    both = world.call("PUT", "/branches/merge", {})
+    assert both.headers["allow"] == "DELETE, POST", "of all routes the path fits"
+    assert world.call("HEAD", "/schema").status_code == 200, "GET takes HEAD as well"
+    assert world.call("GET", "/%62ranches").status_code == 200, "a path has one meaning"
+    assert world.refused(404, "GET", "/branches/")["error_code"] == "route_not_found"
     missing = world.refused(404, "GET", "/schema", graph="gamma")
     assert missing["error"] == "graph 'gamma' not found"
     world.refused(400, "GET", "/schema", graph="no_good")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -27,9 +28,11 @@ from omnigraph.graph import Graph
 from omnigraph.remote import transport
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.transport import NotServed
+from omnigraph.storage.retry import Retry
+from omnigraph.wire.answers import ChangeOutput
 from omnigraph.write.input.problems import InputInvalid
 from tests.server import world as worlds
-from tests.server.world import PEOPLE, TOKENS
+from tests.server.world import PEOPLE, TOKENS, World
 
 ADD = "query add($name: String) { insert Person { name: $name } }"
 
@@ -226,7 +229,8 @@ def _http(status: str, body: bytes = b"{}", more: str = "") -> bytes:
 
 
 BUSY = _http("503 Busy", b'{"error":"busy","error_code":"server_busy","kind":"unavailable"}')
-GOOD = _http("200 OK", b'{"affected_nodes":1,"affected_edges":0,"commit":null}')
+DONE = ChangeOutput("main", "q", affected_nodes=1, affected_edges=0, actor_id=None, commit=None)
+GOOD = _http("200 OK", msgspec.json.encode(DONE))
 CUT = GOOD[:-5]
 
 
@@ -250,7 +254,7 @@ CUT = GOOD[:-5]
 def test_writes_are_repeated_only_where_that_is_safe(
     answers: list[bytes], key: str | None, asked: int, error: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "BACKOFF_FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(transport, "RETRY", Retry(5, 0.001, 0.1))
     flaky = Flaky(answers)
     with flaky as address:
         graph = RemoteGraph(address)
@@ -263,7 +267,7 @@ def test_writes_are_repeated_only_where_that_is_safe(
 
 
 def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "ATTEMPTS_MAX", 1)
+    monkeypatch.setattr(transport, "RETRY", Retry(1, 0.001, 0.1))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(StoreUnavailable):
@@ -278,3 +282,24 @@ def test_the_history_of_an_entity_is_the_same(pair: tuple[RemoteGraph, Graph]) -
     assert [c.operation for c in theirs.changes] == ["update", "insert"]
     assert theirs.changes[0].after is not None
     assert theirs.changes[0].after["age"] == 31
+
+
+def test_many_runs_of_a_query_are_one_request(world: World) -> None:
+    text = "query q($n: String) { match { $p: Person $p.name = $n } return { $p.name as name, $p.age as age } }"
+    sets = [{"n": "Bob"}, {"n": "nobody"}, {"n": "Alice"}]
+    told = world.ok("POST", "/query/many", {"query": text, "params": sets}, actor="reader")
+    rows = [[{"name": "Bob", "age": 25}], [], [{"name": "Alice", "age": 30}]]
+    assert (told["results"], told["row_counts"], told["columns"]) == (
+        rows,
+        [1, 0, 1],
+        ["name", "age"],
+    )
+    world.refused(403, "POST", "/query/many", {"query": text, "params": sets}, actor="stranger")
+    world.refused(400, "POST", "/query/many", {"query": text, "params": []})
+    with worlds.listening(world.server) as address:
+        graph = RemoteGraph(f"{address}/graphs/alpha", TOKENS["reader"])
+        found = graph.query_many(text, sets)
+        assert [each.rows for each in found] == rows
+        assert {each.commit for each in found} == {told["graph_commit_id"]}
+        assert [each.rows for each in graph.branch("main").query_many(text, sets[:1])] == rows[:1]
+        assert graph.query_many(text, []) == []

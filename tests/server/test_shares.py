@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import pytest
 
 from omnigraph.graph import Graph
 from omnigraph.server.app import Server
-from omnigraph.server.limits import ServerBusy, TooManyRequests, check_share
+from omnigraph.server.counts import Counted
+from omnigraph.server.errors import ServerBusy, TooManyRequests
+from omnigraph.server.limits import SLOTS, check_share
 from omnigraph.server.settings import Bounds
-from omnigraph.server.turns import Turns
+from omnigraph.server.threads import Turns
 from tests.server import world as worlds
 from tests.server.world import TOKENS
 from tests.support.waiting import wait_until
@@ -70,13 +73,12 @@ class Served:
             yield
 
     def held(self, name: str, actor: str) -> int:
-        found = self.server.admission.slots.get(name)
-        return 0 if found is None else found[actor]
+        return self.server.admission.counts.total(SLOTS[name], actor)
 
 
 @contextmanager
 def served(folder: Path, **bounds: Any) -> Iterator[Served]:
-    server, graphs = worlds.build(folder, Bounds(workers=8, **bounds), rules=RULES)
+    server, graphs = worlds.build(folder, Bounds(threads_max=8, **bounds), rules=RULES)
     with worlds.listening(server) as address:
         yield Served(server, graphs["alpha"], int(address.rsplit(":", 1)[1]))
 
@@ -140,28 +142,28 @@ def test_bytes_of_an_actor_are_counted_whether_or_not_they_are_announced(
         assert status == 429
         assert told["details"]["limit"] == "actor_bytes_max"
         assert here.call("POST", "/load", LINE, actor="reader", chunked=False)[0] == 200
-    assert not here.server.admission._bytes, "bytes are held by nobody"
+    assert here.server.admission.counts.everybody(Counted.BYTES) == 0, "bytes are held by nobody"
 
 
 @pytest.mark.parametrize(("limit", "share"), [(1, 1), (2, 1), (3, 2), (4, 2), (32, 16)])
 def test_an_actor_may_have_half(limit: int, share: int) -> None:
-    check_share("some_max", limit, {"ada": share - 1}, "ada")
+    check_share("some_max", limit, share, share, "ada")
     with pytest.raises(TooManyRequests):
-        check_share("some_max", limit, {"ada": share}, "ada")
+        check_share("some_max", limit, share + 1, share + 1, "ada")
     with pytest.raises(ServerBusy):
-        check_share("some_max", limit, {"ada": share, "bob": limit - share}, "eve")
-    check_share("some_max", limit, {"anonymous": limit - 1}, None)
+        check_share("some_max", limit, 1, limit + 1, "eve")
+    check_share("some_max", limit, limit, limit, None)
     with pytest.raises(TooManyRequests):
-        check_share("some_max", limit, {"anonymous": limit}, None)
+        check_share("some_max", limit, limit + 1, limit + 1, None)
 
 
 def test_actors_take_turns_with_threads() -> None:
     turns, begin = Turns(1, "test"), threading.Event()
     done: list[Any] = []
-    futures: list[Future[Any]] = [turns.of("ada").submit(begin.wait, 30)]
-    futures += [turns.of("ada").submit(done.append, n) for n in (1, 2, 3)]
-    futures += [turns.of("bob").submit(done.append, "bob")]
-    futures += [turns.of("eve").submit(lambda: 1 / 0)]
+    futures: list[Future[Any]] = [turns.submit("ada", lambda: begin.wait(30))]
+    futures += [turns.submit("ada", partial(done.append, n)) for n in (1, 2, 3)]
+    futures += [turns.submit("bob", lambda: done.append("bob"))]
+    futures += [turns.submit("eve", lambda: 1 / 0)]
     begin.set()
     turns.shutdown()
     assert done == ["bob", 1, 2, 3], "somebody waits behind all that another one asked for"

@@ -11,7 +11,7 @@ import urllib3
 
 from omnigraph.errors import StoreDenied
 from omnigraph.graph import Graph, init
-from omnigraph.server.calls import Served
+from omnigraph.server.request import Served
 from omnigraph.server.settings import Bounds
 from tests.server import world as worlds
 from tests.server.world import RECORDS, SCHEMA, TOKENS, World
@@ -27,7 +27,7 @@ PATHS = [("GET", "/export"), ("POST", "/export"), ("POST", "/changes/baseline")]
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Graph]]:
     """The address of a graph, and the graph: on a disk, where collection does remove files."""
     monkeypatch.setenv("OMNIGRAPH_FSYNC", "0")
-    server, _ = worlds.build(tmp_path, Bounds(workers=4, stall_seconds_max=600))
+    server, _ = worlds.build(tmp_path, Bounds(threads_max=4, stall_seconds_max=600))
     graph = init(tmp_path / "graph", SCHEMA)
     graph.load(RECORDS)
     names = [f"{number:>06}{'x' * 300}" for number in range(PEOPLE)]
@@ -90,5 +90,5 @@ def test_whoever_may_only_read_the_store_streams_all_the_same(
     def denied(*_: object) -> None:
         raise StoreDenied("read only")
 
-    monkeypatch.setattr("omnigraph.core.jobs.save_plan", denied)
+    monkeypatch.setattr("omnigraph.maintenance.jobs.save_plan", denied)
     assert "Acme" in world.call("GET", "/export").text

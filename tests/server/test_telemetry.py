@@ -7,12 +7,17 @@ import logging
 import socket
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import omnigraph
+from omnigraph.server.settings import Bounds
+from tests.server import world as worlds
 from tests.server.process import serving
 from tests.server.world import PEOPLE, World
 from tests.support.spans import kept_spans
@@ -123,3 +128,71 @@ def _accepts(address: tuple[str, int]) -> bool:
     except OSError:
         return False
     return True
+
+
+# --- OpenTelemetry ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def metered(monkeypatch: pytest.MonkeyPatch) -> InMemoryMetricReader:
+    """What a collector of OpenTelemetry would be told."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr("opentelemetry.metrics.get_meter_provider", lambda: provider)
+    return reader
+
+
+def _points(reader: InMemoryMetricReader, name: str) -> list[Any]:
+    told = reader.get_metrics_data()
+    assert told is not None
+    return [
+        point
+        for resource in told.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        for point in metric.data.data_points
+        if metric.name == name
+    ]
+
+
+def test_metrics_go_to_opentelemetry_too(metered: InMemoryMetricReader, tmp_path: Path) -> None:
+    with worlds.world(tmp_path) as world:
+        world.people()
+        world.refused(404, "GET", "/nowhere")
+        [asked] = [
+            point
+            for point in _points(metered, "http.server.request.duration")
+            if point.attributes["http.route"] == "/graphs/{graph_id}/query"
+        ]
+        assert (asked.count, asked.attributes["http.response.status_code"]) == (1, 200)
+        assert [point.value for point in _points(metered, "http.server.active_requests")] == [0, 0]
+        [failed] = _points(metered, "omnigraph.errors")
+        assert failed.attributes["error.type"] == "route_not_found"
+        operations = _points(metered, "omnigraph.storage.operations")
+        assert "query" in {point.attributes["omnigraph.operation"] for point in operations}
+
+
+# --- slow queries ----------------------------------------------------------------------------------------------------
+
+OF_NAME = """query q($name: String, $ages: [I32]) {
+  match { $p: Person $p.name = $name $p.age in $ages $p.name != "a secret text" } return { $p.name } }"""
+
+
+def test_slow_queries_are_logged_with_plan_and_without_values(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = {"query": OF_NAME, "params": {"name": "a secret name", "ages": [77, 78]}}
+    with worlds.world(tmp_path, Bounds(slow_query_seconds=0)) as world:
+        world.ok("POST", "/query", asked)
+    [first] = (r.getMessage() for r in caplog.records if r.name == "omnigraph.server.slow")
+    assert "params={name: text of 13, ages: list of 2}" in first
+    assert "graph=alpha branch='main' at=None actor=admin" in first
+    assert "NodeScan $p: Person" in first
+    assert "$p.name = $name" in first
+    assert "secret" not in first
+    assert "77" not in first
+
+
+def test_quick_queries_are_not_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.people()
+    assert not [r for r in caplog.records if r.name == "omnigraph.server.slow"]

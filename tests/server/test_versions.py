@@ -34,7 +34,7 @@ def test_branches_are_made_listed_and_deleted(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("content", "status"),
-    [({"name": "main"}, 400), ({"name": " "}, 400), ({}, 400), ({"name": "x", "from": "no"}, 404)],
+    [({"name": "main"}, 409), ({"name": " "}, 400), ({}, 400), ({"name": "x", "from": "no"}, 404)],
 )
 def test_branches_that_cannot_be_are_refused(world: World, content: object, status: int) -> None:
     assert world.refused(status, "POST", "/branches", content)
@@ -80,6 +80,17 @@ def test_conflicts_are_told_and_nothing_is_published(world: World) -> None:
     assert world.graphs["alpha"].snapshot().commit_id == before
     settled = world.ok("POST", "/branches/merge", {"source": "side", "strategy": "theirs"})
     assert settled["outcome"] == "merged"
+
+
+def test_a_difference_from_the_merge_base_is_what_a_merge_would_do(world: World) -> None:
+    world.ok("POST", "/branches", {"name": "side"})
+    _add(world, "Zoe", "side")
+    _add(world, "Yan")
+    asked = {"a": "main", "b": "side", "from_merge_base": "true"}
+    told = world.ok("GET", "/diff", params=asked)
+    assert [(row["operation"], row["id"]) for row in told["rows"]] == [("insert", "Zoe")]
+    heads = world.ok("GET", "/diff", params={"a": "main", "b": "side"})
+    assert {row["id"] for row in heads["rows"]} == {"Zoe", "Yan"}
 
 
 def test_a_branch_is_not_merged_into_itself(world: World) -> None:

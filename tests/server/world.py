@@ -19,12 +19,12 @@ from starlette.testclient import TestClient
 from omnigraph.graph import Graph, init
 from omnigraph.policy.bundle import parse_bundle
 from omnigraph.policy.cedar import Policy, compile_bundle
-from omnigraph.server.access import Access
+from omnigraph.server.access import Access, Identity
 from omnigraph.server.app import Server
-from omnigraph.server.calls import Served
-from omnigraph.server.identity import Identity
+from omnigraph.server.boot import options
+from omnigraph.server.request import Served
 from omnigraph.server.settings import Bounds
-from omnigraph.server.stored import stored_queries
+from omnigraph.server.stored_queries import stored_queries
 from tests.support.waiting import wait_until
 
 SCHEMA = """
@@ -67,6 +67,7 @@ rules:
       actions: [branch_create, branch_delete, branch_merge, schema_apply]
       target_branch_scope: any
   - {id: admins-invoke, allow: {actors: {group: admins}, actions: [invoke_query]}}
+  - {id: admins-keep, allow: {actors: {group: admins}, actions: [admin]}}
   - {id: readers-read, allow: {actors: {group: readers}, actions: [read]}}
 """
 BETA_RULES = """
@@ -181,7 +182,7 @@ def build(
     rules = {"alpha": policy(more.get("rules", GRAPH_RULES)), "beta": policy(BETA_RULES)}
     access = Access(True, policy(SERVER_RULES), rules)
     identity = Identity(tokens_file(folder), {})
-    return Server(served, identity, access, bounds or Bounds(workers=4)), graphs
+    return Server(served, identity, access, bounds or Bounds(threads_max=4)), graphs
 
 
 @contextmanager
@@ -196,7 +197,7 @@ def world(folder: Path, bounds: Bounds | None = None, **more: Any) -> Iterator[W
 @contextmanager
 def listening(server: Server) -> Iterator[str]:
     """The server on a port of its own, in a thread; its address."""
-    config = uvicorn.Config(server, port=0, lifespan="off", log_config=None, access_log=False)
+    config = uvicorn.Config(server, port=0, **options(server))
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

@@ -12,7 +12,6 @@ import pyarrow as pa
 from omnigraph.core import branches, layout, leases
 from omnigraph.core.branches import Start, create_tag
 from omnigraph.core.first_commit import publish_first
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.group import Writers
 from omnigraph.core.leases import remove_plan, save_plan
 from omnigraph.core.plan import Append, PublishPlan, Reads, Request, Upsert, Verb
@@ -22,6 +21,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import table_ref
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.limits import DEFAULT
 from omnigraph.model.names import MAIN, branch_name
 from omnigraph.model.tokens import id_tokens
@@ -192,7 +192,7 @@ def sleeper(actor: Actor) -> None:
         for _ in range(2):
             actor.submit(append_only(name), key=f"key-{name}", effect=(name,), name=name)
             for _ in range(actor.random.randrange(120)):
-                actor.repo.world.pause(0)
+                actor.repo.clock.pause(0)
 
 
 LISTS = ("l0", "l1")
@@ -203,7 +203,7 @@ def lister(actor: Actor) -> None:
     for _ in range(2):
         name = actor.fresh()
         appends = dict.fromkeys(actor.random.sample(LISTS, actor.random.choice((1, 1, 2))), name)
-        world = actor.repo.world
+        world = actor.repo.clock
         ticket = Ticket(
             Request(branch=MAIN, verb=edit(LISTS[:1], appends), actor=actor.name, message=name),
             world.fresh_id(),
@@ -233,7 +233,7 @@ def _ended(begun: Operation, told: Told, ticket: Ticket, now: int) -> Operation:
 
 
 def _look(actor: Actor) -> None:
-    name, world = actor.fresh(), actor.repo.world
+    name, world = actor.fresh(), actor.repo.clock
     begun = world.now()
     try:
         seen = look(actor.repo.snapshot(actor.repo.head(MAIN).commit), LISTS)
@@ -307,12 +307,12 @@ def loader(actor: Actor) -> None:
         head = repo.head(MAIN).commit
         path = next(e.path for e in head.tables.values() if e.type_name == "City")
         lease = StoredPlan(
-            plan=repo.world.fresh_id(),
+            plan=repo.clock.fresh_id(),
             operation_id=name,
             kind="load",
             branch="main",
             gc_epoch=head.gc_epoch,
-            created=repo.world.now() - actor.random.choice((0, 0, SILENCE)),
+            created=repo.clock.now() - actor.random.choice((0, 0, SILENCE)),
             tables=(path,),
         )
         save_plan(repo, lease)
@@ -368,7 +368,7 @@ def _fold(actor: Actor, verbs: list[Verb]) -> None:
         actor.log.operations.append(told)
         request = Request(branch=MAIN, verb=verb, actor=actor.name, message=told.name)
         tickets.append(
-            (told, Ticket(request, actor.repo.world.fresh_id(), instant=actor.repo.world.now()))
+            (told, Ticket(request, actor.repo.clock.fresh_id(), instant=actor.repo.clock.now()))
         )
     publish(actor.repo, [ticket for _, ticket in tickets])
     for told, ticket in tickets:
@@ -450,8 +450,9 @@ def sweeper(actor: Actor) -> None:
 
 
 def _collect(actor: Actor, keep: int) -> None:
+    tombstones = actor.random.choice((None, None, 0, 1))
     try:
-        collect(actor.repo, Retention(keep))
+        collect(actor.repo, Retention(keep, tombstones_max=tombstones))
     except OmnigraphError as error:
         if error.kind is Kind.CORRUPT:
             raise

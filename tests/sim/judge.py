@@ -6,10 +6,10 @@ from collections import Counter
 
 from omnigraph.core import layout
 from omnigraph.core.branches import branch_names, live_refs
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.records import ChainObject, Commit, Seal, Tombstone, operations_of
 from omnigraph.core.repository import Repository
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import MAIN
 from tests.sim.actors import ACCOUNTS, START_BALANCE, Log
 from tests.support.verdict import Logged, judged

@@ -14,7 +14,6 @@ from omnigraph.core import (
     branches,
     conflicts,
     footprints,
-    gc,
     group,
     history,
     idempotency,
@@ -25,11 +24,13 @@ from omnigraph.core import (
     stage,
 )
 from omnigraph.core.chain import Chains
-from omnigraph.core.conflicts import Decision, Intent, Verdict
-from omnigraph.core.publisher import Outcome
-from omnigraph.core.records import Commit, GcRecord, LiveRef, Seal, encode
+from omnigraph.core.conflicts import Decision, Facts, Intent, Verdict
+from omnigraph.core.publisher import Outcome, Published
+from omnigraph.core.records import Commit, GcRecord, LiveRef, Seal, encode, operations_of
+from omnigraph.core.room import Contest
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Corrupt, ObjectExists, RetriesExhausted, StoreOutcomeUnknown
+from omnigraph.errors import ObjectExists, RetriesExhausted, StoreOutcomeUnknown
+from omnigraph.maintenance import collection as gc
 from omnigraph.model.names import branch_name
 from omnigraph.model.tokens import NO_TOKENS
 from omnigraph.storage.objects import numbered
@@ -78,11 +79,9 @@ def _without_tokens(original: Any, *args: Any) -> Any:
     return {table: replace(touch, shown=NO_TOKENS) for table, touch in original(*args).items()}
 
 
-def _ignore_reads(self: Intent) -> Any:
-    return {
-        table: (self.touches[table].own if table in self.touches else NO_TOKENS, False)
-        for table in self.plan.written | frozenset(self.plan.reads)
-    }
+def _ignore_reads(self: Intent, table: str) -> Facts:
+    """Compare what is written alone."""
+    return Facts((self.touches[table].own if table in self.touches else NO_TOKENS,), False)
 
 
 def _same_epoch(original: Any, base: Commit, intents: Any, missed: Any) -> Decision:
@@ -140,8 +139,8 @@ def _recommit_blindly(self: DictTables, staged: Any, base: Any) -> Any:
     return replace(staged, ref=ref, base=base, rows=self._count(fragments))
 
 
-def _stale_addresses(original: Any, tables: Any, base: Any, overlay: Any, moved: bool) -> Any:
-    return original(tables, base, overlay, False)
+def _stale_addresses(original: Any, tables: Any, base: Any, overlay: Any, planned_on: Any) -> Any:
+    return original(tables, base, overlay, None)
 
 
 def _delete_without_seal(repo: Any, name: str, *, actor: str | None = None) -> None:
@@ -156,20 +155,19 @@ def _no_key_claim(original: Any, repo: Any, key: str, wanted: Any) -> Any:
     return wanted
 
 
-def _forgetful_tomb(original: Any, repo: Any, commit: Commit) -> None:
-    original(repo, msgspec.structs.replace(commit, members=(), recent=()))
+def _forgetful_tomb(original: Any, commit: Commit) -> Any:
+    return original(msgspec.structs.replace(commit, members=(), recent=()))
 
 
-def _delete_commits(original: Any, repo: Any, commit: Commit) -> None:
-    key = numbered(layout.chain_folder(commit.chain), commit.number)
-    repo.objects.delete([key])
-    repo.chains.forget(commit.chain, commit.number)
+def _delete_commits(original: Any, repo: Any, chain: str, number: int) -> None:
+    repo.objects.delete([numbered(layout.chain_folder(chain), number)])
+    repo.chains.forget(chain, number)
 
 
-def _late_listing(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
+def _late_listing(original: Any, repo: Any, survey: Any, record: Any, kept: Any) -> Any:
     """Take everything there is now, not only what was there before the epoch."""
     survey.objects = [i for f in gc.DATA_FOLDERS for i in repo.objects.list(f)]
-    return original(repo, survey, kept)
+    return original(repo, survey, record, kept)
 
 
 def _keep_nothing_below(original: Any, repo: Any, refs: Any, heads: Any) -> Any:
@@ -207,20 +205,14 @@ def _believed(original: Any, repo: Any, plan: str | None, staged_in: int, now_in
     return plan is not None
 
 
-def _overlook_leases(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
+def _overlook_leases(original: Any, repo: Any, survey: Any, record: Any, kept: Any) -> Any:
     """Name the leases in the record, and take their files all the same."""
-    return original(repo, replace(survey, plans={}), kept)
+    return original(repo, replace(survey, plans={}), record, kept)
 
 
-def _keep_less(original: Any, repo: Any, survey: Any, kept: Any) -> Any:
-    """Leave the commits out whose files are gone, and go by the others."""
-    try:
-        return original(repo, survey, kept)
-    except Corrupt:
-        left = {place: commit for place, commit in kept.items() if not gc._is_buried(repo, *place)}
-        if len(left) == len(kept):
-            raise
-        return _keep_less(original, repo, survey, left)
+def _keep_less(original: Any, repo: Any, ref: Any, certain: bool) -> Any:
+    """Leave out what is gone, and go by the rest."""
+    return original(repo, ref, False)
 
 
 def _buried_is_sealed(self: Any, chain: str) -> Any:
@@ -234,6 +226,47 @@ def _stale_heads(original: Any, repo: Any, record: Any, refs: Any, survey: Any) 
     floors = record.floors
     kept = original(repo, record, refs, survey)
     return {p: c for p, c in kept.items() if p in roots or p[1] >= floors.get(p[0], 0)}
+
+
+def _question_for_answer(original: Any, attempt: Any, missed: Any, ours: Commit) -> bool:
+    """Take the question for the write it was asked for."""
+    for thing in missed:
+        if operations_of(thing) & attempt.contest.asked:
+            for one in attempt.accepted:
+                one.ticket.outcome = Published(thing, 0, one.plan.value)
+            return True
+    found: bool = original(attempt, missed, ours)
+    return found
+
+
+def _stale_question(original: Any, self: Contest, head: Commit, *rest: Any) -> Commit:
+    """Ask with the state before the head."""
+    before = self.repo.chains.get(head.chain, head.number - 1)
+    tables = before.tables if isinstance(before, Commit) else head.tables
+    made: Commit = msgspec.structs.replace(original(self, head, *rest), tables=tables)
+    return made
+
+
+def _forgetful_question(original: Any, self: Contest, *rest: Any) -> Commit:
+    made: Commit = msgspec.structs.replace(original(self, *rest), recent=())
+    return made
+
+
+def _room_is_a_right(original: Any, repo: Any, attempt: Any, base: Commit, missed: Any) -> Decision:
+    """Go on as if nobody could have written since we asked, or before."""
+    last = missed[-1]
+    if isinstance(last, Commit) and operations_of(last) & attempt.contest.asked:
+        return Decision(Verdict.SAME, last)
+    found: Decision = original(repo, attempt, base, missed)
+    return found
+
+
+def _wait_for_ever(original: Any, self: Contest, newest: Any, is_over: Any) -> bool:
+    """Believe that whoever asked comes back."""
+    waited: bool = original(self, newest, is_over)
+    while waited and self.repo.chains.read(newest.chain, newest.number + 1) is None:
+        self.repo.clock.pause(1.0)
+    return waited
 
 
 SWEPT_RESET = ("resetter", "sweeper", "sweeper")
@@ -256,8 +289,25 @@ TAGS = ("tagger", "appender", "collector", "collector")
 
 # name -> (what to break, who has to show it)
 BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
+    "a question is taken for the write itself": (
+        around(publisher, "_settle_landed", _question_for_answer),
+        ROWS,
+    ),
+    "a question shows an older state": (around(Contest, "question", _stale_question), ROWS),
+    "a question forgets the keys before it": (
+        around(Contest, "question", _forgetful_question),
+        KEYS,
+    ),
+    "whoever asked does not look at what came before": (
+        around(publisher, "_decide", _room_is_a_right),
+        ROWS,
+    ),
+    "whoever asked is waited for until it comes": (
+        around(Contest, "make_room", _wait_for_ever),
+        ROWS,
+    ),
     "no look for our own operation among the missed": (
-        swap(publisher, "_settle_landed", lambda a, m: False),
+        swap(publisher, "_settle_landed", lambda attempt, missed, ours: False),
         ROWS,
     ),
     "no judgement of what was missed": (around(publisher, "decide", _blind_decide), ROWS),
@@ -266,7 +316,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         swap(footprints, "endpoint_tokens", lambda side, ids: NO_TOKENS),
         GARDEN,
     ),
-    "reads are not compared": (swap(Intent, "concerns", _ignore_reads), GARDEN),
+    "reads are not compared": (swap(Intent, "facts", _ignore_reads), GARDEN),
     "unique values are not shown": (
         swap(footprints, "unique_tokens", lambda g, c: NO_TOKENS),
         GARDEN,
@@ -299,8 +349,8 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         swap(publisher, "landed_before", lambda *a: None),
         KEYS,
     ),
-    "tombstones forget their operations": (around(gc, "_bury", _forgetful_tomb), SLEEP),
-    "pruned commits are deleted": (around(gc, "_bury", _delete_commits), ROWS),
+    "tombstones forget their operations": (around(gc, "buried", _forgetful_tomb), SLEEP),
+    "pruned commits are deleted": (around(gc, "_bury_one", _delete_commits), ROWS),
     "a collection lists its prey after the epoch": (around(gc, "_doomed", _late_listing), ROWS),
     "a collection does not move the epoch": (
         swap(gc, "_move_epochs", lambda r, chains, rec: None),
@@ -343,7 +393,7 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         BRANCHES_TWICE,
     ),
     "a collection goes on without what another took": (
-        around(gc, "_doomed", _keep_less),
+        around(gc, "_files", _keep_less),
         SWEPT,
     ),
     "a collection goes on beside a newer one": (

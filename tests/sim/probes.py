@@ -11,11 +11,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from omnigraph.core import branches, gc, group, leases, publisher, repository
+from omnigraph.core import branches, group, leases, publisher, repository, room
 from omnigraph.core.chain import Chains
 from omnigraph.core.conflicts import Verdict
 from omnigraph.core.publisher import Outcome
-from omnigraph.core.records import Commit, Tombstone
+from omnigraph.core.records import Commit, Tombstone, operations_of
+from omnigraph.maintenance import collection as gc
 from tests.sim.scheduler import Scheduler
 from tests.support.dict_tables import DictTables
 
@@ -63,9 +64,8 @@ def _another_epoch(found: Any, repo: Any, survey: Any, retention: Any, record: A
     return bool(found.epoch != record.epoch)
 
 
-def _released(found: list[Commit], repo: Any, record: Any, kept: Any) -> bool:
-    places = {(commit.chain, commit.number) for commit in found}
-    return bool(places & set(record.released))
+def _released(found: list[tuple[str, int]], record: Any, kept: Any) -> bool:
+    return bool(set(found) & set(record.released))
 
 
 def _across_epochs(found: bool, repo: Any, plan: str | None, staged: int, now: int) -> bool:
@@ -74,6 +74,18 @@ def _across_epochs(found: bool, repo: Any, plan: str | None, staged: int, now: i
 
 def _lost_lease(found: bool, repo: Any, plan: str | None, staged: int, now: int) -> bool:
     return not found and plan is not None
+
+
+def _over_a_question(found: Any, repo: Any, attempt: Any, commit: Commit, head: Any) -> bool:
+    return head.commit.kind == room.ROOM and not _own_question(attempt, head)
+
+
+def _over_its_own_question(found: Any, repo: Any, attempt: Any, commit: Commit, head: Any) -> bool:
+    return head.commit.kind == room.ROOM and _own_question(attempt, head)
+
+
+def _own_question(attempt: Any, head: Any) -> bool:
+    return bool(operations_of(head.commit) & attempt.contest.asked)
 
 
 # situation -> (owner, function, when it came about)
@@ -85,6 +97,11 @@ PROBES: dict[str, tuple[Any, str, Seen]] = {
     "a collection went by while staging": (publisher, "decide", _newer_epoch),
     "what was missed is pruned already": (publisher, "decide", _among_missed(Tombstone)),
     "overtaken by a collection while reading": (publisher.Overtaken, "__init__", _yes),
+    "asked the others to make room": (publisher, "_ask", _truly),
+    "could not even ask": (publisher, "_ask", _none),
+    "made room for one who asked": (room.Contest, "make_room", _truly),
+    "published over a question that was its own": (publisher, "_succeed", _over_its_own_question),
+    "published over somebody else's question": (publisher, "_succeed", _over_a_question),
     "found its own operation among the missed": (publisher, "_settle_landed", _truly),
     "a number was taken": (publisher, "create", _outcome(Outcome.TAKEN)),
     "the store never said": (publisher, "create", _outcome(Outcome.UNKNOWN)),

@@ -9,7 +9,7 @@ from typing import Any
 
 from greenlet import GreenletExit, greenlet
 
-from omnigraph.core.world import World
+from omnigraph.core.clock import Clock
 from omnigraph.errors import StoreOutcomeUnknown
 from omnigraph.model.limits import Limits
 from tests.support.dict_objects import DictObjects, Shelf
@@ -24,6 +24,8 @@ LIMITS = Limits(
     recent_commits=4,
     commits_cached_max=8,
     unknown_attempts_max=2,
+    room_after_losses=2,
+    room_after_seconds=0.0,
 )
 
 
@@ -67,8 +69,8 @@ class Scheduler:
 
     # --- what the core takes from its surroundings ---------------------------------------------------------------
 
-    def world(self) -> World:
-        return World(
+    def core_clock(self) -> Clock:
+        return Clock(
             now=self._now, fresh_id=self._fresh, pause=self._pause, chance=self.random.random
         )
 

@@ -23,7 +23,7 @@ from tests.support.record import record
 from tests.support.rings import count
 
 SEEDS_PER_TEST = 60
-PARTS = count(5, 200)
+PARTS = count(5, 335)
 WATCHED = 20_000
 BUG_SEEDS_MAX = 20_000
 
@@ -31,24 +31,10 @@ BUG_SEEDS_MAX = 20_000
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_world_breaks_a_promise(part: int) -> None:
     done = run_all(range(part * SEEDS_PER_TEST, (part + 1) * SEEDS_PER_TEST))
+    figures = {"runs": done.count, "seconds of processor time": done.seconds}
+    figures |= {"requests": done.steps, "commits": done.commits, "violations": 0}
+    record("simulation", figures, part=True)
     assert done.commits > done.count, "the worlds did nothing"
-
-
-def test_worlds_are_cheap_enough_to_run_by_the_thousand() -> None:
-    """Recorded, not required: processor time depends on who else is on the machine."""
-    done = run_all(range(10**6, 10**6 + count(2 * len(CASTS), 20_000)))
-    print(f"{done.per_minute:,.0f} simulated runs a minute of one core")
-    record(
-        "simulation",
-        {
-            "runs": done.count,
-            "runs a minute on one core": round(done.per_minute),
-            "requests": done.steps,
-            "commits": done.commits,
-            "violations": 0,
-        },
-    )
-    assert done.count >= len(CASTS)
 
 
 def test_every_rare_situation_is_met() -> None:
@@ -105,6 +91,8 @@ def caught_at(bug: str) -> int | None:
         with broken():
             try:
                 run(seed, cast=cast)
+            except (TypeError, AttributeError):
+                raise  # the bug itself is broken: it was written for another version of the core
             except Exception:  # a violation, or the core stumbling over its own damage
                 return seed
     return None

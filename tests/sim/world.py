@@ -69,7 +69,7 @@ def process(
 ) -> Repository:
     """The graph as one process knows it, over the store as this process reaches it."""
     return Repository(
-        PLACE, store, DictTables(Disk(store)), stamp, limits=limits, world=scheduler.world()
+        PLACE, store, DictTables(Disk(store)), stamp, limits=limits, clock=scheduler.core_clock()
     )
 
 
@@ -77,7 +77,7 @@ def process(
 def beginning() -> tuple[Shelf, GraphStamp]:
     """The state every run starts from, made once: a graph with three accounts."""
     scheduler = Scheduler(2**32, CALM)  # ids of its own: no run has this seed
-    stamp = fresh_stamp(scheduler.world())
+    stamp = fresh_stamp(scheduler.core_clock())
     repo = process(scheduler, stamp, DictObjects(scheduler.shelf))
     fill(repo, SCHEMA)
     submit(repo, open_accounts)

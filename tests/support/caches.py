@@ -5,7 +5,7 @@ from __future__ import annotations
 import lance
 
 from omnigraph.storage.lance import handles, recent
-from omnigraph.storage.session import Lru
+from omnigraph.storage.lru import Lru
 
 
 def forget_tables() -> None:

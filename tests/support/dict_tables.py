@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Corrupt
-from omnigraph.model.predicates import Predicate
-from omnigraph.storage.predicates import evaluate
+from omnigraph.expressions.arrow import selected
+from omnigraph.lang.ir import Expr
 from omnigraph.storage.tables import (
     ADDRESS,
     FragmentInfo,
@@ -103,26 +103,26 @@ class DictTable:
             return self.schema.append(pa.field(ADDRESS, pa.uint64())).empty_table()
         return pa.concat_tables(parts) if len(parts) > 1 else parts[0]
 
-    def count(self, predicate: Predicate | None = None) -> int:
+    def count(self, predicate: Expr | None = None) -> int:
         return int(self.scan(["id"], predicate).num_rows)
 
     def scan(
         self,
         columns: Sequence[str],
-        predicate: Predicate | None = None,
+        predicate: Expr | None = None,
         *,
         limit: int | None = None,
         with_address: bool = False,
     ) -> pa.Table:
         rows = self._rows()
-        rows = rows if predicate is None else rows.filter(evaluate(predicate, rows))
+        rows = rows if predicate is None else selected(predicate, rows)
         rows = rows if limit is None else rows.slice(0, limit)
         return rows.select([*columns, ADDRESS] if with_address else list(columns))
 
     def batches(
         self,
         columns: Sequence[str],
-        predicate: Predicate | None = None,
+        predicate: Expr | None = None,
         *,
         with_address: bool = False,
         batch_rows: int = 65_536,

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any
 
+from omnigraph.expressions.scalar import compare, evaluate
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import Bound, compare, evaluate
+from omnigraph.lang.ir import Bound
+from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import transform
-from omnigraph.model.predicates import Op
 
 Row = dict[str, Any]  # variables, scores and output columns by name
 Key = tuple[str, str]  # type and id
@@ -342,10 +343,16 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def in_order(left: Any, right: Any) -> int:
-    """Null before everything."""
+    """Null before everything, NaN after everything."""
     if left is None or right is None:
         return (left is not None) - (right is not None)
+    if is_nan(left) or is_nan(right):
+        return is_nan(left) - is_nan(right)
     return int(compare(Op.GT, left, right)) - int(compare(Op.LT, left, right))
+
+
+def is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def stable_reverse(rows: list[Row], key: Callable[[Row], Any]) -> list[Row]:

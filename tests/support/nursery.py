@@ -2,13 +2,14 @@
 
     with Nursery() as nursery:
         pid = nursery.start(write_nodes, {"uri": uri, ...}, log=tmp_path / "1.log")
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
 
 The nursery itself opens no graph and starts no thread, so its children are as fresh as new interpreters.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -22,8 +23,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.support.processes import LOG_VARIABLE, ROOT
+from tests.support.waiting import wait_until
 
-PREPARED = ("omnigraph.graph", "omnigraph.verbs", "omnigraph.cli.main", "lance")
+PREPARED = ("omnigraph.graph", "omnigraph.operations", "omnigraph.cli.main", "lance")
 
 
 class Nursery:
@@ -70,6 +72,13 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def kill(pid: int) -> None:
+    """SIGKILL, and wait until nothing is left of a child."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_running(pid), timeout=60, what="the end of a child")
 
 
 def main() -> None:

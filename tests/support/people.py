@@ -55,7 +55,7 @@ def folded(graph: Graph, *texts: str, branch: str = "main") -> list[str]:
     repo = graph._repo
     verbs = [graph.mutation(f"query change() {{ {text} }}") for text in texts]
     tickets = [
-        Ticket(Request(branch=branch_name(branch), verb=verb), repo.world.fresh_id())
+        Ticket(Request(branch=branch_name(branch), verb=verb), repo.clock.fresh_id())
         for verb in verbs
     ]
     publish(repo, tickets)

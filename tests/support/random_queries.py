@@ -106,6 +106,13 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "Owns": {"since": "I32"},
     "Near": {"since": "I32"},
 }
+# Every scalar type, and lists of each.
+PROPERTIES["Every"] = {
+    "text": "String", "flag": "Bool", "i32": "I32", "i64": "I64", "u32": "U32", "u64": "U64", "f32": "F32",
+    "f64": "F64", "day": "Date", "time": "DateTime", "texts": "[String]", "flags": "[Bool]", "i32s": "[I32]",
+    "i64s": "[I64]", "u32s": "[U32]", "u64s": "[U64]", "f32s": "[F32]", "f64s": "[F64]", "days": "[Date]",
+    "times": "[DateTime]",
+}  # fmt: skip
 NUMERIC = {"I32", "I64", "U32", "U64", "F64", "F32"}
 SUMMED = {"age", "score", "light", "people", "since", "weight"}
 
@@ -150,6 +157,19 @@ def _row(rng: random.Random, kind: str, row: dict[str, Any]) -> dict[str, Any]:
             null = rng.random() < 0.25 and name != "name"
             row[name] = None if null else random_value(rng, name, type_)
     return row
+
+
+def random_everything(rng: random.Random, n: int) -> list[dict[str, Any]]:
+    """Rows of `Every`, at the ends of their types now and then; some texts are huge."""
+    made = []
+    for i in range(n):
+        row: dict[str, Any] = {"k": f"k{i}"}
+        for name, kind in PROPERTIES["Every"].items():
+            row[name] = None if rng.random() < 0.2 else random_value(rng, "big", kind)
+        if rng.random() < 0.05:
+            row["text"] = "huge " * 40_000
+        made.append(row)
+    return made
 
 
 def random_value(rng: random.Random, name: str, kind: str) -> Any:
@@ -350,6 +370,14 @@ class QueryMaker:
         return f"{word} {{ {' '.join(clauses)} }}"
 
     # --- expressions ---
+
+    def condition_on_every(self) -> str:
+        """A condition on `$n: Every`; often one float is compared, which is the hardest to get right."""
+        if self.rng.random() < 0.7:
+            return self.condition(Scope({"n": "Every"}))
+        op = self.rng.choice(["=", "!=", "<", "<=", ">", ">="])
+        test = f"$n.{self.rng.choice(['f32', 'f64'])} {op} {self.literal('F64')}"
+        return self.rng.choice([f"({test})", f"(not ({test}))"])
 
     def condition(self, scope: Scope, depth: int = 0) -> str:
         chance = self.rng.random()

@@ -2,7 +2,8 @@
 
 A test or a tool says what it counted with `record`. Figures are kept, a line each, in a folder git ignores;
 `python -m tests.support.record` puts the latest line of every name into the marked section of
-docs/reliability.md. Nobody edits that section by hand, and a row stays until the same name is recorded again.
+docs/reliability.md. Nobody edits that section by hand, and a row stays until the same name is recorded again. What many
+tests of one run count together is recorded in parts, which are added up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class Run:
     date: str
     version: str
     cores: int
+    part_of: str = ""  # the run of tests whose parts are added up
 
     def row(self) -> str:
         told = ", ".join(f"{name} {_written(value)}" for name, value in self.figures.items())
@@ -47,8 +49,12 @@ class Run:
         return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
-def record(name: str, figures: Mapping[str, Figure], ring: str | None = None) -> None:
+def record(
+    name: str, figures: Mapping[str, Figure], ring: str | None = None, *, part: bool = False
+) -> None:
     """Keep what a long run counted; short runs keep nothing, unless the caller names its run.
+
+    A part is added to the other parts of that name in the same run of tests.
 
     >>> record("kill -9 loops", {"cycles": 2000, "lost acknowledgements": 0})
     """
@@ -56,15 +62,40 @@ def record(name: str, figures: Mapping[str, Figure], ring: str | None = None) ->
     if ring == rings.TEST:
         return
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-    run = Run(name, dict(figures), ring, now, __version__, os.cpu_count() or 1)
+    run_of_tests = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    run = Run(
+        name,
+        dict(figures),
+        ring,
+        now,
+        __version__,
+        os.cpu_count() or 1,
+        run_of_tests if part else "",
+    )
     _append(KEPT, run)
 
 
 def latest(kept: Path = KEPT) -> dict[str, Run]:
-    """The last line of every name."""
+    """The last line of every name, or the sum of the last parts."""
     lines = kept.read_text().splitlines() if kept.exists() else []
-    runs = [Run(**json.loads(line)) for line in lines]
-    return {run.name: run for run in runs}
+    found: dict[str, Run] = {}
+    for run in (Run(**json.loads(line)) for line in lines):
+        before = found.get(run.name)
+        together = before is not None and run.part_of and run.part_of == before.part_of
+        found[run.name] = _sum(before, run) if before is not None and together else run
+    return found
+
+
+def _sum(one: Run, other: Run) -> Run:
+    figures = {
+        name: value if isinstance(value, str) else value + _number(one.figures.get(name))
+        for name, value in other.figures.items()
+    }
+    return replace(other, figures=figures)
+
+
+def _number(value: Figure | None) -> int | float:
+    return 0 if value is None or isinstance(value, str) else value
 
 
 def rendered(page: str, runs: Mapping[str, Run]) -> str:

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from omnigraph.server import app
+from omnigraph.server import telemetry
 
 
 def kept_spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
@@ -15,5 +15,5 @@ def kept_spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     kept = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
-    monkeypatch.setattr(app, "tracer", provider.get_tracer("omnigraph.server"))
+    monkeypatch.setattr(telemetry, "tracer", provider.get_tracer("omnigraph.server"))
     return kept

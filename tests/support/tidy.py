@@ -270,6 +270,26 @@ def _called_name(node: ast.AST) -> str:
     return ""
 
 
+# One thing in the forms it has on its way: as written, as checked, as planned; stored and shown.
+SAME_THING = {
+    "Annotation", "Binding", "Block", "Branch", "Call", "Cast", "Commit", "Delete", "Filter", "Insert",
+    "IsNull", "Literal", "Mutation", "Name", "Param", "Property", "Query", "Read", "Traversal", "Update",
+}  # fmt: skip
+
+
+def class_names(files: Sequence[SourceFile]) -> Iterator[Finding]:
+    """A class name stands for one thing in the whole of the source."""
+    seen: dict[str, PurePosixPath] = {}
+    for file in (file for file in files if file.room == "src" and file.is_python):
+        for node in ast.walk(ast.parse(file.text)):
+            if isinstance(node, ast.ClassDef) and node.name not in SAME_THING:
+                if node.name in seen:
+                    yield Finding(
+                        file.path, node.lineno, f"{node.name} is also in {seen[node.name]}"
+                    )
+                seen[node.name] = file.path
+
+
 FILE_RULES = (
     file_length,
     function_length,
@@ -283,4 +303,4 @@ FILE_RULES = (
     no_blind_sleep,
     tests_can_fail,
 )
-TREE_RULES = (median_function,)
+TREE_RULES = (class_names, median_function)

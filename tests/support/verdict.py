@@ -107,9 +107,12 @@ def _step(
 
 
 def _names(thing: Commit | Tombstone, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The names clients gave to what an object holds; an epoch holds nothing."""
+    """The names clients gave to what an object holds; an epoch holds nothing, and maintenance repeats its messages."""
+    shown = layout.parse_commit_id(thing.content)[:2] == (thing.chain, thing.number)
     if isinstance(thing, Tombstone):
         return tuple(names.get(operation, operation) for operation in thing.operations)
+    if not shown:
+        return tuple(member.operation_id for member in thing.members)
     return tuple(
         names.get(member.operation_id, member.message or member.operation_id)
         for member in thing.members

@@ -8,14 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.core.clock import REAL, Clock
 from omnigraph.core.create import fill, fresh_stamp
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import (
     NOTHING,
     Append,
-    Delete,
     PublishPlan,
     Reads,
+    Remove,
     Request,
     TableAction,
     Upsert,
@@ -25,7 +26,6 @@ from omnigraph.core.publisher import Published
 from omnigraph.core.records import GraphStamp, StoredSchema
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
-from omnigraph.core.world import REAL, World
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.lang.schema import compile_schema, encode_ir
@@ -55,26 +55,26 @@ def memory_repository(
     *,
     objects: DictObjects | None = None,
     schema: str = SCHEMA,
-    world: World = REAL,
+    clock: Clock = REAL,
     limits: Limits = DEFAULT,
 ) -> Repository:
     """A fresh graph over one dictionary, which holds objects and tables alike."""
     store = objects if objects is not None else DictObjects(Shelf())
-    repo = _repository(store, fresh_stamp(world), limits, world)
+    repo = _repository(store, fresh_stamp(clock), limits, clock)
     fill(repo, stored_schema(schema))
     return repo
 
 
-def _repository(store: DictObjects, stamp: GraphStamp, limits: Limits, world: World) -> Repository:
+def _repository(store: DictObjects, stamp: GraphStamp, limits: Limits, clock: Clock) -> Repository:
     place = Location("memory://simulated", "memory", {})
-    return Repository(place, store, DictTables(Disk(store)), stamp, limits=limits, world=world)
+    return Repository(place, store, DictTables(Disk(store)), stamp, limits=limits, clock=clock)
 
 
 def another_process(repo: Repository, store: DictObjects | None = None) -> Repository:
     """The same graph, opened by somebody else: no cache is shared, and the store may be disturbed differently."""
     there = repo.objects
     assert isinstance(there, DictObjects)
-    return _repository(store or DictObjects(there.objects), repo.stamp, repo.limits, repo.world)
+    return _repository(store or DictObjects(there.objects), repo.stamp, repo.limits, repo.clock)
 
 
 def disturbed(repo: Repository, before: Hook = nothing, after: Hook = nothing) -> Repository:
@@ -168,9 +168,9 @@ def drop_person(name: str) -> Verb:
         edges = pa.concat_tables(found)
         once = {row["id"]: row for row in edges.to_pylist()}
         cascade = pa.Table.from_pylist(list(once.values()), schema=edges.schema)
-        actions: list[TableAction] = [Delete(people, person)]
+        actions: list[TableAction] = [Remove(people, person)]
         if cascade.num_rows:
-            actions.append(Delete(table, cascade))
+            actions.append(Remove(table, cascade))
         ends = Reads(pa_concat([endpoint_tokens(side, gone) for side in ("src", "dst")]))
         return plan(actions, {people: Reads(id_tokens(gone)), table: ends})
 

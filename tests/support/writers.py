@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from omnigraph.core.layout import parse_commit_id
 from omnigraph.core.plan import Verb
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
@@ -78,7 +79,9 @@ def chain_of(repo: Repository, branch: str = "main") -> list[ChainCommit]:
 
 
 def _chain_commit(commit: Commit) -> ChainCommit:
-    names = tuple(member.message for member in commit.members if member.message)
+    shown = parse_commit_id(commit.content)[:2] == (commit.chain, commit.number)
+    # The commits of maintenance show the same state again, and have messages of their own.
+    names = tuple(member.message for member in commit.members if member.message and shown)
     return ChainCommit(
         number=commit.number,
         id=f"{commit.chain}.{commit.number}",

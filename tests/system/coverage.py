@@ -58,6 +58,10 @@ class Pairs:
             recent.append(verb)
             seen |= own
 
+    def add_all(self, programs: Iterable[Program]) -> None:
+        for program in programs:
+            self.add(program)
+
     def missing_verbs(self) -> list[tuple[str, str]]:
         return sorted((a, b) for a in VERBS for b in VERBS if (a, b) not in self.verbs)
 
@@ -70,14 +74,6 @@ class Pairs:
             f"verb after verb: {verbs - len(self.missing_verbs())} of {verbs} pairs; "
             f"feature after feature: {features - len(self.missing_features())} of {features}"
         )
-
-
-def pairs_of(programs: Iterable[Program]) -> Pairs:
-    """What programs bring together."""
-    found = Pairs()
-    for program in programs:
-        found.add(program)
-    return found
 
 
 def verb_of(step: Step) -> str:

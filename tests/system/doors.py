@@ -21,10 +21,9 @@ from omnigraph.policy.bundle import parse_bundle
 from omnigraph.policy.cedar import Policy, compile_bundle
 from omnigraph.policy.guard import Guard
 from omnigraph.remote.graph import RemoteGraph
-from omnigraph.server.access import Access
+from omnigraph.server.access import Access, Identity
 from omnigraph.server.app import Server
-from omnigraph.server.calls import Served
-from omnigraph.server.identity import Identity
+from omnigraph.server.request import Served
 from omnigraph.server.settings import Bounds
 from tests.support.waiting import wait_until
 from tests.system.policy import ACTORS, RULES
@@ -65,7 +64,7 @@ class Switchboard:
                 {GRAPH: Served(GRAPH, graph, {}, ())},
                 self._identity,
                 self._access,
-                Bounds(workers=2),
+                Bounds(threads_max=2),
             )
         self._server.graphs = {GRAPH: Served(GRAPH, graph, {}, ())}
 

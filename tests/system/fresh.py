@@ -21,7 +21,7 @@ ANSWER_SECONDS = 120
 READY = "ready"
 IMPORTED = (
     "omnigraph.graph",
-    "omnigraph.verbs",
+    "omnigraph.operations",
     "omnigraph.outcomes",
     "omnigraph.read.export",
     "omnigraph.lang.schema",

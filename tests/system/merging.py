@@ -9,6 +9,7 @@ from typing import Any
 from tests.system.rules import broken
 from tests.system.schema import ENDS, Ident, Prop, Row, State, Type, fill
 from tests.system.values import EITHER_ZERO, fits, same, stored, widened
+from tests.system.writing import vector_of
 
 Fact = tuple[Any, ...]
 Facts = dict[Fact, Any]
@@ -329,7 +330,24 @@ def _merged_row(
         else:
             merged[cell], clash = _decided(kind, id, cell, mine, theirs[cell], decided)
             conflicts |= {(word, kind.name, id, kind.field_name(cell))} if clash else set()
-    return merged, conflicts
+    return _embedded_again(kind, id, merged, ours, theirs, decided), conflicts
+
+
+def _embedded_again(
+    kind: Type, id: str, row: dict[Any, Any], ours: Row, theirs: Row, decided: Decided
+) -> Row:
+    """A vector that one side made from a text the other side has replaced is made again."""
+    for prop in kind.props.values():
+        text, vector = prop.embeds, prop.ident
+        if text is None or row[vector] is None or (kind.name, id, prop.name) in decided.rows:
+            continue
+        for one, other in ((ours, theirs), (theirs, ours)):
+            texts = same(row[text], one[text]) and not same(row[text], other[text])
+            vectors = same(row[vector], other[vector]) and not same(row[vector], one[vector])
+            if texts and vectors:
+                row[vector] = None if row[text] is None else list(vector_of(row[text]))
+                break
+    return row
 
 
 def _decided(

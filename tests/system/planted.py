@@ -16,18 +16,21 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph import branch, verbs
-from omnigraph.core import branches, gc, group, history, repository
+from omnigraph import operations
+from omnigraph.core import branches, group, history, repository
 from omnigraph.core.plan import Adopt, PublishPlan
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
-from omnigraph.merge import cells, diff, feed, lens, rows, three_way
+from omnigraph.maintenance import collection as gc
+from omnigraph.merge import diff, feed, rows, three_way
+from omnigraph.merge import rows as cells
+from omnigraph.merge import schema_view as lens
 from omnigraph.merge.conflicts import Decisions
-from omnigraph.model.columns import arrow_schema, arrow_type
+from omnigraph.model.columns import arrow_schema, arrow_type, one_array
 from omnigraph.policy import questions
 from omnigraph.read import blobs, columns, export
-from omnigraph.server import calls
-from omnigraph.validate.values import check_values
+from omnigraph.server import request
+from omnigraph.validate.checks import check_values
 from omnigraph.write import apply_schema, embed, load, merge, mutate, resolve
 from tests.sim.planted import Patch, around, both, swap
 
@@ -231,7 +234,7 @@ _equal_cells = cells.equal_cells
 
 
 def _cells_nan_differ(one: Any, other: Any) -> Any:
-    found, a = _equal_cells(one, other), cells.one_array(one)
+    found, a = _equal_cells(one, other), one_array(one)
     if pa.types.is_floating(a.type):
         found = found & ~pc.fill_null(pc.is_nan(a), False).to_numpy(zero_copy_only=False)
     return found
@@ -308,7 +311,7 @@ BUGS: dict[str, Patch] = {
         ),
     ),
     "an append takes what exists": swap(resolve, "existing_ids", lambda *_: ()),
-    "a block leaves a part behind": around(branch, "together", _first_alone),
+    "a block leaves a part behind": around(operations, "together", _first_alone),
     "nothing is embedded": both(
         around(load, "embedded", _no_vectors), around(mutate, "embedded", _no_vectors)
     ),
@@ -317,11 +320,11 @@ BUGS: dict[str, Patch] = {
     "a condition on the head is ignored": around(Graph, "publish", _any_head),
     "an old state is read with today's schema": around(Graph, "_pinned", _head_schema),
     "keys are not claimed": around(group, "claim", lambda original, repo, key, wanted: wanted),
-    "keys belong to nobody": swap(calls.Call, "idempotency_key", _own_key),
+    "keys belong to nobody": swap(request.HttpCall, "idempotency_key", _own_key),
     "a rename begins anew": around(apply_schema, "table_edits", _drop_and_add),
     "stored rows need not obey a new rule": swap(apply_schema, "broken_rules", _unchecked),
     "a new property has no default": both(
-        swap(lens, "fill_of", _null_fill), swap(apply_schema, "default_of", _null_fill)
+        swap(lens, "default_of", _null_fill), swap(apply_schema, "default_of", _null_fill)
     ),
     "properties are matched by name": around(lens.Lens, "__init__", _by_name),
     "a merge loses what theirs did to a row": around(three_way.RowMerge, "_result", _ours_alone),
@@ -334,11 +337,11 @@ BUGS: dict[str, Patch] = {
     ),
     "merges begin at the beginning": around(merge, "merge_base", _oldest_base),
     "a fast-forward keeps dropped types": around(merge, "fast_forward", _kept_tables),
-    "a reset keeps the schema": around(verbs, "reset", _same_schema),
+    "a reset keeps the schema": around(operations, "reset", _same_schema),
     "a merge forgets deletions": around(three_way, "_joined", _nothing_gone),
     "lost values are not looked for": swap(merge, "lost_cells", lambda *_: ()),
     "the feed leaves updates out": around(feed.Feed, "_rows", _updates_unseen),
-    "a history loses its last event": around(verbs, "biography", _first_event_lost),
+    "a history loses its last event": around(operations, "row_history", _first_event_lost),
     "a diff shows a cell too many": around(diff.TypeDiff, "_updates", _cells_all),
     "cleanup takes what is tagged": around(gc, "_roots", _no_roots),
     "a policy is asked with the name as it was spelled": swap(

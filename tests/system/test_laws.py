@@ -21,7 +21,7 @@ from tests.system.run import Run
 from tests.system.values import same
 from tests.system.world import forget_memory
 
-SEEDS = range(1000, 1000 + count(8, 200))
+SEEDS = range(1000, 1000 + count(6, 40))
 LENGTH = 30
 LEFT_OUT = ("look", "cleanup", "clone", "optimize")
 SETTLED = ("merged", "fast_forward", "already_up_to_date")
@@ -191,7 +191,7 @@ def test_an_export_loads_as_the_same_state(seed: int, tmp_path: Path) -> None:
             forget_memory(copy.uri)
 
 
-@pytest.mark.parametrize("seed", SEEDS[: count(4, 60)])
+@pytest.mark.parametrize("seed", SEEDS[: count(3, 12)])
 def test_time_travel_does_not_depend_on_what_was_asked_before(seed: int) -> None:
     with history(seed, disk=True) as run:
         labels = sorted(run.model.commits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.record import record
 from tests.support.rings import is_nightly
 from tests.system.generate import program
 from tests.system.planted import BUGS, planted
@@ -15,7 +16,10 @@ SAMPLED = tuple(BUGS)[:: len(BUGS) // 4]
 
 @pytest.mark.parametrize("bug", BUGS if is_nightly() else SAMPLED)
 def test_every_planted_bug_is_caught(bug: str) -> None:
-    assert caught_at(bug) is not None, f"{bug!r} was not caught within {SEQUENCES_MAX} sequences"
+    seed = caught_at(bug)
+    figures = {"planted": 1, "caught": int(seed is not None), "sequences": (seed or 0) + 1}
+    record("system and model: planted bugs", figures, part=True)
+    assert seed is not None, f"{bug!r} was not caught within {SEQUENCES_MAX} sequences"
 
 
 def caught_at(bug: str) -> int | None:

@@ -14,7 +14,8 @@ from tests.system.replay import explained
 from tests.system.run import run
 
 __all__ = ["nothing_stays_behind", "spark"]
-SEEDS = range(3, 3 + 4 * count(2, 40), 4)  # those on a disk
+pytestmark = pytest.mark.xdist_group("spark")
+SEEDS = range(3, 3 + 4 * count(2, 20), 4)  # those on a disk
 
 
 def on_spark(made: Program) -> Program:

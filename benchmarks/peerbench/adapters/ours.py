@@ -68,8 +68,8 @@ class Omnigraph(Adapter):
         # All of the engine is imported now, as peers do it, and not within a measured call.
         import omnigraph
         import omnigraph.core.create
+        import omnigraph.operations
         import omnigraph.storage.lance
-        import omnigraph.verbs
 
         self.module, self.uri = omnigraph, str(place / "graph")
         self.open = omnigraph.open

@@ -9,10 +9,11 @@ In the order of control flow:
 
 The commands, imported one module at a time:
 
-- `graphs`     init, clone, optimize, cleanup, doctor, upgrade, version
+- `graphs`     init, clone, doctor, upgrade, version
 - `data`       query, mutate, shell, load, pipeline, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
+- `maintenance` optimize, embed, cleanup, maintain, retention
 - `languages`  schema, lint, fmt, explain
 - `serving`    serve, explore, jobs, policy, config
 - `demo`       the tour

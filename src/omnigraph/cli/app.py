@@ -74,8 +74,11 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "explain": "languages.explain",
     },
     "Operation": {
-        "optimize": "graphs.optimize",
-        "cleanup": "graphs.cleanup",
+        "optimize": "maintenance.optimize",
+        "embed": "maintenance.embed",
+        "cleanup": "maintenance.cleanup",
+        "maintain": "maintenance.maintain",
+        "retention": "maintenance.retention",
         "doctor": "graphs.doctor",
         "upgrade": "graphs.upgrade",
         "serve": "serving.serve",

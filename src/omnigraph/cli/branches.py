@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import print_merge, short
+from omnigraph.cli.commits import diff_text, print_merge, short
 from omnigraph.cli.context import (
     actor_of,
     address,
@@ -16,10 +16,21 @@ from omnigraph.cli.context import (
     open_graph,
     point_of,
 )
-from omnigraph.cli.options import At, Branch, Merging, Show, Where, Writer, Yes, examples
-from omnigraph.cli.output import Sheet, answer, print_sheet
+from omnigraph.cli.options import (
+    At,
+    Branch,
+    Merging,
+    OutputFormat,
+    Show,
+    Where,
+    WriterOptions,
+    Yes,
+    examples,
+)
+from omnigraph.cli.output import Sheet, answer, format_of, print_sheet
 from omnigraph.cli.progress import writing
 
+DRY_RUN_ROWS = 20  # that a rehearsed merge lists
 BranchName = Annotated[str, Argument(help="Branch name.", metavar="NAME")]
 Source = Annotated[str, Argument(help="Branch to merge.", metavar="SRC")]
 Into = Annotated[
@@ -47,7 +58,7 @@ def create_branch(
     name: BranchName,
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     from_: Annotated[
         str, Option("--from", help="Branch or point in time to start from.", metavar="POINT")
     ] = "main",
@@ -62,7 +73,7 @@ def create_branch(
     "omnigraph branch delete stale-too --store people --yes",
 )
 def delete_branch(
-    name: BranchName, where: Where, show: Show, writer: Writer, yes: Yes = False
+    name: BranchName, where: Where, show: Show, writer: WriterOptions, yes: Yes = False
 ) -> None:
     """Delete a branch; other branches are not affected."""
     uri = address(where)
@@ -80,7 +91,7 @@ def merge_branch(
     source: Source,
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     into: Into = None,
     delete_branch: Annotated[
         bool, Option("--delete-branch", help="Delete the branch after the merge.")
@@ -101,13 +112,14 @@ def merge(
     source: Source,
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     merging: Merging,
     into: Into = None,
 ) -> int:
     """Merge a branch into another.
 
-    A merge with conflicts changes nothing: it lists each conflict with the three values, and exits with code 4.
+    A merge with conflicts changes nothing: it lists each conflict with the three values, and exits with code 4. With
+    --dry-run it lists the rows the branch would bring along; `omnigraph diff INTO...SOURCE` shows all of them.
     """
     graph, into = open_graph(where), branch_of(into)
     with writing(graph, into, "merge", writer, show):
@@ -119,8 +131,12 @@ def merge(
             message=merging.message,
             actor=actor_of(writer.actor),
         )
-    verb = "would merge" if merging.dry_run else "merged"
-    return print_merge(show, result, f"{verb} {source} into {into}", dry_run=merging.dry_run)
+    if not merging.dry_run:
+        return print_merge(show, result, f"merged {source} into {into}", dry_run=False)
+    code = print_merge(show, result, f"would merge {source} into {into}", dry_run=True)
+    if format_of(show) is OutputFormat.TABLE:
+        print(diff_text(graph.diff(into, source, from_merge_base=True), DRY_RUN_ROWS))
+    return code
 
 
 @examples(
@@ -129,7 +145,7 @@ def merge(
 def tag(
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     name: Annotated[str | None, Argument(help="Tag to create.", metavar="[NAME]")] = None,
     at: At = None,
     branch: Branch = None,

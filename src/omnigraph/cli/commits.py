@@ -141,7 +141,7 @@ def _assignments(properties: Mapping[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     from omnigraph.cli.table import cell
-    from omnigraph.read.result import to_json
+    from omnigraph.values.spelling import to_json
 
     text = cell(to_json(value))
     return text if len(text) <= CELL_CHARACTERS_MAX else text[: CELL_CHARACTERS_MAX - 1] + "…"

@@ -26,13 +26,14 @@ from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import (
     At,
     Branch,
+    CsvOptions,
     DryRun,
     Engine,
     File,
-    Format,
     LoadId,
     Message,
     Name,
+    OutputFormat,
     Params,
     Quiet,
     Show,
@@ -40,7 +41,7 @@ from omnigraph.cli.options import (
     Uri,
     Violations,
     Where,
-    Writer,
+    WriterOptions,
     Yes,
     examples,
 )
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from omnigraph.outcomes import LoadResult
     from omnigraph.pipeline.spec import PipelineSpec
     from omnigraph.read import Result
-    from omnigraph.write.load import LoadOutcome
 
 
 @examples(
@@ -107,13 +107,13 @@ def query(
         _print_plan(show, result)
         return
     print_result(show, result, rows_max=rows)
-    if format_of(show) is Format.TABLE:
+    if format_of(show) is OutputFormat.TABLE:
         took = (time.perf_counter() - started) * 1000
         note(show, f"{counted(len(result), 'row')} at {short(result.commit)}, {took:.0f} ms")
 
 
 def _print_plan(show: Show, result: Result) -> None:
-    if format_of(show) is Format.JSON:
+    if format_of(show) is OutputFormat.JSON:
         print_document(result.explain().to_json())
     else:
         print(result.explain())
@@ -126,7 +126,7 @@ def _print_plan(show: Show, result: Result) -> None:
 def mutate(
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     name: Name = None,
     text: Text = None,
     file: File = None,
@@ -162,7 +162,9 @@ def mutate(
 
 
 @examples("omnigraph shell people", "omnigraph shell --store people --branch draft --format json")
-def shell(where: Where, show: Show, writer: Writer, uri: Uri = None, branch: Branch = None) -> None:
+def shell(
+    where: Where, show: Show, writer: WriterOptions, uri: Uri = None, branch: Branch = None
+) -> None:
     """Open an interactive shell for queries and mutations; `.help` lists its commands.
 
     Tab completes types, edges and properties of the schema. Without a terminal, it reads statements from standard
@@ -187,7 +189,8 @@ def shell(where: Where, show: Show, writer: Writer, uri: Uri = None, branch: Bra
 def load(
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
+    cells: CsvOptions,
     data: Annotated[
         list[str],
         Option("--data", help="File of records, or Type=FILE for a table.", metavar="FILE"),
@@ -209,14 +212,24 @@ def load(
 
     A file has one record per line, plain, .gz or .zst: {"type": "Person", "data": {…}} is a node,
     {"edge": "Knows", "from": …, "to": …, "data": {…}} an edge. Type=FILE loads a Parquet, CSV or NDJSON table of one
-    type. merge inserts and updates, append only inserts, overwrite replaces the types present in the files.
+    type; given more than once, or for a folder, all of its files. merge inserts and updates, append only inserts,
+    overwrite replaces the types present in the files.
     """
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)
     graph, branch = open_graph(where), branch_of(branch)
     if check:
-        found = graph.check_load(source_of(data), mode, branch)
-        answer(show, f"{_load_counts(found)} can be loaded", found.to_json())
+        found = graph.load(
+            source_of(data),
+            mode,
+            branch,
+            create_from,
+            options=cells.reading(),
+            violations=violations or True,
+            dry_run=True,
+        )
+        counts = {"nodes": dict(found.nodes), "edges": dict(found.edges)}
+        answer(show, f"{_load_counts(found)} can be loaded", counts)
         note(show, "nothing was changed")
         return
     with writing(graph, branch, "load", writer, show):
@@ -229,6 +242,7 @@ def load(
             message=message,
             actor=actor_of(writer.actor),
             idempotency_key=load_id,
+            options=cells.reading(),
             violations=violations or True,
         )
     again = " (loaded before)" if result.replayed else ""
@@ -245,10 +259,13 @@ def source_of(data: list[str]) -> Any:
         return data[0] if len(data) == 1 else data
     if len(tables) < len(data):
         raise UsageError("load files of records and tables of one type separately")
-    return {name: path for name, _, path in (item.partition("=") for item in tables)}
+    files: dict[str, list[str]] = {}
+    for name, _, path in (item.partition("=") for item in tables):
+        files.setdefault(name, []).append(path)
+    return {name: paths[0] if len(paths) == 1 else paths for name, paths in files.items()}
 
 
-def _load_counts(result: LoadResult | LoadOutcome) -> str:
+def _load_counts(result: LoadResult) -> str:
     parts = [
         f"{counted(sum(counts.values()), what)} of {counted(len(counts), 'type')}"
         for what, counts in (("node", result.nodes), ("edge", result.edges))
@@ -262,7 +279,7 @@ def run_pipeline(
     file: Annotated[str, Argument(help="Pipeline file.", metavar="FILE")],
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
     load_id: LoadId = None,
     violations: Violations = None,
@@ -283,7 +300,8 @@ def run_pipeline(
     place = where if where.store or where.server else replace(where, store=spec.graph)
     graph = open_graph(place)
     if check:
-        answer(show, f"{_load_counts(_checked(graph, spec))} can be loaded", {"valid": True})
+        found = _pipeline_load(graph, spec, dry_run=True)
+        answer(show, f"{_load_counts(found)} can be loaded", {"valid": True})
         note(show, "nothing was changed")
         return
     with writing(graph, spec.branch, "load", writer, show):
@@ -294,19 +312,7 @@ def run_pipeline(
 def _run(
     graph: Graph, spec: PipelineSpec, load_id: str | None, actor: str | None
 ) -> tuple[str, dict[str, Any]]:
-    from omnigraph.pipeline.spec import sources_of
-
-    result = graph.load(
-        sources_of(spec),
-        mode=spec.mode,
-        branch=spec.branch,
-        create_from=spec.create_from,
-        engine="spark",
-        message=spec.message,
-        actor=actor,
-        idempotency_key=load_id,
-        violations=spec.violations or True,
-    )
+    result = _pipeline_load(graph, spec, actor=actor, idempotency_key=load_id)
     text = f"loaded {_load_counts(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:
@@ -319,13 +325,19 @@ def _run(
     return text, document
 
 
-def _checked(graph: Graph, spec: PipelineSpec) -> LoadOutcome:
-    from omnigraph.pipeline.engine import check_on_spark
+def _pipeline_load(graph: Graph, spec: PipelineSpec, **options: Any) -> LoadResult:
     from omnigraph.pipeline.spec import sources_of
 
-    branch = spec.branch if spec.branch in graph.branches() else spec.create_from or "main"
-    lists = spec.violations or True
-    return check_on_spark(graph._repo, sources_of(spec), spec.mode, branch, lists)
+    return graph.load(
+        sources_of(spec),
+        mode=spec.mode,
+        branch=spec.branch,
+        create_from=spec.create_from,
+        engine="spark",
+        message=spec.message,
+        violations=spec.violations or True,
+        **options,
+    )
 
 
 # --- exporting ---------------------------------------------------------------------------------------------------
@@ -337,7 +349,7 @@ def _checked(graph: Graph, spec: PipelineSpec) -> LoadOutcome:
 )
 def export(
     where: Where,
-    writer: Writer,
+    writer: WriterOptions,
     out: Annotated[str, Option("--out", "-o", help="Folder, or - for stdout.", metavar="DIR")] = (
         "-"
     ),

@@ -22,7 +22,7 @@ from omnigraph.cli.output import styled
 from omnigraph.errors import Kind, OmnigraphError
 
 if TYPE_CHECKING:
-    from omnigraph.demo.tour import Step
+    from omnigraph.demo.tour import TourStep
 
 INDENT = "    "
 WIDTH_MAX = 100
@@ -108,7 +108,7 @@ def _step(number: int, title: str) -> Iterator[None]:
     print(styled(f"{INDENT}✓ {time.perf_counter() - started:.2f} s", GREEN) + "\n", flush=True)
 
 
-def _take(step: Step) -> None:
+def _take(step: TourStep) -> None:
     for line in step.text.splitlines():
         print(f"{INDENT}{styled(line, DIM)}")
     for words in step.commands:

@@ -20,15 +20,15 @@ from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import (
     At,
     Branch,
-    Format,
     Merging,
     Message,
+    OutputFormat,
     Server,
     Show,
     Store,
     Uri,
     Where,
-    Writer,
+    WriterOptions,
     examples,
 )
 from omnigraph.cli.output import Sheet, answer, format_of, note, print_document, print_sheet, styled
@@ -69,7 +69,7 @@ def log(
         return
     point = point_of(opened, at, branch)
     commits = opened.log(branch, limit, actor, kind, at=point, maintenance=maintenance)
-    if format_of(show) is Format.TABLE:
+    if format_of(show) is OutputFormat.TABLE:
         print("\n".join(commit_line(commit) for commit in commits))
         return
     documents = [commit.to_json() for commit in commits]
@@ -91,11 +91,16 @@ def show_commit(
 
 
 @examples(
-    "omnigraph diff main..draft --store people", "omnigraph diff main~1..main --store people --json"
+    "omnigraph diff main...draft --store people",
+    "omnigraph diff main~1..main --store people --json",
 )
 def diff(
     points: Annotated[
-        list[str], Argument(help="A..B, or A and B: points in time.", metavar="A..B")
+        list[str],
+        Argument(
+            help="A..B, or A and B: points in time. A...B: B since it parted from A.",
+            metavar="A..B",
+        ),
     ],
     where: Where,
     show: Show,
@@ -104,33 +109,39 @@ def diff(
 ) -> None:
     """Show the differences between two points in time.
 
-    First the counts per type, then the rows: + added, - removed, ~ changed, with the changed properties only.
+    First the counts per type, then the rows: + added, - removed, ~ changed, with the changed properties only. A..B
+    compares two states. A...B shows what B did since it parted from A, or was last merged into it: what a merge would
+    bring along.
     """
     graph, branch = open_graph(where), branch_of(branch)
-    a, b = ends(points)
-    found = graph.diff(point_of(graph, a, branch), point_of(graph, b, branch), branch=branch)
-    if format_of(show) is Format.TABLE:
+    a, b, from_merge_base = ends(points)
+    found = graph.diff(
+        point_of(graph, a, branch),
+        point_of(graph, b, branch),
+        branch=branch,
+        from_merge_base=from_merge_base,
+    )
+    if format_of(show) is OutputFormat.TABLE:
         print(diff_text(found, rows))
     else:
         answer(show, "", found.to_json())
 
 
-def ends(points: list[str]) -> tuple[str, str]:
-    """The two points of `A..B` or `A B`; one that is left out is main.
+def ends(points: list[str]) -> tuple[str, str, bool]:
+    """The two points of `A..B`, `A...B` or `A B`, and whether they have three dots; one that is left out is main.
 
-    >>> ends(["main~1..main"]), ends(["draft"])
-    (('main~1', 'main'), ('main', 'draft'))
+    >>> ends(["main~1..main"]), ends(["main...draft"]), ends(["draft"])
+    (('main~1', 'main', False), ('main', 'draft', True), ('main', 'draft', False))
     """
     match points:
         case [a, b]:
-            return a, b
-        case [both] if "..." in both:
-            raise UsageError(f"cannot parse {both!r}", help="Write two points: A..B.")
+            return a, b, False
         case [both] if ".." in both:
-            a, _, b = both.partition("..")
-            return a or "main", b or "main"
+            dots = "..." if "..." in both else ".."
+            a, _, b = both.partition(dots)
+            return a or "main", b or "main", dots == "..."
         case [b]:
-            return "main", b
+            return "main", b, False
         case _:
             raise UsageError("give two points in time: A..B")
 
@@ -155,10 +166,10 @@ def changes(
     graph, branch = open_graph(where), branch_of(branch)
     feed = graph.changes(after=point_of(graph, after, branch), branch=branch, limit=limit)
     match format_of(show):
-        case Format.JSONL:
+        case OutputFormat.JSONL:
             for change in feed:
                 print_document(change.to_json(), one_line=True)
-        case Format.JSON:
+        case OutputFormat.JSON:
             blocks = [
                 {"commit": id, "changes": [change.to_json() for change in found]}
                 for id, found in feed.commits()
@@ -181,7 +192,7 @@ def revert(
     commit: Annotated[str, Argument(help="Commit to undo.", metavar="COMMIT")],
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     merging: Merging,
     branch: Branch = None,
 ) -> int:
@@ -201,7 +212,7 @@ def cherry_pick(
     commit: Annotated[str, Argument(help="Commit to apply.", metavar="COMMIT")],
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     merging: Merging,
     branch: Branch = None,
 ) -> int:
@@ -219,7 +230,7 @@ def _replay(
     commit: str,
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     merging: Merging,
     branch: str | None,
 ) -> int:
@@ -247,7 +258,7 @@ def reset(
     to: Annotated[str, Argument(help="Point to go back to.", metavar="POINT")],
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     branch: Branch = None,
     message: Message = None,
 ) -> None:

@@ -24,11 +24,11 @@ from omnigraph.cli.exits import EXIT_CODES, FAILURE, OK, UsageError
 from omnigraph.cli.options import (
     At,
     Branch,
-    Format,
     Message,
+    OutputFormat,
     Show,
     Where,
-    Writer,
+    WriterOptions,
     Yes,
     examples,
 )
@@ -113,7 +113,7 @@ def plan_schema(
 def apply_schema(
     where: Where,
     show: Show,
-    writer: Writer,
+    writer: WriterOptions,
     schema: SchemaFile,
     branch: Branch = None,
     allow_data_loss: Loss = False,
@@ -190,7 +190,7 @@ def lint(
     findings = lint_schema(text, schema or "")
     broken = any(d.severity == "error" for d in findings)
     reports = [] if broken else [_lint_file(file, text, origin) for file in query or []]
-    if format_of(show) in (Format.JSON, Format.JSONL):
+    if format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
         print_document(_lint_document(findings, reports, origin, query))
     else:
         print(_lint_text(text, schema or "schema", findings, reports))

@@ -23,7 +23,7 @@ def examples(first: str, second: str) -> Callable[[Function], Function]:
     return mark
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How data is written to stdout."""
 
     TABLE = "table"
@@ -98,19 +98,47 @@ class Where(OptionSet):
 class Show(OptionSet):
     """How to print results."""
 
-    format: Annotated[Format | None, Option("--format", help="Output format.")] = None
+    format: Annotated[OutputFormat | None, Option("--format", help="Output format.")] = None
     json: Annotated[bool, Option("--json", help="Same as --format json.")] = False
     quiet: Quiet = False
 
 
 @value
-class Writer(OptionSet):
+class WriterOptions(OptionSet):
     """Who writes, and how progress is reported."""
 
     actor: Annotated[str | None, Option("--as", help="Actor who writes.", metavar="ACTOR")] = None
     progress: Annotated[ProgressMode, Option("--progress", help="Progress on stderr.")] = (
         ProgressMode.AUTO
     )
+
+
+@value
+class CsvOptions(OptionSet):
+    """How CSV files are written."""
+
+    delimiter: Annotated[
+        str | None, Option("--delimiter", help="Between cells of CSV files.", metavar="C")
+    ] = None
+    quote: Annotated[
+        str, Option("--quote", help="Around cells of CSV files; empty: never.", metavar="C")
+    ] = '"'
+    column_names: Annotated[
+        str | None,
+        Option("--column-names", help="Columns of CSV files without a header.", metavar="A,B"),
+    ] = None
+    null_text: Annotated[
+        str, Option("--null-text", help="CSV cell that means no value.", metavar="TEXT")
+    ] = ""
+    encoding: Annotated[str, Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
+
+    def reading(self) -> Any:
+        """How to read what is loaded; none where nothing was said."""
+        from omnigraph.write.input.options import CsvFormat, Options
+
+        names = tuple(n.strip() for n in (self.column_names or "").split(",") if n.strip())
+        form = CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
+        return None if form == CsvFormat() else Options(csv=form)
 
 
 @value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.context import config
 from omnigraph.cli.exits import UsageError
-from omnigraph.cli.options import Format, Show
+from omnigraph.cli.options import OutputFormat, Show
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,18 +39,20 @@ class Sheet:
             yield dict(zip(self.columns, row, strict=True))
 
 
-def format_of(show: Show) -> Format:
+def format_of(show: Show) -> OutputFormat:
     """The format asked for, else the configured one."""
-    if show.json and show.format not in (None, Format.JSON):
+    if show.json and show.format not in (None, OutputFormat.JSON):
         raise UsageError(f"--json and --format {show.format} cannot be combined")
     if show.json:
-        return Format.JSON
+        return OutputFormat.JSON
     if show.format is not None:
         return show.format
     configured = config()["defaults.output"]
-    if configured not in set(Format):
-        raise UsageError(f"the configured output {configured!r} is not one of {', '.join(Format)}")
-    return Format(configured)
+    if configured not in set(OutputFormat):
+        raise UsageError(
+            f"the configured output {configured!r} is not one of {', '.join(OutputFormat)}"
+        )
+    return OutputFormat(configured)
 
 
 def note(show: Show, text: str) -> None:
@@ -78,8 +80,8 @@ def colourful(stream: Any) -> bool:
 
 def answer(show: Show, text: str, document: Any) -> None:
     """One fact: a document for programs, a sentence for people."""
-    if format_of(show) in (Format.JSON, Format.JSONL):
-        print_document(document, one_line=format_of(show) is Format.JSONL)
+    if format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
+        print_document(document, one_line=format_of(show) is OutputFormat.JSONL)
     elif text:
         print(text)
 
@@ -94,21 +96,21 @@ def print_document(document: Any, *, one_line: bool = False) -> None:
 def print_sheet(show: Show, sheet: Sheet, *, rows_max: int = ROWS_SHOWN_MAX) -> None:
     """Rows, in the format asked for."""
     match format_of(show):
-        case Format.TABLE:
+        case OutputFormat.TABLE:
             from omnigraph.cli.table import draw
 
             print(draw(sheet.columns, sheet.types, sheet.rows, rows_max=rows_max))
-        case Format.JSON:
+        case OutputFormat.JSON:
             rows = list(sheet.records())
             print_document(rows if sheet.document is None else sheet.document)
-        case Format.JSONL:
+        case OutputFormat.JSONL:
             for record in sheet.records():
                 print(json.dumps(record, ensure_ascii=False, default=str))
-        case Format.CSV:
+        case OutputFormat.CSV:
             sys.stdout.write(as_csv(sheet))
-        case Format.MARKDOWN:
+        case OutputFormat.MARKDOWN:
             print("\n".join(as_markdown(sheet)))
-        case Format.ARROW:
+        case OutputFormat.ARROW:
             _write_arrow(sheet)
 
 
@@ -117,13 +119,13 @@ def print_result(show: Show, result: Result, *, rows_max: int = ROWS_SHOWN_MAX) 
     print_sheet(show, sheet_of(result, rows_max, format_of(show)), rows_max=rows_max)
 
 
-def sheet_of(result: Result, rows_max: int, format: Format) -> Sheet:
+def sheet_of(result: Result, rows_max: int, format: OutputFormat) -> Sheet:
     """A result as rows; a table only fetches the rows it shows."""
     types = [str(kind) for kind in result.types]
-    if format is Format.ARROW:
+    if format is OutputFormat.ARROW:
         return Sheet(result.columns, (), types, arrow=result.to_arrow)
-    document = result.to_json() if format is Format.JSON else None
-    if format is Format.TABLE and 0 < rows_max < len(result):
+    document = result.to_json() if format is OutputFormat.JSON else None
+    if format is OutputFormat.TABLE and 0 < rows_max < len(result):
         return Sheet(result.columns, _Ends(result, rows_max), types)
     rows = [] if document else [list(row.values()) for row in result.json_rows()]
     names = list(result[0]) if len(result) else result.columns
@@ -134,7 +136,7 @@ class _Ends(Sequence[Any]):
     """The rows of a large result of which only the first and the last are shown."""
 
     def __init__(self, result: Result, shown: int) -> None:
-        from omnigraph.read.result import to_json
+        from omnigraph.values.spelling import to_json
 
         table = result.to_arrow()
         self._count, self._half = len(result), (shown + 1) // 2

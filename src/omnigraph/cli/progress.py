@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.cli.commits import counted, human_bytes
 from omnigraph.cli.exits import Interrupted
-from omnigraph.cli.options import ProgressMode, Show, Writer
+from omnigraph.cli.options import ProgressMode, Show, WriterOptions
 from omnigraph.errors import OmnigraphError
 
 if TYPE_CHECKING:
@@ -31,14 +31,16 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 @contextmanager
-def writing(graph: Graph, branch: str, phase: str, writer: Writer, show: Show) -> Iterator[None]:
+def writing(
+    graph: Graph, branch: str, phase: str, writer: WriterOptions, show: Show
+) -> Iterator[None]:
     """Around a write: reports progress; on Ctrl-C says whether anything was published."""
     with explaining_interrupts(graph, branch), reporting(phase, writer.progress, quiet=show.quiet):
         yield
 
 
 @contextmanager
-def running(phase: str, writer: Writer, *, quiet: bool, leaves: str) -> Iterator[None]:
+def running(phase: str, writer: WriterOptions, *, quiet: bool, leaves: str) -> Iterator[None]:
     """Around other long work: reports progress; on Ctrl-C says what it leaves behind."""
     try:
         with reporting(phase, writer.progress, quiet=quiet):

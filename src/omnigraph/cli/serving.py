@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.context import address, config, open_graph, read_text
+from omnigraph.cli.context import actor_of, address, config, open_graph, read_text
 from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import Show, Store, Uri, Where, examples
 from omnigraph.cli.output import Sheet, answer, print_sheet, warn
@@ -23,6 +24,7 @@ JobId = Annotated[str, Argument(help="Job ID.", metavar="ID")]
 PolicyFile = Annotated[
     str, Argument(help="Policy: YAML, or Cedar if it ends in .cedar.", metavar="FILE")
 ]
+GIT_SECONDS_MAX = 2.0
 CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 
 
@@ -60,6 +62,12 @@ def serve(
         Option("--allow-host", help="Host name to accept without tokens.", metavar="NAME"),
     ] = None,
     read_only: Annotated[bool, Option("--read-only", help="Reject all writes.")] = False,
+    maintain: Annotated[
+        bool, Option("--maintain/--no-maintain", help="Maintain the graphs in the background.")
+    ] = True,
+    workers: Annotated[
+        int | None, Option("--workers", help="Number of processes.", metavar="N")
+    ] = None,
     tls_cert: Annotated[Text, Option("--tls-cert", help="TLS certificate (PEM).")] = None,
     tls_key: Annotated[Text, Option("--tls-key", help="TLS private key (PEM).")] = None,
 ) -> None:
@@ -68,20 +76,46 @@ def serve(
     One process serves one or many graphs. Requests carry bearer tokens (--tokens-file, or
     OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated: then it accepts requests to
     localhost, to IP addresses and to the names of --allow-host, and none from web pages of other origins. `/ui` is the
-    explorer, `/docs` lists all routes. SIGTERM shuts down gracefully.
+    explorer, `/docs` lists all routes. With --workers, N processes share the port. SIGHUP reads settings, policies and
+    stored queries again, SIGTERM shuts down gracefully.
     """
-    boot = _server()
-    settings = _replaced(
-        _settings(store, graph, file, queries, policy),
-        tokens,
-        allow_host or [],
-        unauthenticated=unauthenticated,
-        read_only=read_only,
-    )
-    boot.log_to_stderr()
     host, port = address_of(bind)
-    server = boot.build(settings, host=host)
-    boot.serve(server, boot.Listen(host, port, tls_cert, tls_key), _announce)
+
+    def read() -> Settings:
+        return _replaced(
+            _settings(store, graph, file, queries, policy),
+            tokens,
+            allow_host or [],
+            unauthenticated=unauthenticated,
+            read_only=read_only,
+            maintain=maintain,
+        )
+
+    if workers is not None:
+        _supervise(read, workers, host, port, tls_cert, tls_key)
+        return
+    boot = _server()
+    from omnigraph.server.log import log_to_stderr
+
+    log_to_stderr()
+    server = boot.build(read(), host=host)
+
+    def again(old: Any) -> Any:
+        return boot.build(read(), host=host, counts=old.admission.counts)
+
+    boot.serve(server, boot.Listen(host, port, tls_cert, tls_key), _announce, again)
+
+
+def _supervise(read: Callable[[], Settings], workers: int, *listen: Any) -> None:
+    """Several processes: this one only listens."""
+    try:
+        from omnigraph.server.listening import Listen
+        from omnigraph.server.log import log_to_stderr
+        from omnigraph.server.supervisor import Supervisor
+    except ModuleNotFoundError as missing:
+        raise ServerMissing(f"the package {missing.name} is not installed") from missing
+    log_to_stderr()
+    Supervisor(read, workers, Listen(*listen), _announce).run()
 
 
 def _server() -> Any:
@@ -135,6 +169,7 @@ def _replaced(
     *,
     unauthenticated: bool,
     read_only: bool,
+    maintain: bool,
 ) -> Settings:
     import msgspec
 
@@ -144,6 +179,7 @@ def _replaced(
         hosts=[*settings.hosts, *hosts],
         unauthenticated=settings.unauthenticated or unauthenticated,
         read_only=settings.read_only or read_only,
+        maintain=settings.maintain and maintain,
     )
 
 
@@ -162,11 +198,15 @@ def explore(
     bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "127.0.0.1:0",
     read_only: Annotated[bool, Option("--read-only", help="Reject all writes.")] = False,
     no_open: Annotated[bool, Option("--no-open", help="Do not open a browser.")] = False,
+    actor: Annotated[
+        Text, Option("--as", help="Actor who writes (default: your name in Git).", metavar="ACTOR")
+    ] = None,
 ) -> None:
     """Explore a graph in the browser: query, schema, history, merges and imports.
 
     It serves one graph to this machine only, on a free port, until Ctrl-C, and prints the address to stdout. The
-    address contains a secret that every request needs: do not share it.
+    address contains a secret that every request needs: do not share it. Commits are by the actor of --as, of the
+    settings, or of Git's `user.name`; where there is none, the explorer asks once.
     """
     import secrets
     from contextlib import suppress
@@ -180,20 +220,40 @@ def explore(
         raise UsageError("a server has its explorer at /ui: open that address in a browser")
     ui.require_built()
     id = graph_id_of(where)
-    settings = Settings({id: GraphSettings(where)}, unauthenticated=True, read_only=read_only)
+    settings = Settings(
+        {id: GraphSettings(where)}, unauthenticated=True, read_only=read_only, maintain=False
+    )
     host, port = address_of(bind)
     secret = secrets.token_urlsafe(24)
 
     def announce(bound: str) -> None:
-        link = f"http://{bound}/ui/#token={secret}&/{id}/query"
+        link = f"http://{bound}/ui/#token={secret}&/{id}/home"
         print(link, flush=True)
         print("Press Ctrl-C to stop.", file=sys.stderr)
         if not no_open:
             _open(link)
 
     with suppress(KeyboardInterrupt):  # the regular way to stop it
-        server = boot.build(settings, {}, host=host, secret=secret)
+        holder = actor_of(actor) or _name_in_git()
+        server = boot.build(settings, {}, host=host, secret=secret, holder=holder)
         boot.serve(server, boot.Listen(host, port), announce)
+
+
+def _name_in_git() -> str | None:
+    """What Git calls who works here; none where it does not know."""
+    import subprocess
+
+    try:
+        told = subprocess.run(
+            ["git", "config", "--get", "user.name"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return told.stdout.strip() or None
 
 
 def graph_id_of(address: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.cli.commits import commit_line, counted, published, short
 from omnigraph.cli.context import point_of
 from omnigraph.cli.exits import Interrupted, UsageError
-from omnigraph.cli.options import Format, Show
+from omnigraph.cli.options import OutputFormat, Show
 from omnigraph.cli.output import print_result, styled
 from omnigraph.cli.progress import explaining_interrupts
 from omnigraph.config import home
@@ -122,7 +122,7 @@ class Shell:
             print(result.explain())
             return
         print_result(self.show, result)
-        if self.show.format is Format.TABLE:
+        if self.show.format is OutputFormat.TABLE:
             print(f"{counted(len(result), 'row')} at {short(result.commit)}", file=sys.stderr)
 
     def _mutate(self, text: str) -> None:
@@ -187,9 +187,11 @@ def _help(_: Shell, __: str) -> None:
 
 
 def _mode(shell: Shell, rest: str) -> None:
-    if rest not in set(Format) - {Format.ARROW}:
-        raise UsageError(f"the mode is one of {', '.join(f for f in Format if f != Format.ARROW)}")
-    shell.show = replace(shell.show, format=Format(rest))
+    if rest not in set(OutputFormat) - {OutputFormat.ARROW}:
+        raise UsageError(
+            f"the mode is one of {', '.join(f for f in OutputFormat if f != OutputFormat.ARROW)}"
+        )
+    shell.show = replace(shell.show, format=OutputFormat(rest))
 
 
 def _branch(shell: Shell, rest: str) -> None:
@@ -301,7 +303,7 @@ class _Words:
         if before.split()[:1] == [".branch"]:
             return [name for name in self._shell.graph.branches() if name.startswith(word)]
         if before.split()[:1] == [".mode"]:
-            return [str(name) for name in Format if name.startswith(word)]
+            return [str(name) for name in OutputFormat if name.startswith(word)]
         catalog = self._shell.graph.snapshot(self._shell.branch, self._shell.at).catalog
         return Completer(catalog).candidates("\n".join([*self._shell.typed, before]), word)
 

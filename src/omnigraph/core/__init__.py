@@ -5,11 +5,10 @@
 In the order a write meets them: `repository` knows where branches are; `snapshot` is one pinned state, and `txn` is
 that state as a verb sees it; `plan` is what the verb returns; `group` folds writers of a process together; `stage`
 writes table versions nobody sees; `publisher` creates the next object of the chain, the only moment anything becomes
-visible; `footprints` and `conflicts` decide what a writer that lost may do; `idempotency` makes repeated requests
-harmless; `first_commit` is a write that makes its own branch.
+visible; `footprints` and `conflicts` decide what a writer that lost may do, and `room` is the last resort of one that
+lost often; `idempotency` makes repeated requests harmless; `first_commit` is a write that makes its own branch.
 
 Around it: `records` are the stored objects and `layout` their keys; `chain` reads them; `branches` and `history` are
-names and points in time; `create` makes a graph; `leases` protect long operations from `gc`, which removes what nothing
-refers to, and `jobs` tell of them; `doctor` looks whether everything is there and fits; `clock` gives commits their
-times; `deadline` and `world` are time and chance.
+names and points in time; `create` makes a graph; `leases` protect long operations from collection; `commit_time` gives
+commits their times; `clock` is time, chance and deadlines. Removing what nothing refers to is maintenance's job.
 """

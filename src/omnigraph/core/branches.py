@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from omnigraph.core import layout
-from omnigraph.core.clock import commit_time
+from omnigraph.core.commit_time import commit_time
 from omnigraph.core.history import new_name
 from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.publisher import Outcome, create
@@ -85,14 +85,14 @@ def create_branch(
     if branch == MAIN:
         raise BranchExists("the branch 'main' exists already")
     source_chain, base = _source(repo, start)
-    chain = repo.world.fresh_id()
+    chain = repo.clock.fresh_id()
     state = LiveRef(
         chain,
-        repo.world.fresh_id(),
+        repo.clock.fresh_id(),
         source_chain=source_chain,
         base_number=base,
         actor=actor,
-        time=repo.world.now(),
+        time=repo.clock.now(),
         writes=first is not None,
     )
     number = _claim_name(repo, branch, state)
@@ -212,13 +212,13 @@ def _alive(repo: Repository, state: LiveRef) -> bool:
         return True
     last = repo.chains.newest(state.chain)
     if last is None:
-        create(repo, Seal(state.chain, 0, repo.world.fresh_id(), None, repo.world.now()))
+        create(repo, Seal(state.chain, 0, repo.clock.fresh_id(), None, repo.clock.now()))
         last = 0
     return not isinstance(repo.chains.read(state.chain, last), Seal)
 
 
 def _take_back(repo: Repository, name: BranchName, state: LiveRef, number: int) -> None:
-    create(repo, Seal(state.chain, 0, state.operation_id, state.actor, repo.world.now()))
+    create(repo, Seal(state.chain, 0, state.operation_id, state.actor, repo.clock.now()))
     _end_branch_name(repo, name, number, state)
 
 
@@ -227,7 +227,7 @@ def end_name(repo: Repository, folder: str, number: int, state: LiveRef) -> None
 
     Where a state follows already, it is ours after a lost answer, or somebody else's: the name is over either way.
     """
-    ended = DeletedRef(state.chain, repo.world.fresh_id())
+    ended = DeletedRef(state.chain, repo.clock.fresh_id())
     repo.put_once(numbered(folder, number + 1), encode(ended))
 
 
@@ -240,16 +240,22 @@ def _end_branch_name(repo: Repository, branch: BranchName, number: int, state: L
 # --- deleting ----------------------------------------------------------------------------------------------------
 
 
-def delete_branch(repo: Repository, name: str, *, actor: str | None = None) -> None:
-    """Seal the branch's chain, then end its name. Whoever writes to it afterwards loses to the seal."""
+def require_deletable(repo: Repository, name: str) -> Head:
+    """The head of a branch that can be deleted; raises if it cannot."""
     branch = branch_name(name)
     if branch == MAIN:
         raise BranchProtected("the branch 'main' cannot be deleted")
-    head = repo.known_head(branch)
-    chain, operation = head.commit.chain, repo.world.fresh_id()
+    return repo.known_head(branch)
+
+
+def delete_branch(repo: Repository, name: str, *, actor: str | None = None) -> None:
+    """Seal the branch's chain, then end its name. Whoever writes to it afterwards loses to the seal."""
+    head = require_deletable(repo, name)
+    branch = head.branch
+    chain, operation = head.commit.chain, repo.clock.fresh_id()
     number = head.commit.number + 1
     for _ in range(repo.limits.publish_attempts_max):
-        seal = Seal(chain, number, operation, actor, repo.world.now())
+        seal = Seal(chain, number, operation, actor, repo.clock.now())
         outcome = create(repo, seal)
         if outcome is Outcome.CREATED:
             break
@@ -284,7 +290,7 @@ def create_tag(
     tag = new_name(name)
     if tag == MAIN:
         raise BranchExists("'main' is the name of a branch")
-    operation = repo.world.fresh_id()
+    operation = repo.clock.fresh_id()
     state = LiveRef(
         commit.chain,
         operation,
@@ -292,7 +298,7 @@ def create_tag(
         base_number=commit.number,
         member=member,
         actor=actor,
-        time=repo.world.now(),
+        time=repo.clock.now(),
     )
     number = _claim_name(repo, tag, state)
     record = newest_record(repo)
@@ -304,11 +310,16 @@ def create_tag(
 
 def delete_tag(repo: Repository, name: str) -> None:
     """Take a name away from a commit."""
+    end_name(repo, layout.ref_folder(branch_name(name)), *live_tag(repo, name))
+
+
+def live_tag(repo: Repository, name: str) -> tuple[int, LiveRef]:
+    """The newest state of a tag and its number; raises if there is no such tag."""
     tag = branch_name(name)
-    found = repo.ref_state(layout.ref_folder(tag))
-    if found is None or not isinstance(found[1], LiveRef) or not found[1].tag:
+    number, state = repo.ref_state(layout.ref_folder(tag)) or (0, None)
+    if not isinstance(state, LiveRef) or not state.tag:
         raise CommitNotFound(f"there is no tag {tag!r}")
-    end_name(repo, layout.ref_folder(tag), found[0], found[1])
+    return number, state
 
 
 # --- listing -----------------------------------------------------------------------------------------------------
@@ -329,6 +340,13 @@ def live_refs(repo: Repository) -> list[Ref]:
     tasks = [lambda n=name, k=number: read(n, k) for name, number in sorted(newest.items())]
     found = metrics.parallel(tasks, repo.limits.read_threads_max)
     return [ref for ref in found if ref is not None]
+
+
+def require_free(repo: Repository, name: str) -> None:
+    """Raise unless a branch or a tag could get this name."""
+    wanted = new_name(name)
+    if wanted in branch_names(repo) or wanted in tags(repo):
+        raise BranchExists(f"there is a branch or tag {wanted!r} already")
 
 
 def branch_names(repo: Repository) -> list[BranchName]:

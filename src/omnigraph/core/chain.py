@@ -25,11 +25,11 @@ class Chains:
         self._known: OrderedDict[tuple[str, int], Commit] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, chain: str, number: int) -> ChainObject | None:
+    def get(self, chain: str, number: int, *, of_any_graph: bool = False) -> ChainObject | None:
         """The object with this number, or None if there is none yet."""
         with self._lock:
             known = self._known.get((chain, number))
-        return known if known is not None else self.read(chain, number)
+        return known if known is not None else self.read(chain, number, of_any_graph=of_any_graph)
 
     def read(self, chain: str, number: int, *, of_any_graph: bool = False) -> ChainObject | None:
         """The same, from the store: a commit known here may have been replaced by a tombstone since."""

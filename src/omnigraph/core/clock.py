@@ -1,57 +1,73 @@
-"""The times of commits. On a chain they only grow, so that a point in time is found by a binary search.
-
-One writer whose clock is years ahead would therefore move all later commits there, too. No writer can tell by itself
-whose clock is right; but whoever finds a branch long untouched asks the store for the time before it believes that.
-"""
+"""Time: the clock of the core, with chance and waiting, which simulations replace; and how long a call may take."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from omnigraph.core.repository import Repository
-from omnigraph.errors import Kind, OmnigraphError, StoreError
-from omnigraph.storage.objects import ObjectInfo
-
-FOLDER = "_tmp/clock"
-MICROS = 1_000_000
-
-
-class ClockWrong(OmnigraphError):
-    """The clock of this machine is far ahead of the store's.
-
-    Times of commits only grow. A commit from the future would give its time to all that follow, whoever makes them.
-    """
-
-    code, kind = "clock_wrong", Kind.INVALID
-    default_help = "Nothing was changed. Set the clock of this machine right, then try again."
+from omnigraph.core.layout import fresh_id
+from omnigraph.errors import Cancelled, DeadlineExceeded
 
 
-def commit_time(repo: Repository, parent: int) -> int:
-    """The time of a commit after one of this time: now, and later than it in any case."""
-    now = repo.world.now()
-    skew = repo.limits.clock_skew_seconds_max * MICROS
-    if now - parent > skew:
-        _check(repo, now, skew)
-    return max(now, parent + 1)
+def _now() -> int:
+    return time.time_ns() // 1000
 
 
-def _check(repo: Repository, now: int, skew: int) -> None:
-    told = _time_of_the_store(repo)
-    if told is not None and now - told > skew:
-        days = (now - told) // (86_400 * MICROS)
-        raise ClockWrong(
-            f"the clock of this machine is {days} days ahead of the store {repo.objects.uri}",
-            details={"ahead_seconds": (now - told) // MICROS},
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What the core takes from its surroundings besides the stores."""
+
+    now: Callable[[], int] = _now  # microseconds since 1970, UTC
+    fresh_id: Callable[[], str] = fresh_id
+    pause: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random  # in [0, 1), for jitter
+
+    def back_off(self, attempt: int, first_seconds: float, max_seconds: float) -> None:
+        """Wait a random part of an interval that doubles with each attempt."""
+        self.pause(self.chance() * min(max_seconds, first_seconds * 2 ** min(attempt, 20)))
+
+
+REAL = Clock()
+
+
+class Deadline:
+    """Asked between the steps of a verb; once a commit is published it is too late to stop it."""
+
+    __slots__ = ("_allowed", "_cancelled", "_ends")
+
+    def __init__(
+        self, seconds: float | None = None, cancelled: threading.Event | None = None
+    ) -> None:
+        self._allowed = seconds
+        self._ends = None if seconds is None else time.monotonic() + seconds
+        self._cancelled = cancelled
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is used up or the call was cancelled."""
+        if self._cancelled is not None and self._cancelled.is_set():
+            return True
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def remaining(self) -> float | None:
+        """Seconds left; None without a limit."""
+        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
+
+    def error(self) -> Cancelled | DeadlineExceeded:
+        """Why the call must end."""
+        if self._cancelled is not None and self._cancelled.is_set():
+            return Cancelled("the call was cancelled; nothing was published")
+        return DeadlineExceeded(
+            f"the call took longer than {self._allowed} s; nothing was published",
+            details={"limit": "timeout", "seconds": self._allowed},
         )
 
+    def check(self) -> None:
+        if self.over:
+            raise self.error()
 
-def _time_of_the_store(repo: Repository) -> int | None:
-    """When the store says a new object was written; none if it does not say."""
-    folder = f"{FOLDER}/{repo.world.fresh_id()}"
-    key = f"{folder}/now"
-    found: list[ObjectInfo] = []
-    with suppress(StoreError):
-        repo.objects.put(key, b"")
-        found = list(repo.objects.list(folder))
-        repo.objects.delete([key])
-    return int(found[0].modified.timestamp() * MICROS) if found else None
+
+NEVER = Deadline()

@@ -7,13 +7,13 @@ as concerned.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from omnigraph.core import layout
 from omnigraph.core.footprints import Touch
-from omnigraph.core.plan import Adopt, PublishPlan, Reads, Rewrite
-from omnigraph.core.records import ChainObject, Commit, Seal, TableEntry, Tombstone
+from omnigraph.core.plan import Adopt, PublishPlan, Reads
+from omnigraph.core.records import ChainObject, Commit, Seal, TableChange, TableEntry, Tombstone
 from omnigraph.model.tokens import NO_TOKENS, Footprint, Tokens, union
 
 
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; to go on: the new head and the tables to stage again; to give up: the commit in the way."""
+    """A verdict; to go on: the new head and the tables to stage again; else the commit in the way, if there is one."""
 
     verdict: Verdict
     head: Commit | None = None
@@ -38,21 +38,38 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """Single facts as sorted parts, or everything."""
+
+    parts: tuple[Tokens, ...]
+    everything: bool
+
+    def meet(self, change: TableChange) -> bool:
+        """Whether somebody's change may concern one of them."""
+        if change.all or self.everything:
+            return True
+        touched = Footprint.from_text(change.touched)
+        return any(touched.meets_sorted(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """What one folded write writes and looked at."""
 
     plan: PublishPlan
     touches: Mapping[str, Touch]
+    _facts: dict[str, Facts] = field(default_factory=dict, compare=False, repr=False)
 
-    def concerns(self) -> dict[str, tuple[Tokens, bool]]:
-        """Per table: the facts that must still hold, and whether all of the table must."""
-        found: dict[str, tuple[Tokens, bool]] = {}
-        for table in self.plan.written | frozenset(self.plan.reads):
+    def facts(self, table: str) -> Facts:
+        """What must still hold of a table: worked out once, because a race may be lost many times."""
+        if table not in self._facts:
             read = self.plan.reads.get(table, Reads())
             touch = self.touches.get(table)
-            mine = [read.tokens, touch.own if touch else NO_TOKENS]
-            found[table] = union(mine), read.everything or bool(touch and touch.everything)
-        return found
+            hidden = bool(touch and touch.everything) and read.later is None
+            mine = union([read.tokens, touch.own if touch else NO_TOKENS])
+            parts = (mine, *(read.later() if read.later else ()))
+            self._facts[table] = Facts(parts, read.everything or hidden)
+        return self._facts[table]
 
 
 def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject]) -> Decision:
@@ -62,8 +79,7 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     if any(isinstance(thing, Tombstone) for thing in missed):
         return Decision(Verdict.AGAIN)
     commits = [thing for thing in missed if isinstance(thing, Commit)]
-    strict = [intent for intent in intents if intent.plan.strict]
-    for intent in strict:
+    for intent in intents:
         culprit = _culprit(base, intent, commits)
         if culprit is not None:
             return Decision(Verdict.CONFLICT, culprit=culprit)
@@ -74,18 +90,18 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     for intent in intents:
         touched = _touched(base, head, intent)
         if touched & _taken_versions(intent.plan):
-            return Decision(Verdict.AGAIN)
-        concerns = intent.concerns()
-        if any(_concerned(concerns[table], table, base, commits) for table in touched):
-            return Decision(Verdict.AGAIN)
+            return Decision(Verdict.AGAIN, culprit=head)
+        for table in sorted(touched):
+            met = _concerned(intent.facts(table), table, base, commits)
+            if met is not None:
+                return Decision(Verdict.AGAIN, culprit=met)
         moved |= touched & intent.plan.written
     return Decision(Verdict.RESTAGE if moved else Verdict.SAME, head, frozenset(moved))
 
 
 def _taken_versions(plan: PublishPlan) -> set[str]:
-    """The tables of which a plan rests on exact versions: it takes one over, or rewrites fragments. Indices fit a newer
-    one too."""
-    return {action.table_id for action in plan.actions if isinstance(action, Adopt | Rewrite)}
+    """The tables of which a plan rests on exact versions: it takes one over, with nothing to do instead."""
+    return {a.table_id for a in plan.actions if isinstance(a, Adopt) and not a.instead}
 
 
 def _touched(base: Commit, head: Commit, intent: Intent) -> set[str]:
@@ -101,25 +117,23 @@ def _same_version(one: TableEntry | None, other: TableEntry | None) -> bool:
     return (one.path, one.version) == (other.path, other.version)
 
 
-def _concerned(
-    concern: tuple[Tokens, bool], table: str, base: Commit, commits: Sequence[Commit]
-) -> bool:
-    tokens, everything = concern
+def _concerned(facts: Facts, table: str, base: Commit, commits: Sequence[Commit]) -> Commit | None:
+    """The first commit that may have changed one of the facts."""
     before = base.tables.get(table)
     for commit in commits:
         after = commit.tables.get(table)
         if not _same_version(before, after):
             if after is None or before is None:
-                return True
+                return commit
             for change in (member.changes.get(table) for member in commit.members):
                 if change is None:
                     continue  # another member, or maintenance: the rows are the same
-                if change.all or everything or Footprint.from_text(change.touched).meets(tokens):
-                    return True
+                if facts.meet(change):
+                    return commit
             if not _explained(commit, table):
-                return True
+                return commit
         before = after
-    return False
+    return None
 
 
 def _explained(commit: Commit, table: str) -> bool:
@@ -131,7 +145,10 @@ def _explained(commit: Commit, table: str) -> bool:
 
 def _culprit(base: Commit, intent: Intent, commits: Sequence[Commit]) -> Commit | None:
     """The commit a strict write conflicts with: it changed the schema, or a table this one writes or reads."""
-    mine = intent.plan.written | frozenset(intent.plan.reads)
+    plan = intent.plan
+    if not plan.strict and not plan.schema_strict:
+        return None
+    mine = plan.written | frozenset(plan.reads) if plan.strict else frozenset()
     before = base
     for commit in commits:
         if commit.content == before.content and commit.schema == before.schema:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from omnigraph.core import layout
+from omnigraph.core.clock import REAL, Clock
 from omnigraph.core.plan import PublishPlan, Register
 from omnigraph.core.publisher import Outcome, create, store_schema
 from omnigraph.core.records import FORMAT, Commit, GraphStamp, Member, StoredSchema, encode
 from omnigraph.core.repository import Repository, refuse_rust_layout, repository_at
 from omnigraph.core.stage import stage
-from omnigraph.core.world import REAL, World
 from omnigraph.errors import (
     CommitUnknown,
     GraphExists,
@@ -50,9 +50,9 @@ def _place_for(uri: object, limits: Limits) -> Repository:
     return repository_at(place, objects, fresh_stamp(REAL), limits)
 
 
-def fresh_stamp(world: World) -> GraphStamp:
+def fresh_stamp(clock: Clock) -> GraphStamp:
     """The identity of a graph to be."""
-    return GraphStamp(FORMAT, world.fresh_id(), world.fresh_id(), world.now())
+    return GraphStamp(FORMAT, clock.fresh_id(), clock.fresh_id(), clock.now())
 
 
 def fill(repo: Repository, stored: StoredSchema, actor: str | None = None) -> None:
@@ -92,13 +92,13 @@ def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | 
         number=0,
         branch=MAIN,
         parents=(),
-        time=repo.world.now(),
+        time=repo.clock.now(),
         kind="init",
         schema=schema,
         gc_epoch=0,
         content=layout.commit_id(chain, 0),
         tables={},
-        members=(Member("init", repo.world.fresh_id(), actor),),
+        members=(Member("init", repo.clock.fresh_id(), actor),),
     )
     plan = PublishPlan(kind="init", actions=register_all(catalog))
     staged = stage(repo, empty, [plan])

@@ -31,6 +31,7 @@ from omnigraph.core.publisher import (
 )
 from omnigraph.core.records import Commit, KeyClaim, Recent, encode
 from omnigraph.core.repository import Head, Repository
+from omnigraph.core.room import Contest
 from omnigraph.core.stage import stage
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import BranchExists, RetriesExhausted
@@ -49,7 +50,7 @@ def publish_first(repo: Repository, request: Request) -> Published:
     for attempt in range(repo.limits.publish_attempts_max):
         head = repo.head(source)
         try:
-            with unless_overtaken(repo, Attempt(head, excused)):
+            with unless_overtaken(repo, Attempt(head, Contest.begin(repo), excused)):
                 return _create(repo, ticket, head.commit, Start(head_of=source))
         except Overtaken as overtaken:
             excused = overtaken.epoch
@@ -74,7 +75,7 @@ def _create(repo: Repository, ticket: Ticket, base: Commit, start: Start) -> Pub
 
 def _ticket(repo: Repository, request: Request) -> Ticket:
     """With a key, settled if its write was made before: by making the branch, or on one of its name."""
-    ticket = Ticket(request, repo.world.fresh_id(), instant=repo.world.now())
+    ticket = Ticket(request, repo.clock.fresh_id(), instant=repo.clock.now())
     key = request.idempotency_key
     if key is not None:
         wanted = KeyClaim(ticket.operation_id, request.fingerprint, request.branch, "", -1)
@@ -127,7 +128,8 @@ class _First:
         accepted = Accepted(self.ticket, plan, Intent(plan, touches(plan, catalog)), catalog)
         head = Head(self.ticket.request.branch, 0, base)
         self.ticket.request.deadline.check()
-        built = build_commit(repo, head, Attempt(head, accepted=[accepted]), staged)
+        attempt = Attempt(head, Contest.begin(repo), accepted=[accepted])
+        built = build_commit(repo, head, attempt, staged)
         return _as_first(built, chain, self.ticket)
 
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from omnigraph.core.plan import (
     Adopt,
     Append,
-    Delete,
     Overwrite,
     PublishPlan,
+    Remove,
     TableAction,
     Upsert,
 )
@@ -84,9 +84,14 @@ def touches(plan: PublishPlan, catalog: Catalog) -> dict[str, Touch]:
     types = {kind.table_id: kind for kind in catalog.entities()}
     grouped: dict[str, list[TableAction]] = {}
     for action in plan.actions:
-        grouped.setdefault(action.table_id, []).append(action)
+        grouped.setdefault(action.table_id, []).extend(on_newer(action))
     found = {table: _touch(actions, types.get(table)) for table, actions in grouped.items()}
     return {table: touch for table, touch in found.items() if touch is not None}
+
+
+def on_newer(action: TableAction) -> tuple[TableAction, ...]:
+    """What an action means for a version newer than the one it was made for."""
+    return action.instead if isinstance(action, Adopt) and action.instead else (action,)
 
 
 def changes(
@@ -126,7 +131,7 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
                 inserted.append(new.filter(pc.invert(pc.is_in(new, value_set=old))))
                 own.append(partial(_own, rows, kind))
                 ends += [rows, before]
-            case Delete(_, before):
+            case Remove(_, before):
                 deleted.append(_ids(before))
                 own.append(partial(id_tokens, before["id"]))
                 ends.append(before)

@@ -84,6 +84,8 @@ class Writers:
         self._grouping = grouping
         self._lock = threading.Lock()
         self._queues: dict[BranchName, Queue] = {}
+        self.slowed = 0.0  # seconds before each commit, while maintenance is behind
+        self.waited = 0.0  # in all
 
     def submit(self, request: Request) -> Published:
         """Publish a request, together with others where that is possible."""
@@ -111,9 +113,9 @@ class Writers:
 
     def _ticket(self, request: Request) -> Ticket:
         repo = self._repo
-        operation = repo.world.fresh_id()
+        operation = repo.clock.fresh_id()
         if request.idempotency_key is None:
-            return Ticket(request, operation, instant=repo.world.now())
+            return Ticket(request, operation, instant=repo.clock.now())
         return self._keyed(request, request.idempotency_key, operation)
 
     def _keyed(self, request: Request, key: str, operation: str) -> Ticket:
@@ -131,7 +133,7 @@ class Writers:
         wanted = msgspec.structs.replace(wanted, chain=head.chain, base_number=head.number)
         found = claim(repo, key, wanted)
         if found.chain in ("", head.chain):
-            return Ticket(request, found.operation_id, found.base_number, instant=repo.world.now())
+            return Ticket(request, found.operation_id, found.base_number, instant=repo.clock.now())
         landed = landed_anywhere(repo, found)
         if landed is None:
             raise mismatch(key, "chain", branch)  # nothing can land on the chain it was used on
@@ -158,7 +160,7 @@ class Writers:
         branch = own.ticket.request.branch
         self._let_others_try(branch)
         group = self._take(branch)
-        began = self._repo.world.now()
+        began = self._repo.clock.now()
         try:
             publish(self._repo, [waiter.ticket for waiter in group])
             self._note(branch, group, began)
@@ -172,16 +174,19 @@ class Writers:
 
     def _let_others_try(self, branch: BranchName) -> None:
         """Only the leader looks at the turn, and there is one at a time."""
-        world = self._repo.world
-        pause = self._queues[branch].turn.over(world.now())
+        clock = self._repo.clock
+        pause = self._queues[branch].turn.over(clock.now())
         if pause:
-            world.pause(pause / 1_000_000)
+            clock.pause(pause / 1_000_000)
+        if self.slowed:
+            self.waited += self.slowed
+            clock.pause(self.slowed)
 
     def _note(self, branch: BranchName, group: list[Waiter], began: int) -> None:
         outcomes = [waiter.ticket.outcome for waiter in group]
         commit = next((o.commit for o in outcomes if o is not None and not o.replayed), None)
         if isinstance(commit, Commit):
-            self._queues[branch].turn.published(commit, began, self._repo.world.now())
+            self._queues[branch].turn.published(commit, began, self._repo.clock.now())
 
     def _take(self, branch: BranchName) -> list[Waiter]:
         """The next group: the first in the queue and those behind it that can share its commit."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -19,10 +20,17 @@ from omnigraph.core.records import (
     written_by,
 )
 from omnigraph.core.repository import Repository
-from omnigraph.errors import BranchNotFound, CommitNotFound, CommitPruned, NameInvalid
+from omnigraph.errors import (
+    BranchNotFound,
+    CommitNotFound,
+    CommitPruned,
+    Corrupt,
+    NameInvalid,
+    ObjectNotFound,
+)
 from omnigraph.model.names import BranchName, branch_name, canonical
 
-LOG_PAGE_COMMITS = 32
+LOG_PAGE_COMMITS_MAX = 32
 
 _UNIT_MICROS = {
     unit: int(seconds * 1_000_000)
@@ -135,6 +143,17 @@ def is_pruned_now(repo: Repository, commit: Commit) -> bool:
     return pruned(newest_record(repo), commit.chain, commit.number)
 
 
+@contextmanager
+def readable(repo: Repository, commit: Commit) -> Iterator[None]:
+    """A commit pruned before or while it is read says so, instead of looking damaged."""
+    try:
+        yield
+    except (Corrupt, ObjectNotFound) as error:
+        if is_pruned_now(repo, commit):
+            raise pruned_error(commit.content) from error
+        raise
+
+
 def _by_id(repo: Repository, text: str) -> Point | None:
     try:
         chain, number, member = layout.parse_commit_id(text)
@@ -169,7 +188,7 @@ def _by_distance(repo: Repository, text: str, branch: str) -> Point | None:
     if start is None:
         return None
     wanted = int(match["back"])
-    for step, entry in enumerate(walk(repo, start.commit)):
+    for step, entry in enumerate(walk(repo, start.commit, expected=wanted + 1)):
         if step == wanted:
             return _readable(entry)
     raise CommitNotFound(
@@ -230,7 +249,7 @@ def _parse_time(repo: Repository, text: str) -> int | None:
     """ISO dates and times (UTC unless they say otherwise), and `@{2 hours ago}`."""
     ago = _AGO.fullmatch(text)
     if ago is not None:
-        return repo.world.now() - int(ago["count"]) * _UNIT_MICROS[ago["unit"]]
+        return repo.clock.now() - int(ago["count"]) * _UNIT_MICROS[ago["unit"]]
     when = _iso_time(text)
     return None if when is None else _micros(when)
 
@@ -245,12 +264,23 @@ def _iso_time(text: str) -> datetime | None:
 # --- logs --------------------------------------------------------------------------------------------------------
 
 
-def walk(repo: Repository, start: Commit, *, maintenance: bool = False) -> Iterator[Entry]:
-    """The writes that led to a commit, newest first, along the first parents. Read a page of commits at a time."""
+def walk(
+    repo: Repository,
+    start: Commit,
+    *,
+    maintenance: bool = False,
+    expected: int = LOG_PAGE_COMMITS_MAX,
+) -> Iterator[Entry]:
+    """The writes that led to a commit, newest first, along the first parents.
+
+    A page of commits is read at a time: as many as are `expected` to be asked for, then more and more.
+    """
     chain, number = start.chain, start.number
+    size = min(max(expected, 1), LOG_PAGE_COMMITS_MAX)
     while True:
-        first = max(0, number - LOG_PAGE_COMMITS + 1)
+        first = max(0, number - size + 1)
         page = repo.chains.range(chain, first, number)
+        size = min(2 * size, LOG_PAGE_COMMITS_MAX)
         for thing in reversed(page):
             if not isinstance(thing, Seal):
                 yield from entries(thing, maintenance=maintenance)

@@ -20,6 +20,9 @@ SCHEMAS = "_schemas"
 PLANS = "__recovery"
 JOBS = "_jobs"
 EXPORTS = "_exports"
+RETENTION = "_maintenance/retention.json"  # how much history stays
+MAINTENANCE = "_maintenance/status.json"  # who maintains the graph, and what was done
+UPLOADS = "uploads"  # files somebody left to be loaded
 TABLE_FOLDERS = {"node": "nodes", "edge": "edges"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -68,6 +71,11 @@ def plan_key(plan: str) -> str:
 
 def job_key(job: str) -> str:
     return f"{JOBS}/{job}.json"
+
+
+def job_cancel_key(job: str) -> str:
+    """What asks the process that runs a job to call it off."""
+    return f"{JOBS}/{job}.cancel"
 
 
 def export_folder(job: str) -> str:

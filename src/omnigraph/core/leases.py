@@ -25,7 +25,7 @@ def save_plan(repo: Repository, plan: StoredPlan) -> None:
 def renewed(repo: Repository, plan: StoredPlan, **state: Any) -> StoredPlan:
     """Give a sign of life, and write progress down."""
     alive: StoredPlan = msgspec.structs.replace(
-        plan, renewed=repo.world.now(), state={**plan.state, **state}
+        plan, renewed=repo.clock.now(), state={**plan.state, **state}
     )
     save_plan(repo, alive)
     return alive
@@ -36,7 +36,7 @@ def is_expired(repo: Repository, plan: StoredPlan) -> bool:
 
     Being wrong is safe: an operation that was only asleep finds that no collection named its plan, and stages again.
     """
-    silent = repo.world.now() - max(plan.created, plan.renewed)
+    silent = repo.clock.now() - max(plan.created, plan.renewed)
     return silent > repo.limits.lease_seconds_max * 1_000_000
 
 

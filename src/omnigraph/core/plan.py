@@ -6,13 +6,13 @@ be folded with others, staged, staged again on another base, and published; it n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.core.deadline import NEVER, Deadline
+from omnigraph.core.clock import NEVER, Deadline
 from omnigraph.core.records import StoredSchema, TableChange, TableEntry
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog
@@ -48,7 +48,7 @@ class Upsert:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Remove:
     """The rows of `before` go: `id` (edges: `src`, `dst`) and their addresses."""
 
     table_id: str
@@ -74,7 +74,7 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True)
-class Tombstone:
+class DropTable:
     """The type is dropped: its table is no longer part of the graph."""
 
     table_id: str
@@ -110,21 +110,26 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Take over a version that exists already, as a merge or a reset does. `source` is the commit that has it."""
+    """Take over a version that exists already, as a merge or a reset does. `source` is the commit that has it.
+
+    `instead` are the same rows as actions, for a head on which others have written other rows of the table meanwhile.
+    Without it the plan holds on exactly the version it was made for.
+    """
 
     table_id: str
     entry: TableEntry
     change: TableChange
     source: tuple[str, int]
+    instead: tuple[TableAction, ...] = ()
 
 
 TableAction = (
     Append
     | Upsert
-    | Delete
+    | Remove
     | Overwrite
     | Register
-    | Tombstone
+    | DropTable
     | Alter
     | CreateIndex
     | Rewrite
@@ -138,13 +143,19 @@ MAINTENANCE_ACTIONS = (CreateIndex, Rewrite)
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a verb looked at in one table: single facts (tokens), or everything."""
+    """What a verb looked at in one table: single facts (tokens), or everything.
+
+    `later` are the facts of rows that were written beforehand, its own rows among them. There may be many, so they are
+    worked out when a race is lost, and come in sorted parts that need not be in memory.
+    """
 
     tokens: Tokens = field(default_factory=lambda: NO_TOKENS)
     everything: bool = False
+    later: Callable[[], Sequence[Tokens]] | None = None
 
     def __or__(self, other: Reads) -> Reads:
-        return Reads(union([self.tokens, other.tokens]), self.everything or other.everything)
+        tokens, everything = union([self.tokens, other.tokens]), self.everything or other.everything
+        return Reads(tokens, everything, self.later or other.later)
 
 
 def read_whole(tables: Iterable[str]) -> dict[str, Reads]:
@@ -169,6 +180,7 @@ class PublishPlan:
     reads: Mapping[str, Reads] = field(default_factory=dict)
     schema: NewSchema | None = None
     strict: bool = False  # a conflict is answered, never resolved by running again
+    schema_strict: bool = False  # the same, for another schema only: rows are judged again
     merged: Mapping[str, str] = field(
         default_factory=dict
     )  # per chain: its newest commit whose changes come along
@@ -197,6 +209,11 @@ class PublishPlan:
 
 NOTHING = PublishPlan(kind="nothing", empty=True)
 Verb = Callable[["WriteTxn"], PublishPlan]
+
+
+def dry_run(verb: Verb) -> Verb:
+    """A verb that says what another would do, and does nothing."""
+    return lambda txn: replace(verb(txn), empty=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

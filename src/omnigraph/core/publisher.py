@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from omnigraph.core import layout
-from omnigraph.core.clock import commit_time
+from omnigraph.core.commit_time import commit_time
 from omnigraph.core.conflicts import Decision, Intent, Verdict, decide
 from omnigraph.core.footprints import changes, touches
 from omnigraph.core.idempotency import landed_before
@@ -33,6 +33,8 @@ from omnigraph.core.records import (
     written_by,
 )
 from omnigraph.core.repository import Head, Repository
+from omnigraph.core.room import Contest
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.stage import StagedTables, restage, stage
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import (
@@ -51,6 +53,8 @@ from omnigraph.errors import (
 )
 from omnigraph.model.catalog import Catalog
 from omnigraph.storage.objects import numbered
+
+QUESTIONS_AT_ONCE = 3  # tries to ask for room before going on without
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ class Attempt:
     """One run of the verbs on one base."""
 
     head: Head
+    contest: Contest
     excused: int = 0  # the newest collection that is known not to have taken what is read here
     accepted: list[Accepted] = field(default_factory=list)
 
@@ -170,21 +175,62 @@ def _is_taken(repo: Repository, thing: ChainObject) -> bool:
 
 def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
     """Settle every ticket: all belong to one branch, and those that agree share one commit."""
-    waiting, excused = list(tickets), 0
+    waiting, excused, contest = list(tickets), 0, Contest.begin(repo)
     for tries in range(repo.limits.publish_attempts_max):
         waiting = [ticket for ticket in waiting if not ticket.is_settled]
         if not waiting:
             return
+        if contest.is_hopeless:
+            break
         repo.stand_back(tries)
         try:
-            attempt = Attempt(repo.head(waiting[0].request.branch), excused)
+            attempt = Attempt(_entered(repo, contest, waiting), contest, excused)
             _run(repo, attempt, waiting)
         except Overtaken as overtaken:
             excused = overtaken.epoch
         except OmnigraphError as error:
             _fail(waiting, error)
             return
-    _fail(waiting, RetriesExhausted(f"other writers won {repo.limits.publish_attempts_max} times"))
+    _fail(waiting, _defeated(repo, contest))
+
+
+def _entered(repo: Repository, contest: Contest, waiting: Sequence[Ticket]) -> Head:
+    """The head to begin from: where the others have made room, or we for them."""
+    first = waiting[0].request
+    head = repo.head(first.branch)
+    if contest.make_room(head.commit, lambda: _is_overdue(waiting)):
+        head = repo.head(first.branch)
+    seconds = contest.wants_room(contest.prepared)
+    asked = _ask(repo, contest, head.commit, seconds, first, "verb") if seconds else None
+    return head if asked is None else repo.moved(Head(head.branch, head.ref_number, asked))
+
+
+def _ask(
+    repo: Repository, contest: Contest, head: Commit, seconds: float, who: Request, work: str
+) -> Commit | None:
+    """Put a question after the head, or after the one that got in between; none if that fails, too."""
+    for _ in range(QUESTIONS_AT_ONCE):
+        asking = contest.question(head, seconds, who.actor, work)
+        outcome = create(repo, asking)
+        if outcome is not Outcome.TAKEN:
+            contest.has_asked(seconds)
+            return asking if outcome is Outcome.CREATED else None
+        end = repo.chains.end(head.chain)
+        if not isinstance(end, Commit):
+            return None
+        head = end
+    return None
+
+
+def _is_overdue(waiting: Sequence[Ticket]) -> bool:
+    return any(ticket.request.deadline.over for ticket in waiting)
+
+
+def _defeated(repo: Repository, contest: Contest) -> OmnigraphError:
+    """Why a write is given up: whoever kept changing what it is about, or nobody in particular."""
+    if contest.met is not None:
+        return _conflict(contest.met, contest.runs)
+    return RetriesExhausted(f"other writers won {repo.limits.publish_attempts_max} times")
 
 
 @contextmanager
@@ -205,16 +251,18 @@ def unless_overtaken(repo: Repository, attempt: Attempt) -> Iterator[None]:
 
 def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
     """One attempt: verbs, stage, create. Tickets that are not settled afterwards want another one."""
+    began = repo.clock.now()
     _accept(repo, attempt, waiting)
     if attempt.accepted:
         with unless_overtaken(repo, attempt):
-            _publish(repo, attempt)
+            staged = stage(repo, attempt.head.commit, attempt.plans)
+            _store_schemas(repo, attempt.plans)
+            attempt.contest.prepared = repo.clock.now() - began
+            _publish(repo, attempt, staged)
 
 
-def _publish(repo: Repository, attempt: Attempt) -> None:
-    staged = stage(repo, attempt.head.commit, attempt.plans)
-    _store_schemas(repo, attempt.plans)
-    head = attempt.head
+def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
+    head, contest, moving = attempt.head, attempt.contest, 0
     for lost in range(repo.limits.publish_attempts_max):
         if _drop_overdue(attempt):
             return
@@ -227,9 +275,11 @@ def _publish(repo: Repository, attempt: Attempt) -> None:
         if outcome is Outcome.UNKNOWN:
             _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
             return
+        contest.lost += 1
         repo.stand_back(lost + 1)
         judged = head.commit  # what came before it was judged when it became the head
-        missed = repo.chains.since(judged.chain, judged.number)
+        missed = _missed(repo, attempt, judged, moving)
+        began = repo.clock.now()
         if _settle_landed(attempt, missed, commit):
             return
         decision = _decide(repo, attempt, judged, missed)
@@ -238,6 +288,25 @@ def _publish(repo: Repository, attempt: Attempt) -> None:
             return
         head = Head(head.branch, head.ref_number, decision.head)
         staged = _onto(repo, attempt, staged, decision)
+        moving = repo.clock.now() - began
+
+
+def _missed(
+    repo: Repository, attempt: Attempt, judged: Commit, moving: int
+) -> Sequence[ChainObject]:
+    """Everything that was published since a commit: after somebody else had the room they asked for, and with our own
+    question at the end if we have to ask. `moving` is how long putting what is staged on a newer head took."""
+    contest, tickets = attempt.contest, [one.ticket for one in attempt.accepted]
+    missed = repo.chains.since(judged.chain, judged.number)
+    newest = missed[-1]
+    if contest.make_room(newest, lambda: _is_overdue(tickets)):
+        return repo.chains.since(judged.chain, judged.number)
+    seconds = contest.wants_room(moving)
+    if seconds and isinstance(newest, Commit):
+        first = attempt.accepted[0]
+        if _ask(repo, contest, newest, seconds, first.ticket.request, first.plan.kind):
+            return repo.chains.since(judged.chain, judged.number)
+    return missed
 
 
 def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
@@ -382,7 +451,8 @@ def _onto(
     head = decision.head
     if head is None or decision.verdict is Verdict.SAME:
         return staged
-    return restage(repo, staged, head, attempt.plans, moved=decision.tables)
+    base = attempt.head.commit
+    return restage(repo, staged, base, head, attempt.plans, moved=decision.tables)
 
 
 def _decide(
@@ -402,6 +472,19 @@ def _decide(
         if len(plans) == len(attempt.accepted) and all(held):
             return decide(_in_epoch(base, newest.gc_epoch), intents, missed)
     return decide(base, intents, missed)
+
+
+def carries_over(repo: Repository, plan: PublishPlan, base: Snapshot, now: Snapshot) -> bool:
+    """Whether a plan that was made on an earlier state of a branch holds on a later one."""
+    first, last = base.commit, now.commit
+    if first.chain != last.chain or first.number > last.number:
+        return False
+    missed = repo.chains.range(first.chain, first.number + 1, last.number)
+    if not missed:
+        return True
+    if still_honoured(repo, plan.plan_id, first.gc_epoch, last.gc_epoch):
+        first = _in_epoch(first, last.gc_epoch)
+    return decide(first, [Intent(plan, touches(plan, base.catalog))], missed).head is not None
 
 
 def _in_epoch(base: Commit, epoch: int) -> Commit:
@@ -451,8 +534,11 @@ def _give_up(repo: Repository, attempt: Attempt, decision: Decision) -> None:
         error = BranchDeleted(f"branch {branch!r} was deleted while it was being written")
         _fail([one.ticket for one in attempt.accepted], error)
     if decision.culprit is not None:
-        strict = [one.ticket for one in attempt.accepted if one.plan.strict]
-        _fail(strict, _conflict(decision.culprit))
+        attempt.contest.met = decision.culprit
+        attempt.contest.runs += 1
+        if decision.verdict is Verdict.CONFLICT:
+            strict = [a.ticket for a in attempt.accepted if a.plan.strict or a.plan.schema_strict]
+            _fail(strict, _conflict(decision.culprit))
 
 
 def _drop_overdue(attempt: Attempt) -> bool:
@@ -476,14 +562,15 @@ def _precondition(wanted: str, head: Commit) -> PreconditionFailed:
     )
 
 
-def _conflict(commit: Commit) -> WriteConflict:
+def _conflict(commit: Commit, times: int = 1) -> WriteConflict:
     member = commit.members[-1] if commit.members else None
     actor = member.actor if member is not None else None
     tables = sorted({table for m in commit.members for table in m.changes})
     names = [commit.tables[table].type_name for table in tables if table in commit.tables]
     who = f" by {actor}" if actor else ""
+    often = f", and others before it: {times} times in all" if times > 1 else ""
     return WriteConflict(
-        f"commit {commit.content}{who} changed {', '.join(names) or 'the schema'} meanwhile",
+        f"commit {commit.content}{who} changed {', '.join(names) or 'the schema'} meanwhile{often}",
         details={"commit": commit.content, "actor": actor, "types": names},
     )
 

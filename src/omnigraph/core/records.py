@@ -168,6 +168,9 @@ class GcRecord(Struct, frozen=True):
     plans: tuple[str, ...]  # plans of long operations that were honoured
     unfinished: tuple[Chain, ...] = ()  # chains of branches whose creation was not finished
     released: tuple[tuple[Chain, int], ...] = ()  # commits once kept that are not buried yet
+    buried: dict[
+        Chain, int
+    ] = {}  # per chain: commits below are replaced by tombstones, but for those held
 
 
 class StoredSchema(Struct, frozen=True):
@@ -199,6 +202,36 @@ class StoredPlan(Struct, frozen=True):
     tables: tuple[TablePath, ...]  # folders whose unreferenced files must be kept
     state: dict[str, Any] = {}
     renewed: int = 0  # the last sign of life, in microseconds
+
+
+class RetentionPolicy(Struct, frozen=True):
+    """How much history maintenance leaves: the newest commits of each branch, and all that are young enough."""
+
+    keep: int
+    days: float | None = None
+    every_hours: float = 1.0  # how often it is looked for what may go
+    actor: str | None = None
+    time: int = 0  # when it was set
+
+
+class MaintenanceAction(Struct, frozen=True):
+    """Something maintenance did."""
+
+    time: int  # when it ended, in microseconds
+    kind: str  # optimize, embed, expire or cleanup
+    branch: str | None
+    detail: str
+    seconds: float
+
+
+class MaintenanceStatus(Struct, frozen=True):
+    """Who maintains a graph, until when without another word, and what was done last."""
+
+    holder: str = ""
+    until: int = 0
+    cleaned: int = 0
+    expired: int = 0
+    actions: tuple[MaintenanceAction, ...] = ()  # newest first
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from omnigraph.core import layout
 from omnigraph.core.chain import Chains
+from omnigraph.core.clock import REAL, Clock
 from omnigraph.core.records import (
     FORMAT,
     Commit,
@@ -25,7 +26,6 @@ from omnigraph.core.records import (
     decode_ref,
 )
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.core.world import REAL, World
 from omnigraph.errors import (
     BranchNotFound,
     Corrupt,
@@ -55,7 +55,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class SchemaInForce:
     """A schema in force: as written, as stored, and as checked."""
 
     hash: str
@@ -75,19 +75,19 @@ class Repository:
         stamp: GraphStamp,
         *,
         limits: Limits = DEFAULT,
-        world: World = REAL,
+        clock: Clock = REAL,
     ) -> None:
         self.place = place
         self.objects = objects
         self.tables = tables
         self.stamp = stamp
         self.limits = limits
-        self.world = world
+        self.clock = clock
         self.chains = Chains(objects, stamp.graph_id, limits)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._heads: dict[BranchName, Head] = {}
-        self._schemas: dict[str, Schema] = {}
+        self._schemas: dict[str, SchemaInForce] = {}
         self.records: dict[int, GcRecord] = {}  # collection records by epoch; they never change
 
     # --- heads --------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Repository:
         """Everything needed to read at a commit."""
         return Snapshot(commit, self.schema(commit.schema).catalog, self.tables, self.place.uri)
 
-    def schema(self, hashed: str) -> Schema:
+    def schema(self, hashed: str) -> SchemaInForce:
         """A schema by its hash; read once."""
         with self._lock:
             known = self._schemas.get(hashed)
@@ -197,7 +197,7 @@ class Repository:
         stored: StoredSchema = decode(StoredSchema, data, key)
         return self.learn(hashed, stored)
 
-    def learn(self, hashed: str, stored: StoredSchema) -> Schema:
+    def learn(self, hashed: str, stored: StoredSchema) -> SchemaInForce:
         """Remember a schema that was read or is about to be stored."""
         schema = _understood(hashed, stored)
         with self._lock:
@@ -224,13 +224,13 @@ class Repository:
     def back_off(self, attempt: int) -> None:
         """Wait before trying something again, longer with each attempt."""
         limits = self.limits
-        self.world.back_off(attempt, limits.backoff_first_seconds, limits.backoff_max_seconds)
+        self.clock.back_off(attempt, limits.backoff_first_seconds, limits.backoff_max_seconds)
 
     def stand_back(self, lost: int) -> None:
         """Wait before the next race. At first as long as a race takes, since trying at once is mostly work for nothing
         among many; shorter the more were lost, so that whoever waited longest tries most often."""
         if lost > 1:
-            self.world.pause(self.world.chance() * self.limits.stand_back_seconds_max / (lost - 1))
+            self.clock.pause(self.clock.chance() * self.limits.stand_back_seconds_max / (lost - 1))
 
     def check_process(self) -> None:
         """A graph opened before a fork is refused in the child: Lance's threads do not come along."""
@@ -241,10 +241,10 @@ class Repository:
 
 
 @lru_cache(maxsize=64)
-def _understood(hashed: str, stored: StoredSchema) -> Schema:
+def _understood(hashed: str, stored: StoredSchema) -> SchemaInForce:
     """Graphs of one process share what they know of a schema."""
     ir = decode_ir(stored.ir.encode())
-    return Schema(hashed, stored, ir, catalog_of(ir))
+    return SchemaInForce(hashed, stored, ir, catalog_of(ir))
 
 
 def open_repository(uri: object, *, limits: Limits = DEFAULT) -> Repository:

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core import layout
+from omnigraph.core.footprints import on_newer
 from omnigraph.core.plan import (
     Adopt,
     Alter,
     CreateIndex,
+    DropTable,
     PublishPlan,
     Register,
     Rewrite,
     TableAction,
-    Tombstone,
 )
 from omnigraph.core.records import Commit, TableEntry
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import table_ref
 from omnigraph.core.txn import NO_OVERLAY, Overlay
 from omnigraph.errors import TableNotFound
+from omnigraph.model.columns import one_array
 from omnigraph.storage import metrics
-from omnigraph.storage.tables import ADDRESS, Staged, TableEdit, TableRef, TableStore
+from omnigraph.storage.tables import ADDRESS, Staged, Table, TableEdit, TableRef, TableStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,18 @@ def stage(repo: Repository, base: Commit, plans: Iterable[PublishPlan]) -> Stage
 def restage(
     repo: Repository,
     earlier: StagedTables,
+    planned_on: Commit,
     base: Commit,
     plans: Iterable[PublishPlan],
     *,
     moved: frozenset[str],
 ) -> StagedTables:
-    """The same rows on a newer base: the moved tables are committed again, or staged again where that is not enough."""
-    grouped = _by_table(a for plan in plans for a in plan.actions if a.table_id in moved)
+    """The same rows on a newer base: the moved tables are committed again, or staged again where that is not enough.
+
+    `planned_on` is what the plans were made for: their addresses are those of its tables.
+    """
+    actions = (a for plan in plans for a in plan.actions if a.table_id in moved)
+    grouped = _by_table(newer for action in actions for newer in on_newer(action))
 
     def again(table_id: str, actions: list[TableAction]) -> tuple[TableEntry | None, Staged | None]:
         written = earlier.staged.get(table_id)
@@ -74,7 +83,8 @@ def restage(
             moved_over = repo.tables.recommit(written, table_ref(entry))
             if moved_over is not None:
                 return _entry_of(entry, moved_over), moved_over
-        return _stage_table(repo, base, table_id, actions, moved=True)
+        there = table_ref(planned_on.tables[table_id])
+        return _stage_table(repo, base, table_id, actions, there, written)
 
     tasks = [lambda t=table_id, a=actions: again(t, a) for table_id, actions in grouped.items()]
     done = dict(zip(grouped, metrics.parallel(tasks, repo.limits.staging_threads_max), strict=True))
@@ -94,12 +104,19 @@ def _by_table(actions: Iterable[TableAction]) -> dict[str, list[TableAction]]:
 
 
 def _stage_table(
-    repo: Repository, base: Commit, table_id: str, actions: list[TableAction], moved: bool = False
+    repo: Repository,
+    base: Commit,
+    table_id: str,
+    actions: list[TableAction],
+    planned_on: TableRef | None = None,
+    earlier: Staged | None = None,
 ) -> tuple[TableEntry | None, Staged | None]:
+    """`planned_on`: the version the actions were made for, if the base is a newer one. `earlier`: what the same actions
+    gave on another version; its files are used again where they fit."""
     entry = base.tables.get(table_id)
     for action in actions:
         match action:
-            case Tombstone():
+            case DropTable():
                 return None, None
             case Adopt():
                 return action.entry, None
@@ -113,22 +130,25 @@ def _stage_table(
         case [CreateIndex(done=Staged() as done) | Rewrite(done=Staged() as done)]:
             if done.base == table_ref(entry):
                 return _entry_of(entry, done), done
-    edit = _edit(repo.tables, table_ref(entry), actions, moved)
+    edit = _edit(repo.tables, table_ref(entry), actions, planned_on)
     if edit is None:
         return entry, None
+    if earlier is not None:
+        data = edit.append if earlier.written is None else earlier.written
+        edit = replace(edit, append=data, earlier=earlier)
     written = repo.tables.stage(table_ref(entry), edit)
     return _entry_of(entry, written), written
 
 
 def _created(repo: Repository, action: Register) -> TableEntry:
     """A folder no attempt before has used: what an earlier one left behind is not mixed in."""
-    path = layout.table_path(action.kind, action.table_id, repo.world.fresh_id())
+    path = layout.table_path(action.kind, action.table_id, repo.clock.fresh_id())
     ref = repo.tables.create(path, action.schema)
     return TableEntry(action.kind, action.type_name, path, str(ref.version), 0)
 
 
 def _edit(
-    tables: TableStore, base: TableRef, actions: list[TableAction], moved: bool
+    tables: TableStore, base: TableRef, actions: list[TableAction], planned_on: TableRef | None
 ) -> TableEdit | None:
     """Everything the actions mean for the table, as one edit."""
     overlay = NO_OVERLAY
@@ -147,7 +167,7 @@ def _edit(
     edit = replace(
         edit,
         replace_all=overlay.replaced,
-        delete=None if overlay.replaced else _addresses(tables, base, overlay, moved),
+        delete=None if overlay.replaced else _addresses(tables, base, overlay, planned_on),
         append=overlay.fragments if overlay.fragments is not None else _filled(overlay.rows),
     )
     return None if edit == TableEdit() else edit
@@ -158,15 +178,32 @@ def _filled(rows: pa.Table | None) -> pa.Table | None:
 
 
 def _addresses(
-    tables: TableStore, base: TableRef, overlay: Overlay, moved: bool
+    tables: TableStore, base: TableRef, overlay: Overlay, planned_on: TableRef | None
 ) -> pa.UInt64Array | None:
-    """Where the rows to remove are. On a base other than the verb's, they are looked up by id again."""
-    if not overlay.masked.num_rows:
+    """Where the rows to remove are, on a base that may not be the verb's."""
+    masked = overlay.masked
+    if not masked.num_rows:
         return None
-    if not moved:
-        return overlay.masked[ADDRESS].combine_chunks()
-    ids = overlay.masked["id"].combine_chunks()
-    return tables.open(base).lookup("id", ids, ["id"], with_address=True)[ADDRESS].combine_chunks()
+    if planned_on is not None and planned_on != base:
+        masked = found_again(masked, tables.open(planned_on), tables.open(base))
+    return one_array(masked[ADDRESS])
+
+
+def found_again(rows: pa.Table, then: Table, now: Table) -> pa.Table:
+    """Rows of a version (`id`, any others, and their addresses) in a newer one, where nobody has changed them.
+
+    So in a fragment that both have they are where they were; only those of other fragments are looked up by id.
+    """
+    before = {f.fragment_id: f.files for f in then.fragments()}
+    same = {f.fragment_id: f.files for f in now.fragments()}.items() & before.items()
+    fragments = rows[ADDRESS].to_numpy() >> np.uint64(32)
+    stays = pa.array(np.isin(fragments, np.array([number for number, _ in same], np.uint64)))
+    gone = one_array(rows["id"].filter(pc.invert(stays)))
+    if not len(gone):
+        return rows
+    columns = [name for name in rows.column_names if name != ADDRESS]
+    found = now.lookup("id", gone, columns, with_address=True)
+    return pa.concat_tables([rows.filter(stays), found.select(rows.column_names).cast(rows.schema)])
 
 
 def _entry_of(entry: TableEntry, written: Staged) -> TableEntry:

@@ -15,18 +15,20 @@ import pyarrow.compute as pc
 
 from omnigraph.core.plan import (
     Append,
-    Delete,
+    DropTable,
     Overwrite,
     PublishPlan,
     Register,
+    Remove,
     TableAction,
-    Tombstone,
     Upsert,
 )
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.expressions.arrow import selected
+from omnigraph.expressions.comparing import is_in
+from omnigraph.lang.ir import Expr
 from omnigraph.model.catalog import Catalog
-from omnigraph.model.predicates import Predicate
-from omnigraph.storage.predicates import evaluate
+from omnigraph.model.columns import one_array
 from omnigraph.storage.tables import ADDRESS, NewFragments, Table
 
 EMPTY_MASK = pa.table({"id": pa.array([], pa.string()), ADDRESS: pa.array([], pa.uint64())})
@@ -57,7 +59,7 @@ class Overlay:
             case Upsert(_, pa.Table() as rows, before):
                 left = _without(self.rows, rows["id"])
                 return replace(self, masked=self._mask(before), rows=_stacked(left, rows))
-            case Delete(_, before):
+            case Remove(_, before):
                 return replace(
                     self, masked=self._mask(before), rows=_without(self.rows, before["id"])
                 )
@@ -80,13 +82,7 @@ def _stacked(under: pa.Table | None, over: pa.Table) -> pa.Table:
 def _without(rows: pa.Table | None, ids: pa.ChunkedArray) -> pa.Table | None:
     if rows is None or not rows.num_rows or not len(ids):
         return rows
-    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=_one_array(ids))))
-
-
-def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=one_array(ids))))
 
 
 NO_OVERLAY = Overlay()
@@ -110,13 +106,12 @@ class TableView:
             )
         if self.overlay.rows is not None:
             rows = self.overlay.rows
-            rows = rows.filter(
-                pc.is_in(rows[column], value_set=values.cast(rows.schema.field(column).type))
-            )
+            held = one_array(rows[column])
+            rows = rows.filter(is_in(held, values.cast(held.type)))
             found.append(self._addressless(rows, wanted))
         return self._joined(found, wanted)
 
-    def scan(self, columns: Sequence[str], predicate: Predicate | None = None) -> pa.Table:
+    def scan(self, columns: Sequence[str], predicate: Expr | None = None) -> pa.Table:
         """The rows that satisfy a predicate."""
         wanted = _with_id(columns)
         found = []
@@ -124,13 +119,13 @@ class TableView:
             found.append(self._unmasked(self.stored.scan(wanted, predicate, with_address=True)))
         if self.overlay.rows is not None:
             rows = self.overlay.rows
-            rows = rows if predicate is None else rows.filter(evaluate(predicate, rows))
+            rows = rows if predicate is None else selected(predicate, rows)
             found.append(self._addressless(rows, wanted))
         return self._joined(found, wanted)
 
     def existing(self, ids: pa.Array) -> pa.Array:
         """Those of the ids that are there."""
-        return _one_array(self.lookup("id", ids, ["id"])["id"])
+        return one_array(self.lookup("id", ids, ["id"])["id"])
 
     def count(self) -> int:
         """How many rows there are."""
@@ -144,7 +139,7 @@ class TableView:
         masked = self.overlay.masked
         if not masked.num_rows or not rows.num_rows:
             return rows
-        return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=_one_array(masked["id"]))))
+        return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=one_array(masked["id"]))))
 
     def _addressless(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         return rows.select(columns).append_column(ADDRESS, pa.nulls(rows.num_rows, pa.uint64()))
@@ -186,7 +181,7 @@ class WriteTxn:
             match action:
                 case Register(table_id):
                     registered[table_id] = action
-                case Tombstone(table_id):
+                case DropTable(table_id):
                     overlays.pop(table_id, None)
                 case _:
                     overlays[action.table_id] = overlays.get(action.table_id, NO_OVERLAY).plus(

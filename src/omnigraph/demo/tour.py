@@ -51,7 +51,7 @@ FILES_OF_A_DEMO = ("scholars.pg", "search.gq", "pipeline.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TourStep:
     """One step of the story: what it shows, a text to read first, and the command lines that do it."""
 
     title: str
@@ -83,7 +83,7 @@ def _pipeline() -> str:
     return "\n".join(lines) + "\n"
 
 
-def steps(folder: Path, engine: str) -> Iterator[Step]:
+def steps(folder: Path, engine: str) -> Iterator[TourStep]:
     """The story, for a demo whose files are in a folder."""
     graph = str(folder / "graph")
     schema, query, edit = (str(folder / n) for n in ("scholars.pg", "search.gq", "publish.gq"))
@@ -129,11 +129,11 @@ def steps(folder: Path, engine: str) -> Iterator[Step]:
     yield _step("Look back: who did what, when and where", ("log", "--graph", graph))
 
 
-def _step(title: str, *commands: tuple[str, ...], text: str = "") -> Step:
-    return Step(title, commands, text)
+def _step(title: str, *commands: tuple[str, ...], text: str = "") -> TourStep:
+    return TourStep(title, commands, text)
 
 
-def _load(folder: Path, graph: str, engine: str) -> Step:
+def _load(folder: Path, graph: str, engine: str) -> TourStep:
     if engine == "spark":
         file = folder / "pipeline.yaml"
         return _step(

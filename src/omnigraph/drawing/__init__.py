@@ -2,21 +2,17 @@
 
 - `schema`   a catalog as a mermaid or SVG diagram
 - `history`  commits of all branches as text, as `git log --graph` draws them
-- `entities` the nodes and edges among the values of a result, as SVG or as a page of HTML
+- `entities` the nodes and edges among the values of a result, as SVG
 - `notebook` what notebooks show of a graph, a result, a commit, a diff and a plan
-- `places`   where the nodes of a small graph go
 """
 
 from __future__ import annotations
 
-from omnigraph.drawing.entities import entities_html, entities_svg
 from omnigraph.drawing.history import draw_history, history_text
 from omnigraph.drawing.schema import schema_mermaid, schema_svg
 
 __all__ = [
     "draw_history",
-    "entities_html",
-    "entities_svg",
     "history_text",
     "schema_mermaid",
     "schema_svg",

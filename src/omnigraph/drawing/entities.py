@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
-
-from omnigraph.drawing.places import spread
 
 NODES_MAX = 300
 WIDTH_MAX, HEIGHT_MAX, MARGIN = 720, 480, 40
@@ -25,10 +23,11 @@ ARROW = (
 )
 RADIUS = 7
 LABELS = ("name", "title", "label", "id")
+ROUNDS = 120  # of the layout
 
 
 @dataclass(slots=True)
-class Entities:
+class DrawnEntities:
     """What is to be drawn, in the order in which it was met."""
 
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -56,25 +55,20 @@ class Entities:
             self.nodes[id] = {**self.nodes.get(id, {}), **value}
 
 
-def entities_of(rows: Iterable[Iterable[Any]]) -> Entities:
+def entities_of(rows: Iterable[Iterable[Any]]) -> DrawnEntities:
     """All entities and paths among the values of rows."""
-    found = Entities()
+    found = DrawnEntities()
     for row in rows:
         for value in row:
             found.add(value)
     return found
 
 
-def entities_svg(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A drawing of the entities in rows; at most 300 nodes."""
-    return drawing_of(entities_of(row.values() for row in rows))
-
-
-def drawing_of(found: Entities) -> str:
+def drawing_of(found: DrawnEntities) -> str:
     """Nodes in the colour of their type, edges as arrows, and which colour stands for what."""
     order = {id: index for index, id in enumerate(found.nodes)}
     drawn = [(a, b, kind) for a, b, kind in found.edges.values() if a in order and b in order]
-    places = spread(len(order), [(order[a], order[b]) for a, b, _ in drawn])
+    places = force_layout(len(order), [(order[a], order[b]) for a, b, _ in drawn])
     width, height = _size(len(order))
     at = {id: _scaled(places[index], width, height) for id, index in order.items()}
     kinds = list(dict.fromkeys(_kind(value) for value in found.nodes.values()))
@@ -86,12 +80,6 @@ def drawing_of(found: Entities) -> str:
         f'height="{height}" role="img" aria-label="{len(order)} nodes, {len(drawn)} edges">'
         f"<style>{STYLE}</style>{ARROW}" + "".join(body) + "</svg>"
     )
-
-
-def entities_html(rows: Iterable[Mapping[str, Any]], title: str = "omnigraph") -> str:
-    """The drawing as a page of its own."""
-    svg = entities_svg(rows)
-    return f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title><h1>{escape(title)}</h1>{svg}'
 
 
 def _kind(value: Mapping[str, Any]) -> str:
@@ -141,3 +129,33 @@ def _node(
     left = at[0] > width * 2 / 3
     x, anchor = (at[0] - 10, ' text-anchor="end"') if left else (at[0] + 10, "")
     return circle + f'<text x="{x:.1f}" y="{at[1] + 4:.1f}"{anchor}>{escape(label[:32])}</text>'
+
+
+def force_layout(count: int, links: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Coordinates within 0..1 for each node: springs along the edges, repulsion everywhere, always the same result."""
+    import numpy as np
+
+    if count == 0:
+        return []
+    turns = np.arange(count) * math.pi * (3 - math.sqrt(5))
+    radius = np.sqrt((np.arange(count) + 0.5) / count)
+    at = np.stack([radius * np.cos(turns), radius * np.sin(turns)], axis=1)
+    ideal = 1.6 / math.sqrt(count)
+    a = np.array([link[0] for link in links], dtype=int)
+    b = np.array([link[1] for link in links], dtype=int)
+    for round_ in range(ROUNDS):
+        apart = at[:, None, :] - at[None, :, :]
+        distance = np.sqrt((apart**2).sum(axis=2)) + 1e-6
+        push = (apart / distance[:, :, None] * (ideal**2 / distance)[:, :, None]).sum(axis=1)
+        if len(links):
+            along = at[a] - at[b]
+            pull = along * (np.sqrt((along**2).sum(axis=1)) / ideal)[:, None]
+            np.subtract.at(push, a, pull)
+            np.add.at(push, b, pull)
+        push -= at * ideal  # towards the middle, so that parts without links stay in sight
+        size = np.sqrt((push**2).sum(axis=1)) + 1e-9
+        heat = 0.12 * (1 - round_ / ROUNDS) + 0.002
+        at = at + push / size[:, None] * np.minimum(size, heat)[:, None]
+    low, high = at.min(axis=0), at.max(axis=0)
+    scaled = (at - low) / np.maximum(high - low, 1e-9)
+    return [(float(x), float(y)) for x, y in (scaled if count > 1 else scaled * 0 + 0.5)]

@@ -7,7 +7,7 @@ from html import escape
 from itertools import islice
 from typing import Any
 
-from omnigraph.drawing.entities import Entities, drawing_of, entities_of
+from omnigraph.drawing.entities import DrawnEntities, drawing_of, entities_of
 from omnigraph.drawing.schema import schema_svg
 from omnigraph.model.catalog import Catalog
 
@@ -35,7 +35,7 @@ def result_html(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]],
     return table + _drawn(entities_of(rows))
 
 
-def _drawn(found: Entities) -> str:
+def _drawn(found: DrawnEntities) -> str:
     """A picture: in sight where it has edges and is small enough to be understood, else to unfold."""
     if not found.nodes:
         return ""

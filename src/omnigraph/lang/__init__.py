@@ -7,7 +7,6 @@ What both stand on:
 - `lexer`        text to tokens
 - `cursor`       walking over tokens: take, expect, recover
 - `codes`        the catalogue of syntax codes
-- `grammar`      the grammar for the manuals, read from the parsers' docstrings
 
 The languages:
 
@@ -18,10 +17,9 @@ From a checked query to what an engine runs:
 
 - `ir`           the operators and expressions of a plan; `tree` walks them, `bindings` says what their rows bind
 - `lower`        checked query to plan
-- `pushdown`     conditions on one variable to predicates a table answers
 - `rewrite`      plans to cheaper plans
-- `evaluate`     the meaning of expressions, with `cast` for conversions
-- `outline`      a plan as text
+- `cast`         values of one type as values of another; what expressions mean is in `omnigraph.expressions`
+- `plan_text`    a plan as text, its conditions as they were written
 """
 
 import omnigraph.lang.codes  # noqa: F401  every diagnostic looks its code up in the catalogue

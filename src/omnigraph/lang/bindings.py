@@ -8,7 +8,7 @@ from enum import Enum
 from omnigraph.lang import ir
 
 
-class VarKind(Enum):
+class BindingKind(Enum):
     NODE = "node"
     EDGE = "edge"
     PATH = "path"
@@ -16,15 +16,15 @@ class VarKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BoundName:
     """What one variable or score column of a row holds; `nullable` when an optional block bound it."""
 
-    kind: VarKind
+    kind: BindingKind
     types: tuple[str, ...] = ()
     nullable: bool = False
 
 
-Bindings = dict[str, Binding]
+Bindings = dict[str, BoundName]
 
 
 def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
@@ -34,7 +34,7 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
     """
     match op:
         case ir.NodeScan(var, types):
-            return {var: Binding(VarKind.NODE, types)}
+            return {var: BoundName(BindingKind.NODE, types)}
         case ir.Outer():
             return dict(outer or {})
         case ir.Expand() | ir.ShortestPath():
@@ -46,11 +46,11 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
         case ir.Join(left, right):
             return bindings(left, outer) | bindings(right, outer)
         case ir.Score(source, _, name) | ir.Rank(source, _, name):
-            return bindings(source, outer) | {name: Binding(VarKind.SCORE, nullable=True)}
+            return bindings(source, outer) | {name: BoundName(BindingKind.SCORE, nullable=True)}
         case ir.Fuse():
             below = bindings(op.primary, outer)
             below.pop(op.primary_score, None)
-            return below | dict.fromkeys((op.name, op.place), Binding(VarKind.SCORE))
+            return below | dict.fromkeys((op.name, op.place), BoundName(BindingKind.SCORE))
         case ir.Filter() | ir.SemiJoin() | ir.Sort() | ir.Slice():
             return bindings(op.input, outer)
         case ir.Project() | ir.Aggregate() | ir.Distinct() | ir.Union():
@@ -58,12 +58,12 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
 
 
 def _reached(op: ir.Expand | ir.ShortestPath) -> Bindings:
-    found = {} if op.into else {op.dst: Binding(VarKind.NODE, op.dst_types)}
+    found = {} if op.into else {op.dst: BoundName(BindingKind.NODE, op.dst_types)}
     match op:
         case ir.Expand(edge_var=str(var)):
-            found[var] = Binding(VarKind.EDGE, tuple(dict.fromkeys(s.edge for s in op.steps)))
+            found[var] = BoundName(BindingKind.EDGE, tuple(dict.fromkeys(s.edge for s in op.steps)))
         case ir.ShortestPath():
-            found[op.path_var] = Binding(VarKind.PATH)
+            found[op.path_var] = BoundName(BindingKind.PATH)
         case _:
             pass
     return found

@@ -63,10 +63,6 @@ class Cursor:
         """Take this word or symbol if it is next."""
         return self.advance() if self.token.text == text and text else None
 
-    def take_kind(self, kind: Tok) -> Token | None:
-        """Take a token of this kind if it is next."""
-        return self.advance() if self.token.kind is kind and kind is not Tok.END else None
-
     def expect(self, text: str, where: str, *, help: str = "") -> Token:
         """Take this word or symbol, or fail: "expected `:` after the property name, found `x`"."""
         if self.token.text == text:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from omnigraph.lang import ir
-from omnigraph.lang.bindings import Binding, VarKind, bindings
+from omnigraph.lang.bindings import BindingKind, BoundName, bindings
 from omnigraph.lang.query import checked
 from omnigraph.lang.query.ast import BlockKind
+from omnigraph.lang.query.check import union_type
 from omnigraph.lang.query.search import ranked_variable
-from omnigraph.lang.query.union import union_type
 from omnigraph.lang.tree import conjunction, variables, walk
 from omnigraph.model.types import PropType
 
@@ -76,7 +76,7 @@ def sorted_rows(plan: ir.Op, branch: checked.Branch) -> ir.Op:
         ties.append(ir.ScoreOf(place_of(branch.rank.name)))
     for name, bound in sorted(bindings(plan).items()):
         kind = ir.STRING.with_nullable(bound.nullable)
-        if bound.kind in (VarKind.NODE, VarKind.EDGE) and not name.startswith(TEMPORARY):
+        if bound.kind in (BindingKind.NODE, BindingKind.EDGE) and not name.startswith(TEMPORARY):
             ties.append(ir.IdOf(name, kind))
             ties.extend([ir.TypeOf(name, kind)] if len(bound.types) > 1 else [])
     return sort(plan, branch.order, tuple(ties))
@@ -343,12 +343,12 @@ class BlockLowering:
                 plan = ir.SemiJoin(plan, inner, negated=nested.kind is BlockKind.NOT)
         return plan
 
-    def outer_bindings(self) -> dict[str, Binding]:
-        return dict.fromkeys(self.outer or (), Binding(VarKind.NODE))
+    def outer_bindings(self) -> dict[str, BoundName]:
+        return dict.fromkeys(self.outer or (), BoundName(BindingKind.NODE))
 
     def optional(self, plan: ir.Op, block: checked.Block) -> ir.Op:
         inner = lower_block(block, None, frozenset(self.bound))
-        known = dict.fromkeys(self.bound, Binding(VarKind.NODE))
+        known = dict.fromkeys(self.bound, BoundName(BindingKind.NODE))
         found = (v for v in bindings(inner, known) if v not in self.bound)
         new = tuple(v for v in found if not v.startswith(TEMPORARY))
         self.bound |= set(new)

@@ -145,20 +145,50 @@ def conjunction(parts: tuple[ir.Expr, ...]) -> ir.Expr | None:
     return unique[0] if len(unique) == 1 else ir.And(unique)
 
 
-def columns_read(node: Node) -> dict[str, frozenset[str]]:
-    """For every variable the properties that are read somewhere in the tree; `*` when the whole entity is."""
-    found: dict[str, set[str]] = {}
-    for part in walk(node):
-        match part:
-            case ir.Column(var, name):
-                found.setdefault(var, set()).add(name)
-            case ir.EntityOf(var):
-                found.setdefault(var, set()).add("*")
-            case _:
-                pass
-    return {var: frozenset(names) for var, names in sorted(found.items())}
+def stored_column(expr: ir.Expr) -> str | None:
+    """The column of a type's table that holds a property, an id or an end of an edge; none for anything else."""
+    match expr:
+        case ir.Column(_, name):
+            return name
+        case ir.IdOf():
+            return "id"
+        case ir.EndpointOf(_, end):
+            return end.value
+        case _:
+            return None
 
 
-def uses_now(node: Node) -> bool:
-    """Whether the tree asks for the current time."""
-    return any(isinstance(part, ir.Now) for part in walk(node))
+def stored_columns(expr: ir.Expr | None) -> Iterator[str]:
+    """The columns an expression over one table reads, in order of appearance, with repetitions."""
+    for part in walk(expr) if expr is not None else ():
+        name = stored_column(part)
+        if name is not None:
+            yield name
+
+
+CONSTANT = (
+    ir.Literal,
+    ir.ListOf,
+    ir.Param,
+    ir.Now,
+    ir.Compare,
+    ir.And,
+    ir.Or,
+    ir.Not,
+    ir.IsNull,
+    ir.In,
+    ir.Has,
+    ir.Contains,
+    ir.StartsWith,
+    ir.RegexMatch,
+    ir.Arithmetic,
+    ir.Call,
+    ir.Cast,
+)
+
+
+def is_constant(expr: ir.Expr) -> bool:
+    """Whether the value is the same for every row."""
+    if isinstance(expr, ir.Literal | ir.Param):
+        return True
+    return all(isinstance(part, CONSTANT) for part in walk(expr))

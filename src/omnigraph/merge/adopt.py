@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from omnigraph.core.plan import Adopt, Alter, TableAction, Tombstone
+from omnigraph.core.plan import Adopt, Alter, DropTable, TableAction
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.changed import Between, summary_of
-from omnigraph.merge.lens import Kind, column_edit, kinds_of
-from omnigraph.merge.settle import Settled
+from omnigraph.merge.resolution import Settled
+from omnigraph.merge.schema_view import Kind, column_edit, kinds_of
 from omnigraph.merge.three_way import Sides
 
 OWN_STEPS_MAX = (
@@ -31,7 +31,7 @@ def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
         mine = ours.tables.get(table_id)
         if mine is None or entry not in (mine, base.tables.get(table_id)):
             yield Adopt(table_id, entry, between.summary(table_id), (theirs.chain, theirs.number))
-    yield from (Tombstone(table_id) for table_id in ours.tables if table_id not in theirs.tables)
+    yield from (DropTable(table_id) for table_id in ours.tables if table_id not in theirs.tables)
 
 
 def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) -> dict[str, Adopt]:
@@ -74,7 +74,7 @@ def reshaped(sides: Sides, before: Snapshot) -> Iterator[TableAction]:
     for table_id in before.commit.tables:
         kind = merged.get(table_id)
         if kind is None:
-            yield Tombstone(table_id)
+            yield DropTable(table_id)
             continue
         edit = column_edit(old[table_id], kind)
         if edit is not None or old[table_id].name != kind.name:
@@ -92,4 +92,4 @@ def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[T
             yield Adopt(table_id, entry, change, (wanted.commit.chain, wanted.commit.number))
     for table_id in head.commit.tables:
         if table_id not in wanted.commit.tables:
-            yield Tombstone(table_id)
+            yield DropTable(table_id)

@@ -19,9 +19,8 @@ from omnigraph.core.footprints import Touch
 from omnigraph.core.records import TableChange
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot, table_ref
-from omnigraph.merge.cells import one_array
-from omnigraph.merge.lens import Kind, Lens, kinds_of, through
-from omnigraph.merge.lineage import Step, is_first_ancestor, steps
+from omnigraph.errors import Corrupt, ObjectNotFound
+from omnigraph.merge.lineage import HistoryStep, is_first_ancestor, steps
 from omnigraph.merge.rows import (
     Comparison,
     Delta,
@@ -31,8 +30,9 @@ from omnigraph.merge.rows import (
     ids_by_fragments,
     no_rows,
 )
+from omnigraph.merge.schema_view import Kind, Lens, kinds_of, through
 from omnigraph.model.catalog import EdgeType
-from omnigraph.model.columns import arrow_schema
+from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.limits import Limits
 from omnigraph.model.tokens import (
     Footprint,
@@ -58,7 +58,7 @@ class Between:
     one: Snapshot
     other: Snapshot
     limit: int = STEPS_MAX  # commits to read at most
-    _steps: list[Step] | None = None
+    _steps: list[HistoryStep] | None = None
     _known: bool = field(default=False)
 
     def delta(self, table_id: str, seen: Kind) -> Delta:
@@ -111,7 +111,7 @@ class Between:
         way = self.steps()
         return way is None or any(_writes(step, table_id) for step in way)
 
-    def steps(self) -> list[Step] | None:
+    def steps(self) -> list[HistoryStep] | None:
         """The commits between; None where they cannot tell."""
         if not self._known:
             self._steps = steps(self.repo, self.one.commit, self.other.commit, self.limit)
@@ -126,7 +126,7 @@ class Between:
         found = [pa.array([], pa.string())]
         for step in way:
             if _writes(step, table_id):
-                ids = _ids(self.repo, step, table_id)
+                ids = _readable_ids(self.repo, step, table_id)
                 if ids is None:
                     return None
                 found.append(ids)
@@ -162,7 +162,7 @@ def _filled(table: Table) -> frozenset[str]:
     return table.filled if isinstance(table, Lens) else frozenset()
 
 
-def _writes(step: Step, table_id: str) -> bool:
+def _writes(step: HistoryStep, table_id: str) -> bool:
     """Whether a commit gave a table other rows."""
     before, after = step.before.tables.get(table_id), step.commit.tables.get(table_id)
     if before is not None and after is not None:
@@ -173,12 +173,20 @@ def _writes(step: Step, table_id: str) -> bool:
     return any(table_id in m.changes for m in step.commit.members) or not _is_maintenance(step)
 
 
-def _is_maintenance(step: Step) -> bool:
+def _is_maintenance(step: HistoryStep) -> bool:
     own = layout.content_id(step.commit.chain, step.commit.number, len(step.commit.members))
     return step.commit.content != own
 
 
-def _ids(repo: Repository, step: Step, table_id: str) -> pa.Array | None:
+def _readable_ids(repo: Repository, step: HistoryStep, table_id: str) -> pa.Array | None:
+    """The same; a commit whose files a cleanup has taken tells nothing."""
+    try:
+        return _ids(repo, step, table_id)
+    except (Corrupt, ObjectNotFound):
+        return None
+
+
+def _ids(repo: Repository, step: HistoryStep, table_id: str) -> pa.Array | None:
     """The ids one commit touched: as listed, or from the fragments it brought."""
     changes = [m.changes[table_id] for m in step.commit.members if table_id in m.changes]
     if changes and all(is_listed(change) for change in changes):

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.lang.cast import parse_bytes
-from omnigraph.lang.query.params import Misfit, convert
 from omnigraph.lang.schema import SchemaConflict
-from omnigraph.merge.lens import Kind
+from omnigraph.merge.schema_view import Kind
 from omnigraph.model.columns import arrow_type
-from omnigraph.read.result import to_json
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import read_value
+from omnigraph.values.spelling import to_json
 
 DIVERGENT_INSERT = "divergent_insert"  # both inserted one id, with different values
 DIVERGENT_UPDATE = "divergent_update"  # both gave one field another value
@@ -67,13 +67,13 @@ def of_schemas(found: Iterable[SchemaConflict]) -> tuple[Conflict, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ChosenValue:
     """A value somebody wrote down for a field."""
 
     value: Any
 
 
-Decision = str | Value  # a side, or a value
+Decision = str | ChosenValue  # a side, or a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ def _resolution(entry: Mapping[str, Any]) -> tuple[tuple[str, str, str | None], 
         return key, _side(entry["take"])
     if key[2] is None:
         raise OptionInvalid(f"a resolution with a value names its field, got {dict(entry)!r}")
-    return key, Value(entry["value"])
+    return key, ChosenValue(entry["value"])
 
 
-def value_of(decided: Value, kind: Kind, name: str) -> Any:
+def value_of(decided: ChosenValue, kind: Kind, name: str) -> Any:
     """A value as the property stores it."""
     prop = kind.properties.get(name)
     if prop is None:
@@ -158,19 +158,8 @@ def value_of(decided: Value, kind: Kind, name: str) -> Any:
     if decided.value is None:
         return None
     try:
-        value = convert(decided.value, prop.type)
-        if prop.type.is_blob and isinstance(value, str):
-            value = _bytes(value)
-        return pa.scalar(value, arrow_type(prop.type)).as_py()
-    except (Misfit, ValueError) as error:
-        raise OptionInvalid(
-            f"{decided.value!r} is no value for {kind.name}.{name} ({prop.type}): {error}"
-        ) from error
-
-
-def _bytes(text: str) -> bytes:
-    """A text spells the bytes of a blob, as everywhere; an address is not followed here."""
-    found = parse_bytes(text)
-    if found is None:
-        raise Misfit("expected base64:<data>")
-    return found
+        return pa.scalar(read_value(decided.value, prop.type), arrow_type(prop.type)).as_py()
+    except Misfit as misfit:
+        found = misfit.at(f"{kind.name}.{name}", prop.type, name)
+        details = {"violations": [found.violation(kind.name).to_json()]}
+        raise OptionInvalid(found.message, details=details) from None

@@ -17,14 +17,13 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.lang.schema.migrate import compare
-from omnigraph.merge.cells import equal_cells, positions
 from omnigraph.merge.changed import Between
-from omnigraph.merge.lens import Kind, kinds_of, seen_as
-from omnigraph.merge.rows import Delta
+from omnigraph.merge.rows import Delta, equal_cells, positions
+from omnigraph.merge.schema_view import Kind, kinds_of, seen_as
 from omnigraph.model.columns import arrow_schema
-from omnigraph.read.result import to_json
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS
+from omnigraph.values.spelling import to_json
 
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 OPERATIONS = (INSERT, UPDATE, DELETE)

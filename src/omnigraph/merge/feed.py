@@ -14,20 +14,20 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.core import layout
-from omnigraph.core.history import Entry, entries, is_pruned_now, pruned_error, resolve
+from omnigraph.core.history import Entry, entries, pruned_error, readable, resolve
 from omnigraph.core.records import ChainObject, Commit, Member, Seal, TableChange
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import CommitNotFound, Corrupt, ObjectNotFound, OptionInvalid
+from omnigraph.errors import CommitNotFound, OptionInvalid
 from omnigraph.merge.changed import Between, is_listed, listed_ids
 from omnigraph.merge.diff import DELETE, INSERT, OPERATIONS, UPDATE
-from omnigraph.merge.lens import Kind, kinds_of, seen_as
 from omnigraph.merge.lineage import ancestry
 from omnigraph.merge.rows import Delta
+from omnigraph.merge.schema_view import Kind, kinds_of, seen_as
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.tokens import Footprint, id_tokens
-from omnigraph.read.result import to_json
 from omnigraph.storage.tables import ADDRESS
+from omnigraph.values.spelling import to_json
 
 PAGE_COMMITS = 32
 
@@ -130,12 +130,8 @@ class Feed:
     def deltas(self) -> Iterator[tuple[str, list[tuple[Kind, Delta]]]]:
         """The same as tables: the id of each commit, and of each type it changed the rows before and after."""
         for entry, before in self.entries():
-            try:
+            with readable(self.repo, before):
                 found = list(self._deltas(entry, before))
-            except (Corrupt, ObjectNotFound) as error:
-                if is_pruned_now(self.repo, before):
-                    raise pruned_error(layout.commit_id(before.chain, before.number)) from error
-                raise
             yield entry.id, found
 
     def branches(self) -> list[str]:

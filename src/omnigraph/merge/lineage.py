@@ -71,7 +71,7 @@ def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, s
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """One commit on the way from one state to another, and the state before it."""
 
     before: Commit
@@ -83,11 +83,11 @@ def is_first_ancestor(repo: Repository, one: Commit, other: Commit) -> bool:
     return dict(ancestry(repo, other)).get(one.chain, -1) >= one.number
 
 
-def steps(repo: Repository, one: Commit, other: Commit, limit: int) -> list[Step] | None:
+def steps(repo: Repository, one: Commit, other: Commit, limit: int) -> list[HistoryStep] | None:
     """The commits on both ways from where two commits parted along first parents; None for too many or pruned ones."""
     here, there = list(ancestry(repo, one)), dict(ancestry(repo, other))
     fork = next((c, min(n, there[c])) for c, n in here if c in there)
-    found: list[Step] = []
+    found: list[HistoryStep] = []
     for end in (one, other):
         way = _way(repo, end, fork, limit - len(found))
         if way is None:
@@ -96,7 +96,7 @@ def steps(repo: Repository, one: Commit, other: Commit, limit: int) -> list[Step
     return found
 
 
-def _way(repo: Repository, end: Commit, fork: Place, limit: int) -> list[Step] | None:
+def _way(repo: Repository, end: Commit, fork: Place, limit: int) -> list[HistoryStep] | None:
     ranges: list[tuple[str, int, int]] = []
     for chain, number in ancestry(repo, end):
         first = fork[1] if chain == fork[0] else 0
@@ -111,4 +111,4 @@ def _way(repo: Repository, end: Commit, fork: Place, limit: int) -> list[Step] |
     commits = [thing for thing in things if isinstance(thing, Commit)]
     if len(commits) < len(things):
         return None
-    return [Step(a, b) for a, b in pairwise(commits)]
+    return [HistoryStep(a, b) for a, b in pairwise(commits)]

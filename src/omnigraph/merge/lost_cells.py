@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.merge.cells import equal_cells, only, positions, without
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import LOST_VALUE, OURS, THEIRS, Conflict, Decisions
-from omnigraph.merge.lens import Kind, fill_of, kinds_of
-from omnigraph.merge.rows import Delta
+from omnigraph.merge.rows import Delta, equal_cells, only, positions, without
+from omnigraph.merge.schema_view import Kind, kinds_of
 from omnigraph.merge.three_way import Part, lookup
 from omnigraph.model.catalog import Catalog, Property
 from omnigraph.model.columns import arrow_type, fitted
+from omnigraph.values.columns import default_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,18 @@ def lost_cells(states: States, merged: Catalog, decided: Decisions) -> Iterator[
             places = {p.property_id: p for p in kept[table].properties.values()}
             for prop in kind.properties.values():
                 place = places.get(prop.property_id)
-                if place is None:
+                if place is None and not _is_made_anew(prop, kept[table]):
                     found = _dropped(states, side, kind, prop)
                     name = kind.name
                     yield from (c for c in found if decided.side(name, c.id, c.field) != other)
-                elif arrow_type(place.type) != arrow_type(prop.type):
+                elif place is not None and arrow_type(place.type) != arrow_type(prop.type):
                     yield from _narrowed(states, side, kind, prop, place)
+
+
+def _is_made_anew(prop: Property, merged: Kind) -> bool:
+    """Whether a vector made from a text is made from another text, or by another model, in the merged schema."""
+    other = merged.properties.get(prop.name)
+    return prop.embed is not None and other is not None and other.embed is not None
 
 
 def _view(kind: Kind, prop: Property) -> Kind:
@@ -76,7 +82,7 @@ def _view(kind: Kind, prop: Property) -> Kind:
 def _dropped(states: States, side: str, kind: Kind, prop: Property) -> Iterator[Conflict]:
     """What a side wrote to a property since the base, while the other side dropped it."""
     delta = states.delta(side, _view(kind, prop))
-    fill = pa.repeat(fill_of(prop), delta.inserted.num_rows)
+    fill = pa.repeat(default_of(prop), delta.inserted.num_rows)
     new = delta.inserted.filter(pa.array(~equal_cells(delta.inserted[prop.name], fill)))
     for rows in (delta.updated, new):
         written = rows.filter(rows[prop.name].is_valid())

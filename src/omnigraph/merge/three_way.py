@@ -15,20 +15,29 @@ import pyarrow as pa
 
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.merge.cells import Mask, equal_rows, positions, same_row, same_value, without
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import (
     DELETE_VS_UPDATE,
     DIVERGENT_INSERT,
     DIVERGENT_UPDATE,
     THEIRS,
+    ChosenValue,
     Conflict,
     Decisions,
-    Value,
     value_of,
 )
-from omnigraph.merge.lens import Kind, seen_as
-from omnigraph.merge.rows import Delta, no_rows, unmoved
+from omnigraph.merge.rows import (
+    Delta,
+    Mask,
+    equal_rows,
+    no_rows,
+    positions,
+    same_row,
+    same_value,
+    unmoved,
+    without,
+)
+from omnigraph.merge.schema_view import Kind, seen_as
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import TypeChanges
 from omnigraph.model.columns import arrow_schema
@@ -262,7 +271,7 @@ class RowMerge:
         key = self.kind.name, ours["id"], name
         decision = self.decided.of(*key)
         match decision:
-            case Value():
+            case ChosenValue():
                 return value_of(decision, self.kind, name)
             case None:
                 did = "inserted" if kind == DIVERGENT_INSERT else "changed"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from omnigraph.model.types import PropType
+from omnigraph.model.types import PropType, Scalar
 from omnigraph.model.value import value
 
 
@@ -50,6 +50,16 @@ class Property:
     metric: str = "l2"  # of a vector: l2, cosine or dot
     description: str | None = None
     annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def index_kinds(self) -> tuple[str, ...]:
+        """What an index on this property is: by value (equality, ranges, prefixes), over words, over vectors."""
+        if self.type.is_vector:
+            return ("vector",)
+        if not self.type.is_plain:
+            return ()
+        is_text = self.type.scalar is Scalar.STRING and self.type.enum is None
+        return ("text", "value") if is_text else ("value",)
 
 
 @value
@@ -104,6 +114,12 @@ class EntityType:
     instruction: str | None = None
     annotations: tuple[Annotation, ...] = ()
 
+    def indexed(self, kind: str) -> tuple[str, ...]:
+        """The properties for which the schema asks for an index of a kind: `value`, `text` or `vector`."""
+        named = dict.fromkeys(name for group in self.indices for name in group)
+        known = (self.properties[name] for name in named if name in self.properties)
+        return tuple(prop.name for prop in known if kind in prop.index_kinds)
+
     def required(self) -> Iterator[Property]:
         """The properties that may not be null."""
         return (p for p in self.properties.values() if not p.type.nullable)
@@ -130,6 +146,11 @@ class EdgeType(EntityType):
     from_type: str
     to_type: str
     cardinality: Cardinality = ANY_NUMBER
+
+    @property
+    def ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The columns of its two ends, each with the node type it names."""
+        return ("src", self.from_type), ("dst", self.to_type)
 
     @property
     def kind(self) -> str:

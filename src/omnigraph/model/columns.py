@@ -23,9 +23,10 @@ SCALARS: dict[Scalar, pa.DataType] = {
     Scalar.DATETIME: pa.timestamp("us", tz="UTC"),
 }
 
-BLOB = {
-    b"omnigraph.blob": b"true"
-}  # how a column asks the storage to keep its bytes beside the table
+PROPERTY_TYPES = {kind: PropType(scalar, nullable=True) for scalar, kind in SCALARS.items()}
+
+# How a column asks the storage to keep its bytes beside the table.
+BLOB = {b"omnigraph.blob": b"true"}
 
 
 def arrow_type(kind: PropType) -> pa.DataType:
@@ -35,6 +36,11 @@ def arrow_type(kind: PropType) -> pa.DataType:
     if kind.is_list:
         return pa.list_(pa.field("item", SCALARS[kind.scalar], nullable=True))
     return SCALARS[kind.scalar]
+
+
+def property_type(kind: pa.DataType) -> PropType:
+    """The type of single values that are stored as `kind`."""
+    return PROPERTY_TYPES[kind]
 
 
 def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
@@ -50,6 +56,13 @@ def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
         for p in kind.properties.values()
     ]
     return pa.schema(fields)
+
+
+def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; nothing is copied where it is one already."""
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)

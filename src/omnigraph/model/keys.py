@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.model.columns import one_array
 
 CROCKFORD = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 PAIRS = np.stack([np.repeat(CROCKFORD, 32), np.tile(CROCKFORD, 32)], axis=1).view(np.uint16).ravel()
 # Of five bits each: 19 that a call shares, one half of which it shares, six that count.
 ULID_CHARACTERS = 26
 ULID_PARTS = np.dtype([("shared", f"V{ULID_CHARACTERS - 2}"), ("last", np.uint16)])
-ULIDS_MAX = (
-    2**31 - 1
-) // ULID_CHARACTERS - 1  # the ends of texts in one array are numbers of 32 bits
+# The ends of texts in one array are numbers of 32 bits.
+ULIDS_MAX = (2**31 - 1) // ULID_CHARACTERS - 1
 LEADING = 19
 NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
@@ -39,17 +39,13 @@ def key_ids(members: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     >>> key_ids([pa.array(["acme", None]), pa.array([42, 7])]).to_pylist()
     ['["acme","42"]', None]
     """
-    return value_texts([_finite(_one_array(member)) for member in members])
+    return value_texts([_finite(one_array(member)) for member in members])
 
 
 def value_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     """A text for each row that is the same exactly where all values are; null where one is null."""
-    texts = [canonical_text(_one_array(values)) for values in columns]
+    texts = [canonical_text(one_array(values)) for values in columns]
     return texts[0] if len(texts) == 1 else _json_arrays(texts)
-
-
-def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _finite(values: pa.Array) -> pa.Array:

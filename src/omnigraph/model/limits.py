@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from omnigraph.errors import OptionInvalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +20,10 @@ class Limits:
     backoff_first_seconds: float = 0.004
     backoff_max_seconds: float = 0.5
     stand_back_seconds_max: float = 0.1  # before a race for the next commit that was lost before
+    room_after_losses: int = 6  # lost races after which a write asks others to make room
+    room_after_seconds: float = 2.0  # that it must have tried before it asks
+    room_seconds_max: float = 3.0  # that others wait for one who asks
+    meetings_max: int = 8  # runs of work too long for that, each met by somebody
     group_members_max: int = 64  # plans folded into one commit
     staging_threads_max: int = 8
     read_threads_max: int = 8
@@ -21,13 +31,78 @@ class Limits:
     changed_ids_max: int = 256  # ids listed in a commit per table and kind of change
     lease_seconds_max: int = 86_400  # a long operation that was silent for so long has died
     clock_skew_seconds_max: int = 86_400  # how far ahead of the store a writer's clock may be
+    tombstones_max: int = 128  # commit objects a cleanup replaces at once; the next one goes on
     object_bytes_max: int = 64 << 20  # of a commit, schema or plan object, unpacked
     commits_cached_max: int = 4096
-    handles_cached_max: int = 512
     queries_cached_max: int = 512
+    query_memory_bytes_max: int | None = (
+        None  # what one query may hold; without it, a share of the machine
+    )
     interactive_bytes_max: int = (
         256 << 20
     )  # of input files; larger loads run on Spark where it is installed
 
 
 DEFAULT = Limits()
+
+
+# --- memory of the process ---------------------------------------------------------------------------------------
+
+MEMORY, QUERY_MEMORY = "OMNIGRAPH_MEMORY", "OMNIGRAPH_QUERY_MEMORY"
+MACHINE_PART = 2  # one part in so many of the machine is ours
+CACHE_PART = 4  # of ours: what is kept of tables
+QUERY_PART = 4  # of ours: one query
+MEMORY_BYTES_MIN = 64 << 20
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+CGROUP_FILES = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBytes:
+    """How the memory of a process is shared out."""
+
+    cache: int  # what can be read again
+    queries: int  # what all running queries hold
+    query: int  # what one of them may hold
+
+
+@cache
+def memory_bytes() -> MemoryBytes:
+    """From `OMNIGRAPH_MEMORY` and `OMNIGRAPH_QUERY_MEMORY`, or from the size of the machine or container."""
+    whole = _named_bytes(MEMORY) or max(machine_bytes() // MACHINE_PART, MEMORY_BYTES_MIN)
+    queries = whole - whole // CACHE_PART
+    query = _named_bytes(QUERY_MEMORY) or whole // QUERY_PART
+    return MemoryBytes(whole // CACHE_PART, max(queries, query), query)
+
+
+def _named_bytes(variable: str) -> int | None:
+    text = os.environ.get(variable)
+    return parse_bytes(text, variable) if text else None
+
+
+def parse_bytes(text: str, what: str = "a size") -> int:
+    """A number of bytes.
+
+    >>> parse_bytes("512M"), parse_bytes("1.5 GiB"), parse_bytes("4096")
+    (536870912, 1610612736, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if found is None or not float(found[1]):
+        raise OptionInvalid(f"{what} is a number of bytes such as 512M or 4G, not {text!r}")
+    return int(float(found[1]) * UNITS[found[2].upper()])
+
+
+def machine_bytes() -> int:
+    """The memory of the machine, or of the container if that has less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in CGROUP_FILES:
+        try:
+            text = Path(name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            sizes.append(int(text))
+    return min(sizes)

@@ -18,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.model.columns import one_array
+
 Tokens = npt.NDArray[np.uint64]
 
 EXACT_TOKENS_MAX = 512
@@ -92,8 +94,7 @@ def _string_hashes(values: pa.Array, salt: int) -> Tokens:
 
 
 def _as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    values = one_array(values)
     if pa.types.is_floating(values.type):
         values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 is 0.0
     if pa.types.is_temporal(values.type):
@@ -187,6 +188,13 @@ class Footprint:
         for probe in _probes(others, len(self.filter) * 8):
             hit &= (self.filter[probe >> np.uint64(3)] >> (7 - (probe & np.uint64(7)))) & 1 == 1
         return bool(hit.any())
+
+    def meets_sorted(self, others: Tokens) -> bool:
+        """The same for sorted tokens, of which only a few are looked at where the set is exact."""
+        if self.everything or self.exact is None or not len(others):
+            return self.meets(others)
+        places = np.minimum(np.searchsorted(others, self.exact), len(others) - 1)
+        return bool((others[places] == self.exact).any())
 
     def to_text(self) -> str:
         """`*`, `=<base64>` or `~<base64>`."""

@@ -3,29 +3,33 @@
 Nothing here commits: tasks write files nobody sees, and the driver hands a plan to the publisher every write goes
 through. In the order of control flow:
 
-- `engine`     which plane a load, a query or an export runs on
-- `session`    the Spark session: given, active, configured or a quiet local one
-- `archive`    what makes the next one start quicker
-- `pinned`     one state of a graph, as it travels to tasks
-- `spec`       pipeline files
-- `sources`    what a load is given, cut into pieces
-- `rows`       a piece as rows, by the readers of `write.input`
-- `progress`   how far tasks are
-- `stage`      what a task does with a piece: complete, check, write
-- `images`     columns of table versions as DataFrames
-- `verify`     rules about more than one row, as exact joins
-- `offenders`  everything that is wrong, when a report has no room for it
-- `load`       the whole of it
-- `frames`     nodes and edges as DataFrames
-- `source`     the format `omnigraph` of Spark programs
-- `changes`    what a branch changed, as batches and streams
-- `export`     parts of files, written by tasks
-- `query`      the operators of a query as DataFrames
-- `bags`       their rows, and expressions over them
-- `searches`   texts and vectors inside tasks
-- `scans`      nodes and edges as rows
-- `walks`      hops and paths
-- `ranks`      rankings and their fusion
-- `analytics`  measures of whole graphs
-- `maintain`   fragments rewritten and indices built
+- `engine`            which plane a load, a query or an export runs on
+- `session`           the Spark session: given, active, configured or a quiet local one
+- `failures`          what goes wrong on a cluster, in our words
+- `jvm_cds`           what makes the next one start quicker
+- `pinned`            one state of a graph, as it travels to tasks
+- `spec`              pipeline files
+- `sources`           what a load is given, cut into pieces
+- `rows`              a piece as rows, by the readers of `write.input`
+- `progress`          how far tasks are
+- `stage`             what a task does with a piece: complete, check, write
+- `table_versions`    columns of table versions as DataFrames
+- `lookups`           few new rows, judged by look-ups
+- `screen`            many, compared partition by partition: whether anything is wrong at all
+- `verify`            what is wrong, as exact joins; `facts` what the verdict rests on
+- `violation_report`  everything that is wrong, when a report has no room for it
+- `load`              the whole of it
+- `frames`            nodes and edges as DataFrames
+- `source`            the format `omnigraph` of Spark programs
+- `changes`           what a branch changed, as batches and streams
+- `streams`           streams into a graph, a commit for each micro-batch
+- `export`            parts of files, written by tasks
+- `query`             the operators of a query as DataFrames
+- `rowset`            their rows, and expressions over them
+- `searches`          texts and vectors inside tasks
+- `scans`             nodes and edges as rows
+- `walks`             hops and paths
+- `ranks`             rankings and their fusion
+- `analytics`         measures of whole graphs
+- `maintain`          fragments rewritten and indices built
 """

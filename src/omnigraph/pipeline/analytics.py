@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.pipeline.frames import GraphFrames
+from omnigraph.pipeline.session import arrow_of
 from omnigraph.read.analytics import edges_among
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class SparkNetwork:
         found = self.nodes.join(values, "id", "left").select("id", "value")
         if empty is not None:
             found = found.withColumn("value", f.coalesce("value", f.lit(empty)))
-        return found.orderBy("id").toArrow()
+        return arrow_of(found.orderBy("id"))
 
 
 def spark_network(frames: GraphFrames, node: str, edges: Sequence[str]) -> SparkNetwork:
@@ -51,18 +52,15 @@ def spark_network(frames: GraphFrames, node: str, edges: Sequence[str]) -> Spark
     )
 
 
-def degrees(net: SparkNetwork, direction: str = "both") -> pa.Table:
-    """How many edges each node has."""
+def degrees(net: SparkNetwork, sides: Sequence[str]) -> pa.Table:
     from pyspark.sql import functions as f
 
-    sides = {"out": ["src"], "in": ["dst"], "both": ["src", "dst"]}[direction]
     ends = [net.edges.select(f.col(side).alias("id")) for side in sides]
     counted = reduce(lambda a, b: a.union(b), ends).groupBy("id").agg(f.count("*").alias("value"))
     return net.table(counted, 0)
 
 
-def pagerank(net: SparkNetwork, damping: float = 0.85, iterations: int = 20) -> pa.Table:
-    """The rank of each node after some rounds."""
+def pagerank(net: SparkNetwork, damping: float, iterations: int) -> pa.Table:
     from pyspark.sql import functions as f
 
     n = max(net.nodes.count(), 1)
@@ -82,7 +80,6 @@ def pagerank(net: SparkNetwork, damping: float = 0.85, iterations: int = 20) -> 
 
 
 def components(net: SparkNetwork) -> pa.Table:
-    """The smallest id of the nodes each is connected with."""
     from pyspark.sql import functions as f
 
     pairs = net.undirected().localCheckpoint()
@@ -104,7 +101,6 @@ def components(net: SparkNetwork) -> pa.Table:
 
 
 def reach(net: SparkNetwork, hops: int) -> pa.Table:
-    """How many other nodes each node reaches within so many hops."""
     from pyspark.sql import functions as f
 
     ways = net.edges.distinct().localCheckpoint()
@@ -119,7 +115,6 @@ def reach(net: SparkNetwork, hops: int) -> pa.Table:
 
 
 def triangles(net: SparkNetwork) -> pa.Table:
-    """In how many triangles each node is."""
     from pyspark.sql import functions as f
 
     up = net.undirected().where("src < dst").localCheckpoint()
@@ -130,8 +125,7 @@ def triangles(net: SparkNetwork) -> pa.Table:
     return net.table(corners.groupBy("id").agg(f.count("*").alias("value")), 0)
 
 
-def labels(net: SparkNetwork, iterations: int = 5) -> pa.Table:
-    """Communities by the most frequent label of the neighbours."""
+def labels(net: SparkNetwork, iterations: int) -> pa.Table:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -148,7 +142,6 @@ def labels(net: SparkNetwork, iterations: int = 5) -> pa.Table:
 
 
 def distances(net: SparkNetwork, sources: Sequence[str]) -> pa.Table:
-    """How many hops each node is from the nearest source; null where none leads."""
     from pyspark.sql import functions as f
 
     ways = net.edges.distinct().localCheckpoint()

@@ -12,28 +12,32 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 
 from omnigraph.core.history import Entry, resolve
 from omnigraph.core.records import Commit, TableChange
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.errors import OptionInvalid
-from omnigraph.merge.cells import positions
 from omnigraph.merge.diff import DELETE, INSERT, UPDATE
 from omnigraph.merge.feed import Feed, changes
-from omnigraph.merge.lens import seen_as
-from omnigraph.merge.rows import Comparison, Delta
-from omnigraph.model.columns import arrow_schema
-from omnigraph.pipeline.bags import ddl, to_wire, wire_type
+from omnigraph.merge.rows import Comparison, Delta, positions
+from omnigraph.merge.schema_view import seen_as
+from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.pipeline.frames import Entity, outer_names
 from omnigraph.pipeline.pinned import Pinned, adopt
 from omnigraph.pipeline.rows import kind_by_table
+from omnigraph.pipeline.rowset import ddl, to_wire, wire_type
+from omnigraph.pipeline.session import SparkTooOld
+
+try:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxFiles,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError as missing:
+    raise SparkTooOld("the format `omnigraph` needs Spark 4.2 or newer") from missing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -205,13 +209,10 @@ def _images(
 ) -> pa.StructArray:
     taken = rows.select(list(names)).take(at).combine_chunks()
     arrays = [
-        to_wire(_one(taken[name])).cast(field.type) for name, field in zip(names, kind, strict=True)
+        to_wire(one_array(taken[name])).cast(field.type)
+        for name, field in zip(names, kind, strict=True)
     ]
     return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=at.is_null())
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _operations(before: pa.Array, after: pa.Array) -> pa.Array:

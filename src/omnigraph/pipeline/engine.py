@@ -14,6 +14,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
+from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.pinned import NotShared, pin
 from omnigraph.pipeline.session import (
     SparkMissing,
@@ -27,7 +28,7 @@ from omnigraph.read import Result
 from omnigraph.read.export import Exported, export
 from omnigraph.validate.listing import Destination, named
 from omnigraph.write.input.options import Options
-from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.load import load
 from omnigraph.write.maintain import optimize
 
 if TYPE_CHECKING:
@@ -113,14 +114,19 @@ def _destination(violations: Violations) -> Destination | None:
 
 
 def query_on_spark(
-    repo: Repository, snapshot: Snapshot, query: ir.Query, params: Mapping[str, Any] | None
+    repo: Repository,
+    snapshot: Snapshot,
+    query: ir.Query,
+    params: Mapping[str, Any] | None,
+    explain: bool = False,
 ) -> Result:
     """Run a read on Spark."""
     pinned = pin(repo, snapshot)
     session = spark_session()
     from omnigraph.pipeline.query import run_on_spark
 
-    return run_on_spark(query, params, snapshot, pinned, session)
+    with spark_failures():
+        return run_on_spark(query, params, snapshot, pinned, session, explain=explain)
 
 
 def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> GraphFrames:
@@ -152,7 +158,8 @@ def export_by(
     session = spark_session()
     from omnigraph.pipeline.export import export_on_spark
 
-    return export_on_spark(session, pinned, snapshot, dest, format, types)
+    with spark_failures():
+        return export_on_spark(session, pinned, snapshot, dest, format, types)
 
 
 @contextmanager
@@ -173,21 +180,8 @@ def maintaining(
 
     work = BulkUpkeep(repo, session, table_id, branch)
     try:
-        work.prepare(repo.snapshot(repo.head(branch).commit))
+        with spark_failures():
+            work.prepare(repo.snapshot(repo.head(branch).commit))
         yield work.verb
-    finally:
-        work.finish()
-
-
-def check_on_spark(
-    repo: Repository, source: Any, mode: str, branch: str, violations: Violations = True
-) -> LoadOutcome:
-    """Everything a bulk load does up to the point where it would publish."""
-    from omnigraph.pipeline.load import bulk_load
-
-    lists = _destination(violations)
-    work = bulk_load(repo, spark_session(), source, mode, branch, violations=lists)
-    try:
-        return work.prepare(repo.snapshot(repo.head(branch).commit)).outcome
     finally:
         work.finish()

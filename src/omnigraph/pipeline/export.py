@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.pipeline.images import numbers
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
+from omnigraph.pipeline.table_versions import numbers
 from omnigraph.read.export import (
     Exported,
-    Part,
+    ExportFolder,
+    ExportPart,
+    check_format,
     chosen_types,
-    export_folder,
-    finish_export,
     shares,
     write_part,
 )
@@ -39,12 +38,13 @@ def export_on_spark(
     types: Sequence[str] | None = None,
 ) -> Exported:
     """Write one state to files in a folder all tasks can reach."""
-    folder = export_folder(dest, format)
+    check_format(format)
+    folder = ExportFolder.of(dest)
     work = [item for kind in chosen_types(snapshot, types) for item in _shares(snapshot, kind)]
-    task = _task(pinned, str(folder.resolve()), format, tuple(work))
+    task = _task(pinned, folder, format, tuple(work))
     rows = numbers(session, len(work)).mapInArrow(task, RESULT_DDL).collect()
-    parts: list[Part] = sorted(answered(rows, Part), key=lambda part: part.file)
-    return finish_export(snapshot, folder, format, parts)
+    parts = sorted(answered(rows, ExportPart), key=lambda part: part.file)
+    return folder.finish(Exported(snapshot.commit_id, format, tuple(parts)))
 
 
 def _shares(snapshot: Snapshot, kind: Any) -> Iterator[Work]:
@@ -52,13 +52,13 @@ def _shares(snapshot: Snapshot, kind: Any) -> Iterator[Work]:
         yield kind.table_id, fragments, number
 
 
-def _task(pinned: Pinned, folder: str, format: str, work: tuple[Work, ...]) -> Any:
+def _task(pinned: Pinned, folder: ExportFolder, format: str, work: tuple[Work, ...]) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         snapshot = pinned.snapshot()
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 table, fragments, number = work[place]
                 kind = kind_by_table(snapshot.catalog, table)
-                yield answer(write_part(snapshot, kind, Path(folder), format, fragments, number))
+                yield answer(write_part(snapshot, kind, folder, format, fragments, number))
 
     return run

@@ -13,9 +13,9 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import TableNotFound
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
-from omnigraph.pipeline.bags import ddl, to_wire
-from omnigraph.pipeline.images import numbers
 from omnigraph.pipeline.pinned import Pinned, pin
+from omnigraph.pipeline.rowset import ddl, to_wire
+from omnigraph.pipeline.table_versions import numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +47,8 @@ def frame(session: SparkSession, pinned: Pinned, kind: Entity) -> DataFrame:
     names = outer_names(kind)
     types = {names[field.name]: field.type for field in arrow_schema(kind)}
     task = _task(pinned, kind.table_id, fragments, names)
-    return numbers(session, len(fragments)).mapInArrow(task, ddl(types))
+    rows = numbers(session, len(fragments), table.count(), len(names))
+    return rows.mapInArrow(task, ddl(types))
 
 
 def _task(

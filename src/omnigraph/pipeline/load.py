@@ -9,35 +9,41 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 
 from omnigraph.core.leases import load_plan, remove_plan, renewed, save_plan, still_honoured
-from omnigraph.core.plan import Append, Overwrite, PublishPlan, Reads, TableAction, Upsert
+from omnigraph.core.plan import Append, Overwrite, PublishPlan, TableAction, Upsert, read_whole
+from omnigraph.core.publisher import carries_over
 from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.stage import found_again
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation, WriteConflict
 from omnigraph.model.catalog import EdgeType
-from omnigraph.pipeline.images import Image, numbers, parallelism
-from omnigraph.pipeline.offenders import offenders, unreadable
+from omnigraph.pipeline.facts import LoadFacts
+from omnigraph.pipeline.failures import spark_failures
+from omnigraph.pipeline.lookups import are_few, nothing_is_wrong
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.progress import STAGED_PART, VERIFIED_PART, Counters, Meter, watched
 from omnigraph.pipeline.rows import kind_by_table
-from omnigraph.pipeline.sources import SPLIT_BYTES, Inputs, Split, cut
+from omnigraph.pipeline.screen import keys_hold
+from omnigraph.pipeline.session import beside_each_other, parallelism
+from omnigraph.pipeline.sources import SPLIT_BYTES, Inputs, Split, cut, packed
 from omnigraph.pipeline.stage import (
     FLUSH_BYTES,
     MANY,
     RESULT_DDL,
     SEED_BITS,
-    Job,
-    Place,
+    InputPlace,
+    LoadJob,
     StagedSplit,
     Staging,
     answered,
@@ -46,10 +52,20 @@ from omnigraph.pipeline.stage import (
     from_ipc,
     in_order,
     locate_task,
+    located,
     placed,
     stage_task,
 )
-from omnigraph.pipeline.verify import Touched, Verification, judge_for, verify
+from omnigraph.pipeline.table_versions import TableVersion, numbers
+from omnigraph.pipeline.verify import (
+    OnSpark,
+    Touched,
+    Verification,
+    counts_hold,
+    judge_for,
+    verify,
+)
+from omnigraph.pipeline.violation_report import offenders, unreadable
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
 from omnigraph.validate.evaluate import report_of
@@ -65,6 +81,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("omnigraph.pipeline")
 Progress = Callable[[str, int, int], None]  # phase, done, of how many
+Unit = tuple[Split, ...]  # what one task reads
+NOTES_APART = 20  # times as long as a note of progress took, before the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +91,10 @@ class Tuning:
 
     split_bytes: int = SPLIT_BYTES
     flush_bytes: int = FLUSH_BYTES
-    wave_splits: int | None = None  # splits between two notes of progress; by default some per core
+    wave_units: int | None = (
+        None  # of splits between two notes of progress; by default one per core
+    )
+    waves_at_once: int = 3  # so that no core waits for the last task of a wave
     judged_rows_max: int = (
         8_000_000  # rows whose ids, ends and unique values the driver compares alone
     )
@@ -98,16 +119,19 @@ class BulkLoad:
     tuning: Tuning = field(default_factory=Tuning)
     progress: Progress = logged
     violations: Destination | None = None
-    _work: Work | None = None
+    _work: VerifiedLoad | None = None
     _plan: StoredPlan | None = None
+    _noted: float = 0.0
+    _note_seconds: float = 0.0
 
-    def prepare(self, snapshot: Snapshot) -> Work:
+    def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
         """Stage and verify on a state; raises what is wrong with the input."""
-        staged = self._staging(snapshot)
-        self.progress("verify", 0, 1)
-        metrics.progress("verifying", part=STAGED_PART)
-        limit, lists = self.tuning.judged_rows_max, self.violations
-        self._work = _verified(staged, snapshot, self.session, limit, lists)
+        with spark_failures():
+            staged = self._staging(snapshot)
+            self.progress("verify", 0, 1)
+            metrics.progress("verifying", part=STAGED_PART)
+            limit, lists = self.tuning.judged_rows_max, self.violations
+            self._work = verified(staged, snapshot, self.session, limit, lists)
         self.progress("verify", 1, 1)
         metrics.progress("publishing", part=VERIFIED_PART)
         return self._work
@@ -117,15 +141,8 @@ class BulkLoad:
         work = self._work
         if work is None or not self._holds(work, txn.snapshot):
             work = self.prepare(txn.snapshot)
-        return PublishPlan(
-            kind="load",
-            actions=work.actions,
-            reads={table: Reads(everything=True) for table in work.consulted},
-            strict=self.mode is Mode.OVERWRITE,
-            result=work.outcome.to_json(),
-            value=work.outcome,
-            plan_id=self.plan_id,
-        )
+        self._work = work = work.on(txn.snapshot)
+        return work.plan(self.mode, self.plan_id)
 
     def finish(self) -> None:
         """The load is over: its plan is not needed any more."""
@@ -147,7 +164,7 @@ class BulkLoad:
             plan = self._begun(snapshot, inputs)
         self._plan = plan
         now = datetime.fromtimestamp(plan.created / 1_000_000, UTC)
-        job = Job(
+        job = LoadJob(
             pin(self.repo, snapshot),
             self.branch,
             now,
@@ -158,12 +175,14 @@ class BulkLoad:
             settings_here(),
         )
         done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
+        units = tuple(packed(inputs.splits, self.tuning.split_bytes))
         with watched(self._meter(inputs, done.values())) as counters:
-            for wave in self._waves([s for s in inputs.splits if s.index not in done]):
+            left = [unit for unit in units if unit[0].index not in done]
+            waves, at_once = self._in_waves(left), self.tuning.waves_at_once
+            for some in _waves(self.session, job, waves, counters, at_once):
+                done |= {one.split: one for one in some}
+                self._note(done, units)
                 self.progress("stage", len(done), len(inputs.splits))
-                for one in _run_wave(self.session, job, wave, counters):
-                    done[one.split] = one
-                self._note(done.values())
             more, firsts = _run_frames(job, inputs, counters)
         self.progress("stage", len(inputs.splits), len(inputs.splits))
         done |= more
@@ -174,20 +193,20 @@ class BulkLoad:
         total = None if inputs.frames else len(inputs.splits)
         return Meter(Counters.of(self.session), total, len(done), rows)
 
-    def _waves(self, splits: Sequence[Split]) -> Iterable[Sequence[Split]]:
-        size = self.tuning.wave_splits or 16 * parallelism(self.session)
-        return (splits[at : at + size] for at in range(0, len(splits), size))
+    def _in_waves(self, units: Sequence[Unit]) -> Iterable[Sequence[Unit]]:
+        size = self.tuning.wave_units or parallelism(self.session)
+        return (units[at : at + size] for at in range(0, len(units), size))
 
     def _begun(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan:
         """A lease on what is about to be written, and the place where progress is noted."""
         repo = self.repo
         plan = StoredPlan(
-            plan=_plan_name(self.load_id) if self.load_id else repo.world.fresh_id(),
+            plan=_plan_name(self.load_id) if self.load_id else repo.clock.fresh_id(),
             operation_id=self.load_id or "",
             kind="load",
             branch=self.branch,
             gc_epoch=snapshot.commit.gc_epoch,
-            created=repo.world.now(),
+            created=repo.clock.now(),
             tables=tuple(sorted(entry.path for entry in snapshot.commit.tables.values())),
             state={
                 "seed": secrets.randbits(SEED_BITS),
@@ -222,21 +241,24 @@ class BulkLoad:
         what = (self.mode, self.branch, files, inputs.splits, how)
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
 
-    def _note(self, done: Iterable[StagedSplit]) -> None:
-        """A sign of life, with progress that a later run may rely on."""
-        if self._plan is None:
+    def _note(self, done: Mapping[int, StagedSplit], units: Iterable[Unit]) -> None:
+        """A sign of life, with progress that a later run may rely on; it takes a small part of the time."""
+        if self._plan is None or monotonic() < self._noted + NOTES_APART * self._note_seconds:
             return
-        kept = [one.to_json() for one in done if one.is_clean] if self.load_id else []
+        began = monotonic()
+        kept: list[Any] = []
+        for unit in units if self.load_id else ():  # what a unit wrote belongs to it as a whole
+            found = [done[split.index] for split in unit if split.index in done]
+            if len(found) == len(unit) and all(one.is_clean for one in found):
+                kept += [one.to_json() for one in found]
         self._plan = renewed(self.repo, self._plan, done=kept)
+        self._noted = monotonic()
+        self._note_seconds = self._noted - began
 
-    def _holds(self, work: Work, snapshot: Snapshot) -> bool:
-        """Whether the verdict and the files are good for another state."""
-        base, now = work.base.commit, snapshot.commit
-        return (
-            base.schema == now.schema
-            and all(base.tables.get(t) == now.tables.get(t) for t in work.consulted)
-            and still_honoured(self.repo, self.plan_id, base.gc_epoch, now.gc_epoch)
-        )
+    def _holds(self, work: VerifiedLoad, snapshot: Snapshot) -> bool:
+        """Whether the verdict and the files are good for another state: nothing they rest on has changed since."""
+        plan = work.plan(self.mode, self.plan_id)
+        return carries_over(self.repo, plan, work.base, snapshot)
 
 
 def bulk_load(
@@ -268,7 +290,7 @@ def bulk_load(
 
 
 def publishing(
-    job: Job, table_id: str, staged: Sequence[StagedSplit]
+    job: LoadJob, table_id: str, staged: Sequence[StagedSplit]
 ) -> Callable[[WriteTxn], PublishPlan]:
     """The write that publishes splits somebody else staged, in a process that has no Spark session."""
     staging = Staging(job, Inputs(named=(table_id,)), tuple(sorted(staged, key=lambda s: s.split)))
@@ -282,15 +304,7 @@ def publishing(
                 f"branch {job.branch!r} changed while rows were being written to it",
                 help="Nothing was changed. Write again.",
             )
-        work = _verified(staging, txn.snapshot, None)
-        return PublishPlan(
-            kind="load",
-            actions=work.actions,
-            reads={table: Reads(everything=True) for table in work.consulted},
-            strict=job.mode is Mode.OVERWRITE,
-            result=work.outcome.to_json(),
-            value=work.outcome,
-        )
+        return verified(staging, txn.snapshot, None).plan(job.mode)
 
     return verb
 
@@ -304,25 +318,61 @@ def _versions(snapshot: Snapshot) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class VerifiedLoad:
     """A load that is staged and found valid on a state."""
 
     base: Snapshot
     actions: tuple[TableAction, ...]
     consulted: frozenset[str]
+    facts: LoadFacts
     outcome: LoadOutcome
 
+    def plan(self, mode: Mode, plan_id: str | None = None) -> PublishPlan:
+        whole = mode is Mode.OVERWRITE
+        return PublishPlan(
+            kind="load",
+            actions=self.actions,
+            reads=read_whole(self.consulted) if whole else self.facts.reads(self.consulted),
+            strict=whole,
+            result=self.outcome.to_json(),
+            value=self.outcome,
+            plan_id=plan_id,
+        )
 
-def _run_wave(
-    session: SparkSession, job: Job, wave: Sequence[Split], counters: Counters
-) -> list[StagedSplit]:
-    task = stage_task(job, tuple(wave), counters)
-    rows = numbers(session, len(wave)).mapInArrow(task, RESULT_DDL)
-    return list(answered(rows.collect(), StagedSplit))
+    def on(self, snapshot: Snapshot) -> VerifiedLoad:
+        """The same on a later state, where the rows it replaces may be in other places."""
+        if snapshot.commit == self.base.commit:
+            return self
+        actions = tuple(_found_again(action, self.base, snapshot) for action in self.actions)
+        return replace(self, base=snapshot, actions=actions)
+
+
+def _found_again(action: TableAction, then: Snapshot, now: Snapshot) -> TableAction:
+    if not isinstance(action, Upsert):
+        return action
+    table = action.table_id
+    return replace(action, before=found_again(action.before, then.table(table), now.table(table)))
+
+
+def _waves(
+    session: SparkSession,
+    job: LoadJob,
+    waves: Iterable[Sequence[Unit]],
+    counters: Counters,
+    at_once: int,
+) -> Iterator[list[StagedSplit]]:
+    """What becomes of splits, wave by wave."""
+
+    def run(wave: Sequence[Unit]) -> list[StagedSplit]:
+        task = stage_task(job, tuple(wave), counters)
+        rows = numbers(session, len(wave)).mapInArrow(task, RESULT_DDL)
+        return list(answered(rows.collect(), StagedSplit))
+
+    yield from beside_each_other(session, run, waves, at_once)
 
 
 def _run_frames(
-    job: Job, inputs: Inputs, counters: Counters
+    job: LoadJob, inputs: Inputs, counters: Counters
 ) -> tuple[dict[int, StagedSplit], tuple[int, ...]]:
     done: dict[int, StagedSplit] = {}
     firsts: list[int] = []
@@ -337,22 +387,36 @@ def _run_frames(
 # --- judging -----------------------------------------------------------------------------------------------------
 
 
-def _verified(
+def verified(
     staging: Staging,
     snapshot: Snapshot,
     session: SparkSession | None,
     judged_rows_max: int = 0,
     violations: Destination | None = None,
-) -> Work:
+) -> VerifiedLoad:
     """Staged splits as a valid write on a state. Without a session the driver judges alone."""
     with listing(violations, lambda: unreadable(session, staging)):
         _refuse_problems(staging)
     actions = tuple(_action(table, staging) for table in sorted(_tables(staging)))
     case = _case(staging, snapshot, actions, session, judged_rows_max)
-    with listing(violations, lambda: offenders(session, staging, case)):
-        ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
-        report_of([_keys(staging) + ids, *others]).raise_violations()
-    return Work(snapshot, actions, _consulted(case), _outcome(staging, snapshot))
+    if not _is_valid(staging, case, actions):
+        with listing(violations, lambda: offenders(session, staging, case)):
+            ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
+            report_of([_keys(staging) + ids, *others]).raise_violations()
+    facts = LoadFacts(case.touched, snapshot.catalog)
+    return VerifiedLoad(snapshot, actions, _consulted(case), facts, _outcome(staging, snapshot))
+
+
+def _is_valid(staging: Staging, case: Verification, actions: Iterable[TableAction]) -> bool:
+    """Whether nothing is wrong, found out in the way that costs least."""
+    if not all(one.is_clean for one in staging.splits):
+        return False
+    if are_few(case, sum(one.rows for one in staging.splits)):
+        txn = WriteTxn(case.snapshot, staging.job.branch, staging.job.now, case.snapshot.catalog)
+        before = {a.table_id: a.before for a in actions if isinstance(a, Upsert)}
+        return nothing_is_wrong(case, txn, before)
+    session = case.judge.session if isinstance(case.judge, OnSpark) else None
+    return keys_hold(case, session) and counts_hold(case)
 
 
 def _case(
@@ -426,8 +490,8 @@ def _touched(snapshot: Snapshot, table: str, staging: Staging, action: TableActi
     staged = snapshot.tables.stage(base.ref, edit)
     return Touched(
         kind_by_table(snapshot.catalog, table),
-        Image.of(snapshot.root, base),
-        Image.of(snapshot.root, snapshot.tables.open(staged.ref), base),
+        TableVersion.of(snapshot.root, base),
+        TableVersion.of(snapshot.root, snapshot.tables.open(staged.ref), base),
         any(table in one.named for one in staging.splits),
     )
 
@@ -471,15 +535,16 @@ def _keys(staging: Staging) -> list[Violation]:
 
 def _locate(
     session: SparkSession | None, staging: Staging, wanted: Mapping[str, frozenset[str]]
-) -> list[Place]:
+) -> list[InputPlace]:
     """Read the input once more, for the rows somebody asks about. Rows of DataFrames have no place."""
     splits = staging.inputs.splits
-    if not splits or session is None:
-        return []
-    task = locate_task(staging.job, splits, wanted)
-    rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
+    if session is None:
+        found = [place for split in splits for place in located(staging.job, split, wanted)]
+    else:
+        task = locate_task(staging.job, splits, wanted)
+        rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
+        found = [place for places in answered(rows, list[InputPlace]) for place in places]
     lines = staging.first_lines()
-    found = [place for places in answered(rows, list[Place]) for place in places]
     return [
         place if place.line is None else replace(place, line=place.line + lines[place.split])
         for place in found

@@ -1,7 +1,7 @@
 """Maintenance on Spark: tasks rewrite fragments and build segments of indices; one commit brings all of it.
 
 The rewritten version is staged first, so that indices can be built over it; nobody sees either before the commit. If
-others wrote to the table meanwhile, the work is planned again.
+others wrote to the table meanwhile, what tasks have written is put on their version.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.core.leases import remove_plan, save_plan, still_honoured
-from omnigraph.core.plan import CreateIndex, PublishPlan, Rewrite, Verb
+from omnigraph.core.plan import CreateIndex, PublishPlan, Rewrite
 from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.pipeline.images import numbers, open_table, open_tables
 from omnigraph.pipeline.pinned import adopt, store_environment
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
+from omnigraph.pipeline.table_versions import numbers, open_table, open_tables
 from omnigraph.storage.lance.parts import (
     SegmentPart,
     build_segment,
@@ -31,7 +31,7 @@ from omnigraph.storage.lance.parts import (
 )
 from omnigraph.storage.lance.reading import LanceTable
 from omnigraph.storage.tables import Staged, TableRef
-from omnigraph.write.maintain import REWRITES_MAX, Work, optimize, wanted
+from omnigraph.write.maintain import TableWork, wanted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,13 +47,11 @@ class BulkUpkeep:
     session: SparkSession
     table_id: str
     branch: str
-    attempts: int = 0
-    _done: tuple[Work, Staged] | None = None
+    _done: tuple[TableWork, Staged] | None = None
     _plan: StoredPlan | None = None
 
     def prepare(self, snapshot: Snapshot) -> None:
         """Rewrite and index in tasks what the table needs on a state."""
-        self.attempts += 1
         self._done = None
         if self.table_id not in snapshot.commit.tables:
             return
@@ -64,12 +62,10 @@ class BulkUpkeep:
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
         """What the table needs, judged on the state it is given."""
-        if not self._holds(txn.snapshot):
-            if self.attempts >= REWRITES_MAX:  # others write all the time: indices fit any version
-                return self._indices_alone()(txn)
+        if not self._fitted(txn.snapshot):
             self.prepare(txn.snapshot)
         if self._done is None:
-            return PublishPlan(kind="optimize", empty=True, value=Work(False, ()))
+            return PublishPlan(kind="optimize", empty=True, value=TableWork(False, ()))
         work, staged = self._done
         action = (Rewrite if work.compact else CreateIndex)(
             self.table_id, work.indices, done=staged
@@ -77,41 +73,47 @@ class BulkUpkeep:
         plan_id = None if self._plan is None else self._plan.plan
         return PublishPlan(kind="optimize", actions=(action,), value=work, plan_id=plan_id)
 
-    def _indices_alone(self) -> Verb:
-        return optimize(self.table_id, attempts=REWRITES_MAX)
-
     def finish(self) -> None:
         """The work is over: its lease is not needed any more."""
         if self._plan is not None:
             remove_plan(self.repo, self._plan.plan)
             self._plan = None
 
-    def _holds(self, snapshot: Snapshot) -> bool:
-        if self._done is None or self._plan is None:
+    def _fitted(self, snapshot: Snapshot) -> bool:
+        """Whether what was done counts on a state, where others may have written to the table."""
+        if self._done is None or self._plan is None or self.table_id not in snapshot.commit.tables:
             return False
-        entry = snapshot.commit.tables.get(self.table_id)
-        same = entry is not None and snapshot.ref(self.table_id) == self._done[1].base
-        begun, now = self._plan.gc_epoch, snapshot.commit.gc_epoch
-        return same and still_honoured(self.repo, self._plan.plan, begun, now)
+        if not still_honoured(
+            self.repo, self._plan.plan, self._plan.gc_epoch, snapshot.commit.gc_epoch
+        ):
+            return False
+        work, staged = self._done
+        now = snapshot.ref(self.table_id)
+        if staged.base != now:
+            moved = self.repo.tables.recommit(staged, now)
+            if moved is None:
+                return False
+            self._done = work, moved
+        return True
 
     def _begin(self, snapshot: Snapshot) -> None:
         """A lease on the files that are about to be written."""
         self.finish()
-        world = self.repo.world
+        clock = self.repo.clock
         self._plan = StoredPlan(
-            plan=world.fresh_id(),
+            plan=clock.fresh_id(),
             operation_id="",
             kind="optimize",
             branch=self.branch,
             gc_epoch=snapshot.commit.gc_epoch,
-            created=world.now(),
+            created=clock.now(),
             tables=(snapshot.commit.tables[self.table_id].path,),
         )
         save_plan(self.repo, self._plan)
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
-    def _staged(self, snapshot: Snapshot, work: Work) -> Staged:
+    def _staged(self, snapshot: Snapshot, work: TableWork) -> Staged:
         root, base = snapshot.root, snapshot.ref(self.table_id)
         tables = open_tables(root)
         staged = Staged(base, base, snapshot.table(self.table_id).count())

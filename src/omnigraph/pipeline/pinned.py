@@ -6,21 +6,27 @@ import os
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
+from socket import gethostname
 
+import omnigraph
 from omnigraph.core.records import Commit, StoredSchema, decode, encode
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.schema import catalog_of, decode_ir
-from omnigraph.storage.objects import locate
+from omnigraph.pipeline.failures import ExecutorsDiffer
+from omnigraph.storage.objects import Location, locate
 
 
 class NotShared(OmnigraphError):
-    """The graph lives in the memory of one process, where Spark's tasks cannot see it."""
+    """The graph lives in the memory or on the disk of one machine, where tasks of Spark cannot see it."""
 
     code, kind = "graph_not_shared", Kind.INVALID
-    default_help = "Use a graph on a disk or an object store, or engine='local'."
+    default_help = (
+        "Use a graph on an object store or a disk that all machines share, or engine='local'."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,7 @@ class Pinned:
     uri: str
     commit: bytes
     schema: bytes
+    version: str = ""  # of this package, where the state was pinned
     environment: tuple[tuple[str, str], ...] = field(
         default=(), repr=False
     )  # how the driver reaches object stores, credentials among it
@@ -49,7 +56,13 @@ def pin(repo: Repository, snapshot: Snapshot) -> Pinned:
     if repo.place.scheme == "memory":
         raise NotShared(f"{repo.place.uri} lives in the memory of this process")
     stored = repo.schema(snapshot.commit.schema).stored
-    return Pinned(repo.place.uri, encode(snapshot.commit), encode(stored), store_environment())
+    return Pinned(
+        repo.place.uri,
+        encode(snapshot.commit),
+        encode(stored),
+        omnigraph.__version__,
+        store_environment(),
+    )
 
 
 def store_environment() -> tuple[tuple[str, str], ...]:
@@ -62,12 +75,23 @@ def adopt(environment: tuple[tuple[str, str], ...]) -> None:
     os.environ.update(environment)
 
 
+def reachable(place: Location) -> Location:
+    """A place, if this machine has it: the disk of another is not an empty graph."""
+    if place.scheme == "file" and not Path(place.uri).is_dir():
+        raise NotShared(f"{place.uri} is not on the machine {gethostname()}, where a task runs")
+    return place
+
+
 @lru_cache(maxsize=4)
 def _opened(pinned: Pinned) -> Snapshot:
     from omnigraph.storage.lance import LanceTables
 
+    if pinned.version != omnigraph.__version__:
+        raise ExecutorsDiffer(
+            f"Spark's executors have omnigraph {omnigraph.__version__}, the driver has {pinned.version}"
+        )
     adopt(pinned.environment)
-    place = locate(pinned.uri)
+    place = reachable(locate(pinned.uri))
     commit: Commit = decode(Commit, pinned.commit, "commit")
     stored: StoredSchema = decode(StoredSchema, pinned.schema, "schema")
     catalog = catalog_of(decode_ir(stored.ir.encode()))

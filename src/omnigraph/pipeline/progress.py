@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.pipeline.session import context_of
 from omnigraph.storage import metrics
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 STAGED_PART = 0.8  # of a load's work, about; the rest is verifying and publishing
 VERIFIED_PART = 0.95
+
+
+class _Uncounted:
+    """Takes the place of a counter where tasks have none."""
+
+    value = 0
+
+    def add(self, count: int) -> None:
+        """Nobody hears of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +42,10 @@ class Counters:
 
     @classmethod
     def of(cls, session: SparkSession) -> Counters:
-        made = session.sparkContext.accumulator
-        return cls(made(0), made(0))
+        context = context_of(session)
+        if context is None:  # behind Spark Connect nobody adds up
+            return cls(_Uncounted(), _Uncounted())
+        return cls(context.accumulator(0), context.accumulator(0))
 
     def add(self, rows: int) -> None:
         """One more piece is done."""

@@ -1,6 +1,6 @@
 """Queries on Spark: each operator of the intermediate representation as DataFrames, with the meaning it has in process.
 
-Expressions are evaluated by the local engine's code inside tasks (see `bags`); Spark joins, groups, sorts and spills.
+Expressions are evaluated by the local engine's code inside tasks (see `rowset`); Spark joins, groups, sorts and spills.
 """
 
 from __future__ import annotations
@@ -12,35 +12,37 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as at
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError
+from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import conjunction, walk
 from omnigraph.model.columns import arrow_type
-from omnigraph.pipeline.bags import (
+from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.ranks import fuse, rank, score
+from omnigraph.pipeline.rowset import (
     OUT,
     VALUE,
     Bag,
     Formula,
     Key,
-    Run,
-    Slot,
+    QueryRun,
+    RowColumn,
     ddl,
     expression_type,
     fresh_name,
     from_wire,
-    over_columns,
     to_entities,
 )
-from omnigraph.pipeline.pinned import Pinned
-from omnigraph.pipeline.ranks import fuse, rank, score
 from omnigraph.pipeline.scans import Scanner
+from omnigraph.pipeline.session import arrow_of
 from omnigraph.pipeline.walks import expand, shortest_path
 from omnigraph.read.context import Context
+from omnigraph.read.explain import Trace
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
 from omnigraph.read.values import entities
@@ -60,14 +62,16 @@ def run_on_spark(
     session: SparkSession,
     *,
     now: dt.datetime | None = None,
+    explain: bool = False,
 ) -> Result:
-    """Run a read on one state of a graph."""
+    """Run a read on one state of a graph; with `explain` the result tells its plan, without figures."""
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
-    run = Run(pinned, bind_params(query, params, now or dt.datetime.now(dt.UTC)))
+    run = QueryRun(pinned, bind_params(query, params, now or dt.datetime.now(dt.UTC)))
     engine = Engine(Scanner(session, run, _fields(query.body.plan)), run)
     bag = engine.bag(query.body.plan)
-    return _result(query.body, bag, snapshot, Context(snapshot, run.bound))
+    trace = Trace.of_plan(query.body.plan) if explain else None
+    return _result(query.body, bag, Context(snapshot, run.bound, trace=trace))
 
 
 def _fields(plan: ir.Op) -> dict[str, frozenset[str]]:
@@ -84,7 +88,7 @@ class Engine:
     """Turns operators into bags, from the leaves up."""
 
     scanner: Scanner
-    run: Run
+    run: QueryRun
     outer: list[Bag] = field(default_factory=list)
 
     def bag(self, op: ir.Op) -> Bag:
@@ -129,16 +133,18 @@ class Engine:
 
     def filtered(self, bag: Bag, predicate: ir.Expr) -> Bag:
         """The rows for which a predicate is true."""
-        return bag.with_frame(self._applied(bag, over_columns(predicate), {}))
+        return bag.with_frame(self._applied(bag, predicate, {}))
 
     def computed(self, bag: Bag, columns: Mapping[Key, ir.Expr]) -> Bag:
         """With more columns."""
-        slots = {key: Slot(fresh_name(), expression_type(e)) for key, e in columns.items()}
-        exprs = {slots[key]: over_columns(expr) for key, expr in columns.items()}
+        slots = {key: RowColumn(fresh_name(), expression_type(e)) for key, e in columns.items()}
+        exprs = {slots[key]: expr for key, expr in columns.items()}
         frame = self._applied(bag, None, exprs) if slots else bag.frame
         return replace(bag, frame=frame, slots={**bag.slots, **slots})
 
-    def _applied(self, bag: Bag, predicate: ir.Expr | None, exprs: Mapping[Slot, ir.Expr]) -> Any:
+    def _applied(
+        self, bag: Bag, predicate: ir.Expr | None, exprs: Mapping[RowColumn, ir.Expr]
+    ) -> Any:
         kept = {slot.name: slot.type for slot in bag.slots.values()}
         formula = Formula(
             self.run,
@@ -164,7 +170,7 @@ class Engine:
         """Output columns only, and some as they are. Entities stay a type and an id, paths lists, until the end."""
         named = [(OUT + column.name, column.expr) for column in columns]
         bag = self.computed(bag, {(n, VALUE): e for n, e in named if _whole(e) is None})
-        slots: dict[Key, Slot] = {}
+        slots: dict[Key, RowColumn] = {}
         types: dict[str, tuple[str, ...]] = {}
         for name, expr in named:
             var = _whole(expr)
@@ -191,7 +197,7 @@ class Engine:
         from pyspark.sql import functions as f
 
         key = ("\x02" + fresh_name(), "row")
-        slot = Slot(fresh_name(), pa.int64())
+        slot = RowColumn(fresh_name(), pa.int64())
         frame = bag.frame.withColumn(slot.name, f.monotonically_increasing_id()).localCheckpoint()
         return replace(bag, frame=frame, slots={**bag.slots, key: slot}), key
 
@@ -222,12 +228,16 @@ class Engine:
         return Bag(frame, {**bag.slots, **new}, types, bag.edges | inner.edges)
 
     def _join(self, left: Bag, right: Bag, on: tuple[tuple[ir.Expr, ir.Expr], ...]) -> Bag:
+        from pyspark.sql import functions as f
+
         pairs = [_comparable(a, b) for a, b in on]
         left = self.computed(left, {("\x03", str(i)): a for i, (a, _) in enumerate(pairs)})
         right = self.computed(right, {("\x04", str(i)): b for i, (_, b) in enumerate(pairs)})
         equal: list[Column] = [
             left.col(("\x03", str(i))) == right.col(("\x04", str(i))) for i in range(len(pairs))
         ]
+        floats = [i for i, (a, _) in enumerate(pairs) if at.is_floating(expression_type(a))]
+        equal += [~f.isnan(left.col(("\x03", str(i)))) for i in floats]  # Spark joins NaN with NaN
         shared = [key for key in left.slots if key in right.slots and key[1] == "row"]
         if shared:  # both sides belong to the same row of the operator around them
             right = right.renamed()
@@ -255,10 +265,10 @@ class Engine:
         args = {("\x05", a.name): a.arg for a in op.aggregates if a.arg is not None}
         keyed = self.projected(self.computed(bag, args), op.keys, tuple(args))
         slots = {key: slot for key, slot in keyed.slots.items() if key not in args}
-        made: dict[Key, Slot] = {}
+        made: dict[Key, RowColumn] = {}
         columns = []
         for named in op.aggregates:
-            slot = made[OUT + named.name, VALUE] = Slot(fresh_name(), arrow_type(named.type))
+            slot = made[OUT + named.name, VALUE] = RowColumn(fresh_name(), arrow_type(named.type))
             arg = None if named.arg is None else keyed.col(("\x05", named.name))
             kind = ddl({slot.name: slot.type})[slot.name].dataType
             columns.append(_aggregated(named, arg).cast(kind).alias(slot.name))
@@ -295,11 +305,11 @@ def _whole(expr: ir.Expr) -> str | None:
     return None
 
 
-def _once_each(bag: Bag, slots: Mapping[Key, Slot]) -> tuple[Any, dict[Key, Slot]]:
+def _once_each(bag: Bag, slots: Mapping[Key, RowColumn]) -> tuple[Any, dict[Key, RowColumn]]:
     """The columns of some slots, under names of their own: one column may be put out twice."""
     from pyspark.sql import functions as f
 
-    fresh = {key: Slot(fresh_name(), slot.type) for key, slot in slots.items()}
+    fresh = {key: RowColumn(fresh_name(), slot.type) for key, slot in slots.items()}
     pairs = zip(slots.values(), fresh.values(), strict=True)
     return bag.frame.select(*(f.col(a.name).alias(b.name) for a, b in pairs)), fresh
 
@@ -362,8 +372,8 @@ def _union(parts: list[Bag]) -> Bag:
 # --- results -----------------------------------------------------------------------------------------------------
 
 
-def _result(read: ir.Read, bag: Bag, snapshot: Snapshot, ctx: Context) -> Result:
-    table = bag.frame.select(*bag.names()).toArrow()
+def _result(read: ir.Read, bag: Bag, ctx: Context) -> Result:
+    table = arrow_of(bag.frame.select(*bag.names()))
     given = {
         key: from_wire(table.column(place).combine_chunks(), slot.type)
         for place, (key, slot) in enumerate(bag.slots.items())
@@ -373,7 +383,7 @@ def _result(read: ir.Read, bag: Bag, snapshot: Snapshot, ctx: Context) -> Result
     for place, name in enumerate(names):
         columns[f"{place}"] = _column(name, given, bag, ctx)
     rows = Rows(table.num_rows, columns=columns)
-    return Result(read.columns, rows, snapshot.commit_id)
+    return Result(read.columns, rows, ctx.snapshot.commit_id, ctx.trace)
 
 
 def _column(name: str, given: Mapping[Key, pa.Array], bag: Bag, ctx: Context) -> pa.Array:

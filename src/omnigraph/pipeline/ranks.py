@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import evaluate as evaluate_constant
-from omnigraph.pipeline.bags import (
+from omnigraph.pipeline.rowset import (
     SCORE,
     VALUE,
     Bag,
     Formula,
     Key,
-    Slot,
+    RowColumn,
     ddl,
     fresh_name,
-    from_wire,
-    prop,
 )
 from omnigraph.pipeline.scans import Scanner
-from omnigraph.pipeline.searches import Distances, Scorer, Words, corpus_on_spark
+from omnigraph.pipeline.searches import Distances, Scorer, WordScores, corpus_on_spark
 from omnigraph.read.rank import is_descending, query_vector, whole_number
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def _score_key(name: str) -> Key:
 def _scored(bag: Bag, ranking: ir.Ranking, key: Key, scanner: Scanner) -> Bag:
     if isinstance(ranking, ir.Rrf):
         return _fused(bag, ranking, key, scanner)
-    slot = Slot(fresh_name(), pa.float64())
+    slot = RowColumn(fresh_name(), pa.float64())
     task = ScoreTask(_formula(bag, scanner), ranking.field, _scorer(ranking, bag, scanner), slot)
     kept = {s.name: s.type for s in bag.slots.values()}
     frame = bag.frame.select(*kept).mapInArrow(task, ddl(kept | {slot.name: slot.type}))
@@ -87,7 +85,7 @@ def _scorer(ranking: Simple, bag: Bag, scanner: Scanner) -> Scorer:
         kind.name: corpus_on_spark(scanner.session, scanner.run.pinned, kind, field.property, query)
         for kind in (kinds if query is not None else ())
     }
-    return Words(field.property, query, corpora)
+    return WordScores(field.property, query, corpora)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +95,18 @@ class ScoreTask:
     formula: Formula
     field: ir.Column
     scorer: Scorer
-    slot: Slot
+    slot: RowColumn
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ctx = self.formula.run.context()
         for batch in batches:
             if batch.num_rows:
-                field = self.formula.field(self.field, self._given(batch))
+                field = self.formula.field(self.field, batch)
                 scores = self.scorer(field, ctx)
                 column = pa.array(scores, mask=np.isnan(scores))
                 names = [*self.formula.kept, self.slot.name]
                 arrays = [batch.column(name) for name in self.formula.kept]
                 yield pa.RecordBatch.from_arrays([*arrays, column], names)
-
-    def _given(self, batch: pa.RecordBatch) -> dict[Key, pa.Array]:
-        wanted = [(self.field.var, "type"), (self.field.var, prop(self.field.property))]
-        slots = self.formula.slots
-        return {k: from_wire(batch.column(slots[k].name), slots[k].type) for k in wanted}
 
 
 # --- places ------------------------------------------------------------------------------------------------------
@@ -181,9 +174,11 @@ def _fused(bag: Bag, ranking: ir.Rrf, key: Key, scanner: Scanner) -> Bag:
         found = scored.frame.join(places, _is_entity(bag, var), "left").drop(*ENTITY)
         best = f.min(PLACE).over(Window.partitionBy(*entity))
         frame = found.withColumn(place, best).drop(PLACE, scored.slots[own].name)
-        bag = replace(bag, slots={**bag.slots, (SCORE + place, PLACE): Slot(place, pa.int32())})
+        bag = replace(
+            bag, slots={**bag.slots, (SCORE + place, PLACE): RowColumn(place, pa.int32())}
+        )
         total = total + _reciprocal(f.col(place), constant)
-    slot = Slot(fresh_name(), pa.float64())
+    slot = RowColumn(fresh_name(), pa.float64())
     slots = {k: s for k, s in bag.slots.items() if k[1] != PLACE}
     fused = frame.withColumn(slot.name, f.when(total > 0, total))
     return replace(bag, frame=fused, slots={**slots, key: slot})
@@ -218,7 +213,7 @@ def fuse(op: ir.Fuse, primary: Bag, secondary: Bag, scanner: Scanner) -> Bag:
     places = places.localCheckpoint()  # both runs below must see the same entities
     keys = [k for k in primary.slots if k in secondary.slots and not k[0].startswith(SCORE)]
     slots = {key: primary.slots[key] for key in keys}
-    fresh = {_score_key(n): Slot(fresh_name(), pa.float64()) for n in (op.name, op.place)}
+    fresh = {_score_key(n): RowColumn(fresh_name(), pa.float64()) for n in (op.name, op.place)}
     frames = [
         _chosen(bag, op.var, keys, chosen)
         for bag, chosen in (

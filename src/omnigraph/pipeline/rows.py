@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.pipeline.sources import Split
 from omnigraph.write.input.files import blocks, blocks_of, open_raw
-from omnigraph.write.input.lines import Block
+from omnigraph.write.input.folders import with_values
+from omnigraph.write.input.lines import LineBlock
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Part
+from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Gathered, Problems
-from omnigraph.write.input.records import Format, read_block
+from omnigraph.write.input.records import LineFormat, read_block
 from omnigraph.write.input.tables import read_arrow, read_row_groups, read_table, stream_csv
 
 Kind = NodeType | EdgeType
@@ -27,7 +28,7 @@ PEEK_BYTES = 1 << 16
 class Piece:
     """Some rows of a split. Lines are numbered from the start of the split; `lines` says how many it took."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[InputPart, ...]
     problems: tuple[Violation, ...] = ()
     lines: int = 0
 
@@ -40,28 +41,38 @@ def kind_by_table(catalog: Catalog, table_id: str) -> Kind:
 def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
     """The rows of a split, block by block."""
     kind = None if split.table_id is None else kind_by_table(catalog, split.table_id)
+    options, values = _options_of(split, options), split.reading.values
+    problems = Gathered()
     if split.form == "lines" or kind is None:
-        form = Format(catalog, options, kind)
+        form = LineFormat(catalog, options, kind)
         for block in split_blocks(split, options):
             reading = read_block(block, form, Gathered.most)
             lines = block.raw.count(b"\n", 0, block.size)
-            yield Piece(reading.parts, reading.problems, lines)
+            parts = tuple(with_values(reading.parts, values, options, problems))
+            yield Piece(parts, (*reading.problems, *problems.taken()), lines)
         return
-    problems = Gathered()
-    options = replace(options, columns=split.columns) if split.columns else options
-    for part in _table_parts(split, kind, options, problems):
+    for part in with_values(
+        _table_parts(split, kind, options, problems), values, options, problems
+    ):
         yield Piece((part,), problems.taken())
     left = problems.taken()
     if left:
         yield Piece((), left)
 
 
-def _table_parts(split: Split, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+def _options_of(split: Split, options: Options) -> Options:
+    how = split.reading
+    return replace(options, columns=how.columns or options.columns, csv=how.csv or options.csv)
+
+
+def _table_parts(
+    split: Split, kind: Kind, options: Options, problems: Problems
+) -> Iterator[InputPart]:
     match split.form:
         case "csv":
             return stream_csv(split.file, kind, options, problems)
         case "parquet":
-            groups = range(split.start, split.end or 0)
+            groups = None if split.end is None else range(split.start, split.end)
             return read_row_groups(split.file, groups, split.first_line, kind, options, problems)
         case _:
             return read_arrow(split.file, kind, options, problems)
@@ -73,25 +84,17 @@ def frame_pieces(
     """The rows of one partition of a DataFrame; they have no line numbers."""
     problems = Gathered()
     for batch in batches:
-        table = _whole_numbers(pa.Table.from_batches([batch]))
-        part = read_table(table, kind, options, problems)
-        parts = () if part is None else (Part(part.kind, part.columns, part.rows, part.absent),)
+        part = read_table(pa.Table.from_batches([batch]), kind, options, problems)
+        parts = (
+            () if part is None else (InputPart(part.kind, part.columns, part.rows, part.absent),)
+        )
         yield Piece(parts, problems.taken())
-
-
-def _whole_numbers(table: pa.Table) -> pa.Table:
-    """Spark has no unsigned numbers: decimals without a fraction stand for them."""
-    for place, column in enumerate(table.schema):
-        if pa.types.is_decimal(column.type) and column.type.scale == 0:
-            wide = pa.uint64() if column.type.precision > 19 else pa.int64()
-            table = table.set_column(place, column.name, table.column(place).cast(wide))
-    return table
 
 
 # --- lines by bytes ------------------------------------------------------------------------------------------------
 
 
-def split_blocks(split: Split, options: Options) -> Iterator[Block]:
+def split_blocks(split: Split, options: Options) -> Iterator[LineBlock]:
     """The lines that start inside a split, as blocks."""
     if split.end is None:
         yield from blocks(split.file, options)
@@ -136,6 +139,3 @@ class _Until:
         found = chunk.find(b"\n")
         self._open = found < 0 and bool(chunk)
         return chunk if found < 0 else chunk[: found + 1]
-
-
-Reader = Callable[[], Iterator[Piece]]

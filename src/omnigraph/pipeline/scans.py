@@ -12,18 +12,18 @@ import pyarrow as pa
 from omnigraph.lang import ir
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_type
-from omnigraph.pipeline.bags import (
+from omnigraph.pipeline.rowset import (
     Bag,
     Formula,
     Key,
-    Run,
-    Slot,
+    QueryRun,
+    RowColumn,
     ddl,
     fresh_name,
-    over_columns,
     to_wire,
 )
-from omnigraph.pipeline.images import SHARES_PER_CORE, numbers, parallelism
+from omnigraph.pipeline.session import parallelism
+from omnigraph.pipeline.table_versions import SHARES_PER_CORE, numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ class Scanner:
     """Reads what a query needs of each variable, and nothing else."""
 
     session: SparkSession
-    run: Run
+    run: QueryRun
     fields: Mapping[str, frozenset[str]]  # by variable: properties that are read
 
     def scan(
@@ -51,28 +51,28 @@ class Scanner:
         catalog = self.run.pinned.snapshot().catalog
         kinds: list[Entity] = [catalog.edges[t] if edge else catalog.nodes[t] for t in types]
         keys = _keys(var, kinds[0], self.fields.get(var, frozenset()), edge)
-        slots = {key: Slot(fresh_name(), kind) for key, kind in keys.items()}
-        condition = None if predicate is None else over_columns(predicate)
+        slots = {key: RowColumn(fresh_name(), kind) for key, kind in keys.items()}
         formula = Formula(
             self.run,
             slots,
             {var: tuple(types)},
             frozenset([var]) if edge else frozenset(),
-            condition,
+            predicate,
             kept=tuple(slot.name for slot in slots.values()),
         )
         frames = [self._read(kind, slots, formula) for kind in kinds]
         frame = reduce(lambda a, b: a.unionByName(b), frames)
         return Bag(frame, slots, formula.types, formula.edges)
 
-    def _read(self, kind: Entity, slots: Mapping[Key, Slot], formula: Formula) -> DataFrame:
+    def _read(self, kind: Entity, slots: Mapping[Key, RowColumn], formula: Formula) -> DataFrame:
         table = self.run.pinned.snapshot().table_of(kind)
         fragments = tuple(info.fragment_id for info in table.fragments())
         count = min(len(fragments), parallelism(self.session) * SHARES_PER_CORE)
         shares = tuple(fragments[place::count] for place in range(count))
         schema = ddl({slot.name: slot.type for slot in slots.values()})
         task = _scan_task(kind.name, isinstance(kind, EdgeType), shares, formula)
-        return numbers(self.session, count).mapInArrow(task, schema)
+        rows = numbers(self.session, count, table.count(), len(slots))
+        return rows.mapInArrow(task, schema)
 
 
 def _keys(var: str, kind: Entity, fields: frozenset[str], edge: bool) -> dict[Key, pa.DataType]:

@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.model.catalog import EdgeType, NodeType
-from omnigraph.pipeline.images import SHARES_PER_CORE, numbers, parallelism
 from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.session import parallelism
 from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
+from omnigraph.pipeline.table_versions import SHARES_PER_CORE, numbers
 from omnigraph.read.context import Context
-from omnigraph.read.search import Corpus, bm25, corpus_of, distances, text_match
-from omnigraph.read.texts import bound_mode
+from omnigraph.read.expressions import bound_mode, highlight_of
+from omnigraph.read.search import Corpus, bm25, corpus_of, distances, highlighted, text_match
 from omnigraph.storage.tables import FragmentInfo
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class BatchColumn:
     kind: Entity
     values: pa.Array
     live: None = None
+    objects: None = None
     identity: tuple[Hashable, ...] = ("batch",)
     cache: Nothing = NOTHING
 
@@ -71,12 +73,15 @@ class BatchColumn:
     def column(self, name: str) -> pa.Array:  # noqa: ARG002
         return self.values
 
+    def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:  # noqa: ARG002
+        return self.values.take(pa.array(positions))
+
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:  # noqa: ARG002
         return make()
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SearchedField:
     """A property of a variable's entities in a batch, with their types."""
 
     types: pa.Array
@@ -97,7 +102,7 @@ class Field:
 # --- what tasks compute ------------------------------------------------------------------------------------------
 
 
-def matched(match: ir.TextMatch, field: Field, ctx: Context) -> pa.Array:
+def matched(match: ir.TextMatch, field: SearchedField, ctx: Context) -> pa.Array:
     """Whether each text matches; null where there is none."""
     query = evaluate_constant(match.query, ctx.bound)
     found = np.full(len(field.values), None, object)
@@ -109,6 +114,17 @@ def matched(match: ir.TextMatch, field: Field, ctx: Context) -> pa.Array:
     return pa.array(found, pa.bool_(), from_pandas=True)
 
 
+def marked(expr: ir.Highlight, field: SearchedField, ctx: Context) -> pa.Array:
+    """Each text with the words of the query marked."""
+    asked, name = highlight_of(expr, ctx), expr.field.property
+    found = np.full(len(field.values), None, object)
+    if asked is not None:
+        for where, _, column in field.parts(ctx):
+            shown = highlighted(column.values, asked[0], column.kind.properties[name], asked[1])
+            found[where] = shown.to_numpy(zero_copy_only=False)
+    return pa.array(found, pa.string(), from_pandas=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Distances:
     """Scores each entity by how far its vector is."""
@@ -117,7 +133,7 @@ class Distances:
     query: tuple[float, ...]
     metric: ir.Metric
 
-    def __call__(self, field: Field, ctx: Context) -> Floats:
+    def __call__(self, field: SearchedField, ctx: Context) -> Floats:
         found = np.full(len(field.values), np.nan)
         for where, _, column in field.parts(ctx):
             found[where] = distances(column, self.property, self.query, self.metric)
@@ -125,14 +141,14 @@ class Distances:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordScores:
     """Scores each entity by the words of its text."""
 
     property: str
     query: str | None
     corpora: Mapping[str, Corpus]  # by type
 
-    def __call__(self, field: Field, ctx: Context) -> Floats:
+    def __call__(self, field: SearchedField, ctx: Context) -> Floats:
         found = np.full(len(field.values), np.nan)
         if self.query is None:
             return found
@@ -142,7 +158,7 @@ class Words:
         return found
 
 
-Scorer = Distances | Words
+Scorer = Distances | WordScores
 
 
 # --- statistics --------------------------------------------------------------------------------------------------

@@ -9,16 +9,22 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
-from omnigraph.pipeline.archive import archive_options, build_at_exit, cache_folder
+from omnigraph.pipeline.jvm_cds import archive_options, build_at_exit, cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +33,9 @@ MASTER = "OMNIGRAPH_SPARK_MASTER"
 LOG = "OMNIGRAPH_SPARK_LOG"
 MEMORY = "OMNIGRAPH_SPARK_MEMORY"
 ROWS_PER_BATCH = 65_536
+REMOTE_PARALLELISM = 8  # tasks beside each other, where a server does not say how many
+T = TypeVar("T")
+R = TypeVar("R")
 MISSING_MODULE = "jdk.incubator.vector"  # Spark's launcher asks for it, trimmed runtimes lack it
 
 
@@ -37,6 +46,15 @@ class SparkMissing(OmnigraphError):
     default_help = (
         "Install both with `pip install 'omnigraph[spark]'` (a Java 17 of the machine is used if there is one), "
         "or use engine='local'."
+    )
+
+
+class SparkTooOld(OmnigraphError):
+    """The Spark that is installed lacks what this needs; loads, queries, exports, measures and upkeep run on it."""
+
+    code, kind = "spark_too_old", Kind.INVALID
+    default_help = (
+        "Install Spark 4.3, or use `g.load` and `g.spark()`, which Spark 3.5 has all they need for."
     )
 
 
@@ -54,8 +72,13 @@ def _has_java() -> bool:
 
 
 def is_configured() -> bool:
-    """Whether somebody named a cluster for this process."""
-    return bool(os.environ.get(MASTER))
+    """Whether somebody named a cluster for this process, or gave it to one to run."""
+    return bool(os.environ.get(MASTER)) or _is_submitted()
+
+
+def _is_submitted() -> bool:
+    """Whether `spark-submit` runs this process, which then has been told everything."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def spark_session(given: SparkSession | None = None, *, master: str | None = None) -> SparkSession:
@@ -64,36 +87,147 @@ def spark_session(given: SparkSession | None = None, *, master: str | None = Non
         raise SparkMissing("Spark is not installed")
     from pyspark.sql import SparkSession
 
-    found = given or SparkSession.getActiveSession() or _default(SparkSession)
-    return found if found is not None else _started(master or os.environ.get(MASTER) or "local[*]")
+    found = given or SparkSession.getActiveSession() or _default(SparkSession) or _connected()
+    if found is None:
+        return _started(master or os.environ.get(MASTER))
+    _with_our_python(found)
+    return found
 
 
 def _default(sessions: Any) -> SparkSession | None:
     """The session this process has, in whichever thread it was made."""
-    known: SparkSession | None = sessions._instantiatedSession
+    known: SparkSession | None = getattr(sessions, "_instantiatedSession", None)
     alive = known is not None and known.sparkContext._jsc is not None
     return known if alive else None
 
 
-def _started(master: str) -> SparkSession:
+def _connected() -> SparkSession | None:
+    """The session this process has with a Spark Connect server."""
+    if "pyspark.sql.connect.session" not in sys.modules:
+        return None
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    found: SparkSession | None = ConnectSession.getActiveSession()
+    return found
+
+
+def context_of(session: SparkSession) -> Any:
+    """The Spark context of a session; none behind Spark Connect."""
+    remote = type(session).__module__.startswith("pyspark.sql.connect")
+    return None if remote else session.sparkContext
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run beside each other."""
+    context = context_of(session)
+    if context is not None:
+        return max(1, int(context.defaultParallelism))
+    # A server does not say; a range is cut into as many parts as there are places for tasks.
+    known = session.conf.get("spark.default.parallelism", None)
+    return max(1, int(known)) if known else REMOTE_PARALLELISM
+
+
+def arrow_of(frame: Any) -> pa.Table:
+    """All rows of a DataFrame, here."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    from pyspark.sql.pandas.types import to_arrow_schema  # before Spark 4
+
+    return pa.Table.from_batches(frame._collect_as_arrow(), schema=to_arrow_schema(frame.schema))
+
+
+def _with_our_python(session: SparkSession) -> None:
+    """Workers on this machine run the Python of this process, which may not be the first on the path."""
+    context = context_of(session)
+    chosen = "PYSPARK_PYTHON" in os.environ or context is None
+    if chosen or context.getConf().get("spark.pyspark.python") is not None:
+        return
+    if str(context.master).startswith("local") and context.pythonExec == "python3":
+        context.pythonExec = sys.executable
+
+
+def _started(master: str | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    use_java()
-    builder = SparkSession.builder.master(master).appName("omnigraph")
-    for key, value in settings(master).items():
-        builder = builder.config(key, value)
+    submitted = master is None and _is_submitted()
+    if not submitted:
+        master = master or "local[*]"
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        use_java()
+    chosen = _submitted_settings() if submitted else {}
+    builder = SparkSession.builder
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in settings(master or chosen.get("spark.master", "")).items():
+        if key not in chosen:
+            builder = builder.config(key, value)
     with _silenced():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    build_at_exit()
+    if not submitted:
+        build_at_exit()
     return session
+
+
+def _submitted_settings() -> dict[str, str]:
+    """What `spark-submit` was told, by its arguments and its files: nothing of it is changed."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def beside_each_other(
+    session: SparkSession, run: Callable[[T], R], given: Iterable[T], at_once: int
+) -> Iterator[R]:
+    """What a function that runs jobs makes of each item, in their order; those under way end when one fails."""
+    group = f"omnigraph-{secrets.token_hex(8)}"
+    context = context_of(session)
+
+    def grouped(item: T) -> R:
+        if context is not None:
+            context.setJobGroup(group, "omnigraph", interruptOnCancel=True)
+        else:
+            session.addTag(group)
+        return run(item)
+
+    work = _inheriting(session, grouped)
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(at_once, "omnigraph-spark") as threads:
+        try:
+            for item in given:
+                waiting.append(threads.submit(copy_context().run, work, item))
+                if len(waiting) >= at_once:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BaseException:
+            _cancel(session, context, group)
+            raise
+
+
+def _inheriting(session: SparkSession, work: Callable[[T], R]) -> Callable[[T], R]:
+    """The properties of the calling thread, such as its scheduler pool, are those of the jobs."""
+    from pyspark import __version__, inheritable_thread_target
+
+    if __version__.startswith("3.") and context_of(session) is not None:
+        return inheritable_thread_target(work)  # type: ignore[no-any-return]
+    return inheritable_thread_target(session)(work)  # type: ignore[no-any-return]
+
+
+def _cancel(session: SparkSession, context: Any, group: str) -> None:
+    with suppress(Exception):  # a session that is gone has nothing to cancel
+        if context is not None:
+            context.cancelJobGroup(group)
+        else:
+            session.interruptTag(group)
 
 
 def settings(master: str) -> dict[str, str]:
     """What a session of ours is started with."""
     common = {
+        "spark.app.name": "omnigraph",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -16,28 +16,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    WriterCommitMessage,
-)
 
 from omnigraph.core import history
 from omnigraph.core.group import Writers
@@ -45,32 +29,54 @@ from omnigraph.core.plan import Request
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
-from omnigraph.model import predicates
+from omnigraph.lang import ir
+from omnigraph.lang.tree import conjunction
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.names import branch_name
-from omnigraph.model.predicates import Op, Predicate
-from omnigraph.pipeline.bags import ddl
+from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
 from omnigraph.pipeline.frames import Entity, entity, outer_names, wired
 from omnigraph.pipeline.load import publishing
 from omnigraph.pipeline.pinned import Pinned, pin
 from omnigraph.pipeline.rows import frame_pieces, kind_by_table
-from omnigraph.pipeline.stage import SEED_BITS, Job, StagedSplit, stage_pieces
+from omnigraph.pipeline.rowset import ddl
+from omnigraph.pipeline.session import SparkTooOld
+from omnigraph.pipeline.stage import SEED_BITS, LoadJob, StagedSplit, stage_pieces
 from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.write.embed import settings_here
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import mode_of
+
+try:
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceReader,
+        EqualTo,
+        Filter,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        InputPartition,
+        IsNotNull,
+        IsNull,
+        LessThan,
+        LessThanOrEqual,
+        WriterCommitMessage,
+    )
+except ImportError as missing:
+    raise SparkTooOld("the format `omnigraph` needs Spark 4.2 or newer") from missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 COMPARISONS = {
-    EqualTo: Op.EQ,
-    GreaterThan: Op.GT,
-    GreaterThanOrEqual: Op.GE,
-    LessThan: Op.LT,
-    LessThanOrEqual: Op.LE,
+    EqualTo: ir.CompareOp.EQ,
+    GreaterThan: ir.CompareOp.GT,
+    GreaterThanOrEqual: ir.CompareOp.GE,
+    LessThan: ir.CompareOp.LT,
+    LessThanOrEqual: ir.CompareOp.LE,
 }
 
 
@@ -97,7 +103,7 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
         session.dataSource.register(Told)
 
     def schema(self) -> StructType:
-        target = Target.of(self.options)
+        target = TypeState.of(self.options)
         if _asks_for_changes(self.options):
             return self._changes().schema()
         names = target.columns()
@@ -108,7 +114,7 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> Reader | ChangeReader:  # noqa: ARG002 - Spark's signature
         if _asks_for_changes(self.options):
             return ChangeReader(self._changes())
-        return Reader(Target.of(self.options))
+        return Reader(TypeState.of(self.options))
 
     def streamReader(self, schema: StructType) -> ChangeStream:  # noqa: ARG002, N802
         if not _asks_for_changes(self.options):
@@ -118,16 +124,16 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
         return ChangeStream(self._changes())
 
     def _changes(self) -> Wanted:
-        target = Target.of(self.options)
+        target = TypeState.of(self.options)
         return Wanted.of(self.options, target.pinned, target.branch, target.table_id)
 
-    def writer(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: ARG002
+    def writer(self, schema: StructType, overwrite: bool) -> GraphWriter:  # noqa: ARG002
         mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
-        return Writer(Target.of(self.options), mode, self.embed)
+        return GraphWriter(TypeState.of(self.options), mode, self.embed)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TypeState:
     """What the options name: a type in one state of a graph."""
 
     pinned: Pinned
@@ -136,7 +142,7 @@ class Target:
     wanted: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: Any) -> Target:
+    def of(cls, options: Any) -> TypeState:
         uri, name = (_required(options, key) for key in ("graph", "type"))
         repo = open_repository(uri)
         branch = options.get("branch") or "main"
@@ -187,38 +193,43 @@ class FragmentPartition(InputPartition):  # type: ignore[misc]
 class Reader(DataSourceReader):  # type: ignore[misc]
     """Rows of one type at one commit."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: TypeState) -> None:
         self.target = target
         self.names = target.columns()
-        self.predicates: list[Predicate] = []
+        self.conditions: list[ir.Expr] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take the filters that mean the same to us; the others stay with Spark."""
         for one in filters:
-            found = self._predicate(one)
+            found = self._condition(one)
             if found is None:
                 yield one
             else:
-                self.predicates.append(found)
+                self.conditions.append(found)
 
-    def _predicate(self, given: Filter) -> Predicate | None:
+    def _condition(self, given: Filter) -> ir.Expr | None:
         attribute: tuple[str, ...] = getattr(given, "attribute", ())
         stored = {outer: name for name, outer in outer_names(self.target.kind).items()}
-        column = stored.get(attribute[0]) if len(attribute) == 1 else None
-        if column is None:
+        name = stored.get(attribute[0]) if len(attribute) == 1 else None
+        if name is None:
             return None
-        kind = arrow_schema(self.target.kind).field(column).type
+        prop = self.target.kind.properties.get(name)
+        kind = ir.STRING if prop is None else prop.type
+        column = ir.Column(ir.ROW, name, kind)
         match given:
             case IsNull():
-                return predicates.IsNull(column)
+                return ir.IsNull(column)
             case IsNotNull():
-                return predicates.IsNull(column, negated=True)
+                return ir.IsNull(column, negated=True)
             case In(value=values):
                 found = [_value(v, kind) for v in values]
-                return None if None in found else predicates.In(column, tuple(found))
+                listed = ir.Literal(tuple(found), replace(kind, is_list=True))
+                return None if None in found else ir.In(column, listed)
         op = COMPARISONS.get(type(given))
         value = _value(getattr(given, "value", None), kind)
-        return None if op is None or value is None else predicates.Compare(column, op, value)
+        if op is None or value is None:
+            return None
+        return ir.Compare(op, column, ir.Literal(value, kind))
 
     def partitions(self) -> list[InputPartition]:
         table = self.target.pinned.snapshot().table(self.target.table_id)
@@ -228,19 +239,21 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         if not isinstance(partition, FragmentPartition):
             return  # an empty table: Spark reads one partition that nobody made
         table = self.target.pinned.snapshot().table(self.target.table_id)
-        wanted = predicates.And(tuple(self.predicates)) if self.predicates else None
+        wanted = conjunction(tuple(self.conditions))
         rows = table.batches(list(self.names), wanted, fragments=[partition.fragment])
         for batch in rows:
             yield wired(batch, self.names)
 
 
-def _value(value: Any, kind: pa.DataType) -> Any:
+def _value(value: Any, kind: PropType) -> Any:
     """A value that compares with us as with Spark; none where it might not (floats have NaN, times have zones)."""
     if isinstance(value, Decimal) and value == int(value):
         value = int(value)
-    whole = pa.types.is_integer(kind) and isinstance(value, int) and not isinstance(value, bool)
-    text = pa.types.is_string(kind) and isinstance(value, str)
-    truth = pa.types.is_boolean(kind) and isinstance(value, bool)
+    if not kind.is_plain:
+        return None
+    whole = kind.scalar in INTEGERS and isinstance(value, int) and not isinstance(value, bool)
+    text = kind.scalar is Scalar.STRING and isinstance(value, str)
+    truth = kind.scalar is Scalar.BOOL and isinstance(value, bool)
     return value if whole or text or truth else None
 
 
@@ -254,14 +267,14 @@ class StagedMessage(WriterCommitMessage):  # type: ignore[misc]
     staged: StagedSplit = field(default_factory=lambda: StagedSplit(0))
 
 
-class Writer(DataSourceArrowWriter):  # type: ignore[misc]
+class GraphWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Stages in tasks, then verifies and publishes as one commit."""
 
-    def __init__(self, target: Target, mode: str, embed: EmbedSettings | None) -> None:
+    def __init__(self, target: TypeState, mode: str, embed: EmbedSettings | None) -> None:
         now = datetime.now(UTC)
         seed = secrets.randbits(SEED_BITS)
         self.target = target
-        self.job = Job(
+        self.job = LoadJob(
             target.pinned, target.branch, now, mode_of(mode), Options(), seed, embed=embed
         )
 

@@ -1,13 +1,14 @@
 """What a bulk load is given, cut into pieces that tasks read on their own.
 
-Lines are cut by bytes, Parquet by row groups; compressed files, CSV (whose cells may hold line breaks) and Arrow files
-are read whole, each by one task, block by block. A Spark DataFrame comes with its own partitions.
+Lines are cut by bytes, large Parquet files by row groups; compressed files, CSV (whose cells may hold line breaks) and
+Arrow files are read whole, block by block. A task reads one large piece or many small ones. A Spark DataFrame comes
+with its own partitions.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,24 @@ from typing import Any
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.write.input.files import COMPRESSIONS, expand, look_at, size_of
-from omnigraph.write.input.sources import FILE_READERS, LINES, kind_named
+from omnigraph.write.input.folders import FolderValue, folder_values
+from omnigraph.write.input.options import CsvFormat
+from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, kind_named
 from omnigraph.write.input.tables import row_groups, suffix_of
 
 Kind = NodeType | EdgeType
 SPLIT_BYTES = 32 << 20
+SPLITS_PER_TASK_MAX = 1000  # small files one task reads
 FORMS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """How a file of rows is read besides what the options of the load say."""
+
+    columns: tuple[tuple[str, str], ...] = ()  # names in the file, and the properties they fill
+    csv: CsvFormat | None = None
+    values: tuple[FolderValue, ...] = ()  # columns that names of folders hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +47,8 @@ class Split:
     start: int = 0
     end: int | None = None
     first_line: int = 1
-    columns: tuple[tuple[str, str], ...] = ()  # names in the file, and the properties they fill
+    bytes: int = 0  # about as much is to be read
+    reading: FileReading = FileReading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,7 @@ class Mapped:
 
     path: str
     columns: tuple[tuple[str, str], ...] = ()
+    csv: CsvFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +92,8 @@ def wants_spark(source: Any) -> bool:
 
 def input_bytes(source: Any) -> int | None:
     """The size of the files of an input; none where it is not made of files."""
-    parts = list(source.values()) if isinstance(source, Mapping) else source
-    parts = parts if isinstance(parts, list) else [parts]
+    given = list(source.values()) if isinstance(source, Mapping) else [source]
+    parts = [part for one in given for part in (one if isinstance(one, list | tuple) else [one])]
     if not all(isinstance(part, str | os.PathLike) for part in parts):
         return None
     return sum(size_of(file) for part in parts for file in expand(part))
@@ -87,18 +102,31 @@ def input_bytes(source: Any) -> int | None:
 def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs:
     """The pieces of an input, in its order."""
     given = _as_sources(source)
-    found = Inputs()
+    cutting = _Cutting(split_bytes)
     for path in given.records:
         for file in expand(path):
             if suffix_of(file) in FILE_READERS:
                 raise OptionInvalid(
                     f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
                 )
-            found = _with_file(found, file, None, split_bytes)
+            cutting.add(file, None)
     for name, value in given.tables:
-        found = _with_rows(found, kind_named(name, catalog), value, split_bytes)
-    numbered = (replace(split, index=i) for i, split in enumerate(found.splits))
-    return replace(found, splits=tuple(numbered))
+        cutting.add_rows(kind_named(name, catalog), value)
+    return cutting.done()
+
+
+def packed(splits: Sequence[Split], bytes_max: int) -> Iterator[tuple[Split, ...]]:
+    """Splits in their order, as many together as one task should read: of small files several."""
+    held: list[Split] = []
+    size = 0
+    for split in splits:
+        if held and (size + split.bytes > bytes_max or len(held) >= SPLITS_PER_TASK_MAX):
+            yield tuple(held)
+            held, size = [], 0
+        held.append(split)
+        size += split.bytes
+    if held:
+        yield tuple(held)
 
 
 def _as_sources(source: Any) -> Sources:
@@ -120,47 +148,60 @@ def _unreadable(value: Any) -> OptionInvalid:
     )
 
 
-def _with_rows(found: Inputs, kind: Kind, value: Any, split_bytes: int) -> Inputs:
-    found = replace(found, named=(*found.named, kind.table_id))
-    if is_frame(value):
-        return replace(found, frames=(*found.frames, (kind.table_id, value)))
-    columns: tuple[tuple[str, str], ...] = ()
-    if isinstance(value, Mapped):
-        value, columns = value.path, value.columns
-    if not isinstance(value, str | os.PathLike):
-        raise _unreadable(value)
-    for file in expand(value):
+@dataclass(slots=True)
+class _Cutting:
+    """Gathers pieces; how many there are costs what they are."""
+
+    split_bytes: int
+    splits: list[Split] = field(default_factory=list)
+    frames: list[tuple[str, Any]] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def add_rows(self, kind: Kind, value: Any) -> None:
+        """Rows of one type."""
+        self.named.append(kind.table_id)
+        if is_frame(value):
+            self.frames.append((kind.table_id, value))
+            return
+        how = FileReading()
+        if isinstance(value, Mapped):
+            value, how = value.path, FileReading(value.columns, value.csv)
+        paths = value if are_paths(value) else [value]
+        for path in paths:
+            if not isinstance(path, str | os.PathLike):
+                raise _unreadable(path)
+            for file in expand(path):
+                self._add_table(file, kind, replace(how, values=folder_values(path, file)))
+
+    def _add_table(self, file: str, kind: Kind, how: FileReading) -> None:
         if suffix_of(file) not in (*FILE_READERS, *LINES):
             known = ", ".join([*FILE_READERS, *LINES[:-1]])
             raise OptionInvalid(f"{file}: rows are read from files that end in {known}")
-        found = _with_file(found, file, kind.table_id, split_bytes, columns)
-    return found
+        self.add(file, kind.table_id, how)
 
+    def add(self, file: str, table_id: str | None, how: FileReading | None = None) -> None:
+        """A file."""
+        size, self.files[file] = look_at(file)
+        for piece in _pieces(file, table_id, size, self.split_bytes):
+            self.splits.append(replace(piece, index=len(self.splits), reading=how or FileReading()))
 
-def _with_file(
-    found: Inputs,
-    file: str,
-    table_id: str | None,
-    split_bytes: int,
-    columns: tuple[tuple[str, str], ...] = (),
-) -> Inputs:
-    size, stamp = look_at(file)
-    pieces = _pieces(file, table_id, size, split_bytes)
-    splits = tuple(replace(piece, columns=columns) for piece in pieces)
-    return replace(found, splits=found.splits + splits, files={**found.files, file: stamp})
+    def done(self) -> Inputs:
+        return Inputs(tuple(self.splits), tuple(self.frames), tuple(self.named), self.files)
 
 
 def _pieces(file: str, table_id: str | None, size: int, split_bytes: int) -> Iterator[Split]:
     suffix = suffix_of(file)
     form = "lines" if suffix in LINES else FORMS.get(suffix, "arrow")
-    if form == "parquet":
+    if form == "parquet" and size > split_bytes:
         yield from _row_groups(file, table_id, split_bytes)
     elif form == "lines" and Path(file).suffix not in COMPRESSIONS:
         count = max(1, -(-size // split_bytes))
         for i in range(count):
-            yield Split(0, form, file, table_id, size * i // count, size * (i + 1) // count)
+            start, end = size * i // count, size * (i + 1) // count
+            yield Split(0, form, file, table_id, start, end, bytes=end - start)
     else:
-        yield Split(0, form, file, table_id)
+        yield Split(0, form, file, table_id, bytes=size)
 
 
 def _row_groups(file: str, table_id: str | None, split_bytes: int) -> Iterator[Split]:
@@ -169,5 +210,5 @@ def _row_groups(file: str, table_id: str | None, split_bytes: int) -> Iterator[S
     for number, (count, size) in enumerate(groups):
         rows, held = rows + count, held + size
         if held >= split_bytes or number == len(groups) - 1:
-            yield Split(0, "parquet", file, table_id, start, number + 1, first_line)
+            yield Split(0, "parquet", file, table_id, start, number + 1, first_line, bytes=held)
             start, first_line, rows, held = number + 1, first_line + rows, 0, 0

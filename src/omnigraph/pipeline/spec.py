@@ -9,6 +9,7 @@ sources:
   - records: data/*.jsonl
   - type: Person
     path: people.csv
+    csv: {delimiter: ";"}
     columns: {E-Mail: email, Full name: name}
   - type: Knows
     jdbc: {url: "jdbc:postgresql://host/db", dbtable: friends, password: "${DB_PASSWORD}"}
@@ -31,6 +32,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.sources import Mapped, Sources
+from omnigraph.write.input.options import CsvFormat
 
 SAID_CHARACTERS_MAX = 500
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -50,6 +52,20 @@ class PipelineInvalid(OmnigraphError):
     default_help = "The guide `docs/guides/spark.md` shows what a pipeline file may hold."
 
 
+class CsvSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """How the cells of CSV files are written; `names` are the columns of files without a header line."""
+
+    delimiter: str | None = None
+    quote: str = '"'
+    names: list[str] = []
+    null_text: str = ""
+    encoding: str = "utf-8"
+
+    def format(self) -> CsvFormat:
+        names = tuple(self.names)
+        return CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
+
+
 class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One source: graph records, a table of one type in files, or one that JDBC reads."""
 
@@ -58,6 +74,7 @@ class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     path: str | None = None
     jdbc: dict[str, str | int | bool] | None = None
     columns: dict[str, str] = {}
+    csv: CsvSpec | None = None
 
 
 class Then(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -123,7 +140,7 @@ def sources_of(spec: PipelineSpec) -> Sources:
 def _table(source: SourceSpec) -> Any:
     columns = tuple(source.columns.items())
     if source.path is not None:
-        return Mapped(source.path, columns)
+        return Mapped(source.path, columns, None if source.csv is None else source.csv.format())
     given = {name: _filled(str(value)) for name, value in (source.jdbc or {}).items()}
     return _database(given).withColumnsRenamed(dict(columns))
 

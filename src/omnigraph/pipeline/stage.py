@@ -29,8 +29,8 @@ from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
 from omnigraph.pipeline.sources import Inputs, Split
 from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
-from omnigraph.validate import row_violations
 from omnigraph.validate.findings import VIOLATIONS_MAX
+from omnigraph.validate.rules import row_rules, row_violations
 from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
@@ -45,7 +45,7 @@ MANY = VIOLATIONS_MAX + 1  # one more tells that there are more
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LoadJob:
     """What all tasks of a load share."""
 
     pinned: Pinned
@@ -171,40 +171,71 @@ class Ids:
 # --- staging -----------------------------------------------------------------------------------------------------
 
 
-def stage_pieces(job: Job, split: int, rows: Iterable[Piece]) -> StagedSplit:
+def stage_pieces(job: LoadJob, split: int, rows: Iterable[Piece]) -> StagedSplit:
     """Read and write one split."""
-    done = StagedSplit(split)
-    writer = _Writer(job, job.txn(), done)
-    ids = Ids(job.seed, split)
-    try:
+    return stage_together(job, [(split, rows)])[0]
+
+
+def stage_together(job: LoadJob, given: Iterable[tuple[int, Iterable[Piece]]]) -> list[StagedSplit]:
+    """Read splits and write them together: of small ones, few files come. What is written belongs to the last."""
+    writer = _Writer(job, job.txn())
+    found = []
+    for split, rows in given:
+        found.append(writer.begin(split))
+        if not _staged(writer, Ids(job.seed, split), rows):
+            break
+    if found[-1].failure is None:
+        _attempted(found[-1], writer.finish)
+    return found
+
+
+def _staged(writer: _Writer, ids: Ids, rows: Iterable[Piece]) -> bool:
+    """Whether a split could be read to its end."""
+    done = writer.done
+
+    def read() -> None:
         for piece in rows:
             done.lines += piece.lines
             room = PROBLEMS_PER_SPLIT_MAX - len(done.problems)
             done.problems += piece.problems[: max(0, room)]
             if not done.problems:
                 writer.add(to_incoming(piece.parts), ids)
-        writer.flush()
+
+    return _attempted(done, read)
+
+
+def _attempted(done: StagedSplit, work: Callable[[], None]) -> bool:
+    try:
+        work()
     except OmnigraphError as error:
         done.failure = Failure.of(error)
-    return done
+    return done.failure is None
 
 
 class _Writer:
     """Gathers whole rows by table and writes them as data files when there are enough."""
 
-    def __init__(self, job: Job, txn: WriteTxn, done: StagedSplit) -> None:
-        self._job, self._txn, self._done = job, txn, done
+    def __init__(self, job: LoadJob, txn: WriteTxn) -> None:
+        self._job, self._txn = job, txn
         self._rows: dict[str, list[pa.Table]] = {}
         self._before: dict[str, list[pa.Table]] = {}
         self._bytes = 0
+        self.done = StagedSplit(0)
+
+    def begin(self, split: int) -> StagedSplit:
+        """What comes now is of another split."""
+        self.done = StagedSplit(split)
+        return self.done
 
     def add(self, incoming: list[Incoming], ids: Ids) -> None:
-        done, catalog = self._done, self._txn.catalog
+        done, catalog = self.done, self._txn.catalog
         _count(done, outcome_of(incoming, catalog))
         for part in incoming:
             kind = kind_of(catalog, part)
             if kind.key is not None or _has_ids(part):
                 done.named.add(kind.table_id)
+            if kind.key is None and self._job.mode is Mode.MERGE and _has_ids(part):
+                done.repeated.setdefault(kind.table_id, set()).update(_repeated(part.rows["id"]))
         resolved = resolve(self._txn, incoming, self._job.mode, ids)
         for violation in resolved.violations:
             if violation.rule == "duplicate":
@@ -213,7 +244,7 @@ class _Writer:
             else:
                 done.keys.append(violation)
         done.keys = first_keys(done.keys)
-        done.repeated = {table: set(sorted(ids)[:MANY]) for table, ids in done.repeated.items()}
+        done.repeated = {t: set(sorted(ids)[:MANY]) for t, ids in done.repeated.items() if ids}
         for change in self._job.embedded(resolved.changes, self._txn):
             self._take(change)
         if self._bytes >= self._job.flush_bytes:
@@ -229,7 +260,7 @@ class _Writer:
                 continue
             found = row_violations(rows, change.kind, origin, MANY)
             if found:
-                values = self._done.values
+                values = self.done.values
                 values[table] = in_order(values.get(table, []) + found, change.kind)[:MANY]
             self._rows.setdefault(table, []).append(rows)
             self._bytes += rows.nbytes
@@ -243,10 +274,14 @@ class _Writer:
         for table, parts in self._rows.items():
             written = snapshot.tables.write_fragments(snapshot.ref(table), pa.concat_tables(parts))
             rows = _rows_each(written.descriptions, written.rows)
-            self._done.fragments.setdefault(table, []).extend(rows)
+            self.done.fragments.setdefault(table, []).extend(rows)
         self._rows, self._bytes = {}, 0
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self.flush()
         for table, parts in self._before.items():
-            self._done.before[table] = _to_ipc(pa.concat_tables(parts))
+            self.done.before[table] = _to_ipc(pa.concat_tables(parts))
 
 
 def first_keys(found: list[Violation]) -> list[Violation]:
@@ -263,12 +298,9 @@ def first_keys(found: list[Violation]) -> list[Violation]:
 
 def in_order(found: list[Violation], kind: NodeType | EdgeType) -> list[Violation]:
     """Broken values: rules in the order of the schema, and for each the rows by id."""
-    names: list[tuple[str, str | None]] = [("required", "src"), ("required", "dst")]
-    names += [(rule, name) for name in kind.properties for rule in ("required", "enum", "type")]
-    names += [("range", bounds.property) for bounds in kind.ranges]
-    names += [("check", check.property) for check in kind.checks]
-    place = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return sorted(found, key=lambda v: (place.get((v.rule, v.property), len(place)), v.id or ""))
+    names = dict.fromkeys((rule.name, rule.column) for rule in row_rules(kind))
+    place = {name: number for number, name in enumerate(names)}
+    return sorted(found, key=lambda v: (place[v.rule, v.property or ""], v.id or ""))
 
 
 def _rows_each(descriptions: tuple[str, ...], rows: int) -> list[tuple[str, int]]:
@@ -286,6 +318,14 @@ def _count(done: StagedSplit, outcome: LoadOutcome) -> None:
             counts[name] = counts.get(name, 0) + count
 
 
+def _repeated(ids: pa.ChunkedArray) -> list[str]:
+    """Ids that several rows have. Within a block a merge lets the last of them win, which nobody could rely on."""
+    counts = pc.value_counts(ids.drop_null())
+    again = pc.greater(counts.field("counts"), 1)
+    found: list[str] = counts.field("values").filter(again).to_pylist()
+    return found
+
+
 def _has_ids(part: Incoming) -> bool:
     return "id" in part.rows.column_names and part.rows["id"].null_count < part.rows.num_rows
 
@@ -298,7 +338,8 @@ def _table_of(catalog: Catalog, violation: Violation, incoming: list[Incoming]) 
 
 def _to_ipc(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    packed = pa.ipc.IpcWriteOptions(compression="zstd")  # many ids differ in a few letters
+    with pa.ipc.new_stream(sink, table.schema, options=packed) as writer:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -315,22 +356,21 @@ RESULT = pa.schema([("body", pa.binary())])
 RESULT_DDL = "body binary"
 
 
-def stage_task(job: Job, splits: tuple[Split, ...], counters: Counters) -> Any:
-    """Stages the splits whose numbers come in."""
+def stage_task(job: LoadJob, units: tuple[tuple[Split, ...], ...], counters: Counters) -> Any:
+    """Stages the units of splits whose numbers come in."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        catalog = job.pinned.snapshot().catalog
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                split = splits[number]
-                done = stage_pieces(job, split.index, pieces(split, catalog, job.options))
-                counters.add(done.rows)
-                yield answer(done)
+                given = ((split.index, pieces_of(job, split)) for split in units[number])
+                for done in stage_together(job, given):
+                    counters.add(done.rows)
+                    yield answer(done)
 
     return run
 
 
-def frame_task(job: Job, table_id: str, first_split: int, counters: Counters) -> Any:
+def frame_task(job: LoadJob, table_id: str, first_split: int, counters: Counters) -> Any:
     """Stages the partitions of a DataFrame."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -346,7 +386,9 @@ def frame_task(job: Job, table_id: str, first_split: int, counters: Counters) ->
     return run
 
 
-def locate_task(job: Job, splits: tuple[Split, ...], wanted: Mapping[str, frozenset[str]]) -> Any:
+def locate_task(
+    job: LoadJob, splits: tuple[Split, ...], wanted: Mapping[str, frozenset[str]]
+) -> Any:
     """Finds where in the input the rows with some ids are: `wanted` has them by table."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -358,7 +400,7 @@ def locate_task(job: Job, splits: tuple[Split, ...], wanted: Mapping[str, frozen
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InputPlace:
     """Where a row is in the input."""
 
     table_id: str
@@ -369,9 +411,9 @@ class Place:
     line: int | None  # within the split
 
 
-def located(job: Job, split: Split, wanted: Mapping[str, frozenset[str]]) -> list[Place]:
+def located(job: LoadJob, split: Split, wanted: Mapping[str, frozenset[str]]) -> list[InputPlace]:
     """The places of the wanted rows in one split."""
-    found: list[Place] = []
+    found: list[InputPlace] = []
     ids = {table: pa.array(sorted(names), pa.string()) for table, names in wanted.items()}
     for given, seen in identified(job, split.index, pieces_of(job, split)):
         names = ids.get(given.kind.table_id)
@@ -380,16 +422,16 @@ def located(job: Job, split: Split, wanted: Mapping[str, frozenset[str]]) -> lis
         for row in pc.indices_nonzero(pc.is_in(given.ids, value_set=names)).to_pylist():
             file, line = given.origin.place(row)
             name = given.ids[row].as_py()
-            found.append(Place(given.kind.table_id, name, split.index, seen + row, file, line))
+            found.append(InputPlace(given.kind.table_id, name, split.index, seen + row, file, line))
     return found
 
 
-def pieces_of(job: Job, split: Split) -> Iterator[Piece]:
+def pieces_of(job: LoadJob, split: Split) -> Iterator[Piece]:
     """The rows of a split, as the load reads them."""
     return pieces(split, job.pinned.snapshot().catalog, job.options)
 
 
-def identified(job: Job, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Given, int]]:
+def identified(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Given, int]]:
     """The rows of a split with their ids, type by type, and how many rows came before."""
     txn, ids = job.txn(), Ids(job.seed, split)
     seen = 0
@@ -404,7 +446,7 @@ def identified(job: Job, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Gi
 class Staging:
     """All splits, in the order of the input."""
 
-    job: Job
+    job: LoadJob
     inputs: Inputs
     splits: tuple[StagedSplit, ...]
     frame_splits: tuple[int, ...] = ()  # the number of the first split of each DataFrame

@@ -1,8 +1,8 @@
 """Rules about more than one row, as exact joins over ids, ends and unique values of a version nobody can see.
 
-The version holds stored and new rows together, so each rule looks at the final state. What is found is told in the
-words of `validate`. Rules are written in the SQL that DuckDB and Spark share: few rows are judged by the driver alone,
-many by tasks.
+The version holds stored and new rows together, so each rule looks at the final state. The rules and their words are
+those of `validate.rules`; here each is one query, in the SQL that DuckDB and Spark share: few rows are judged by the
+driver alone, many by tasks.
 """
 
 # ruff: noqa: S608 - queries are made of our own view and column names; values never become part of their text
@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -21,20 +21,27 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import NOWHERE, Origin
-from omnigraph.pipeline.images import Column, Image, open_table, plain
-from omnigraph.pipeline.stage import MANY, Place
-from omnigraph.validate.cardinality import outside_bounds
-from omnigraph.validate.endpoints import SIDES, dangling, node_type, orphaned
-from omnigraph.validate.keys import existing_ids, repeated_ids
-from omnigraph.validate.unique import held_twice
+from omnigraph.pipeline.session import arrow_of
+from omnigraph.pipeline.stage import MANY, InputPlace
+from omnigraph.pipeline.table_versions import TableVersion, TextColumn, open_table, plain
+from omnigraph.validate.rules import (
+    EdgesPerSource,
+    Endpoint,
+    Rule,
+    Unique,
+    existing_ids,
+    repeated_ids,
+    rules_between,
+)
 from omnigraph.write.resolve import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Entity = NodeType | EdgeType
-Locate = Callable[[Mapping[str, frozenset[str]]], list[Place]]
+Locate = Callable[[Mapping[str, frozenset[str]]], list[InputPlace]]
 Tell = Callable[[pa.Table, Origin, int], Iterator[Violation]]
+R = TypeVar("R", bound=Rule)
 
 
 class RepeatedRows(OmnigraphError):
@@ -51,15 +58,15 @@ class Touched:
     """A type the load brings rows of: its version as it was, and as it would be."""
 
     kind: Entity
-    base: Image
-    after: Image
+    base: TableVersion
+    after: TableVersion
     repeatable: bool  # whether an id may be given twice at all
 
 
 class Judge(Protocol):
-    """Runs SQL over columns of images."""
+    """Runs SQL over columns of table versions."""
 
-    def view(self, image: Image, columns: Sequence[Column]) -> str:
+    def view(self, version: TableVersion, columns: Sequence[TextColumn]) -> str:
         """Columns as texts, with `addr` and `fresh`, under a name."""
         ...
 
@@ -73,8 +80,8 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule about several rows: a query for all that break it, and the words for some of them."""
+class Broken:
+    """What breaks a rule: a query for all of it, and the words for some."""
 
     query: str
     by: str  # the column whose smallest values are told first
@@ -89,8 +96,8 @@ class InProcess:
     _views: int = 0
     _duckdb: Any = None
 
-    def view(self, image: Image, columns: Sequence[Column]) -> str:
-        return self._named(image.table(columns))
+    def view(self, version: TableVersion, columns: Sequence[TextColumn]) -> str:
+        return self._named(version.table(columns))
 
     def listed(self, ids: list[str]) -> str:
         return self._named(pa.table({"id": pa.array(ids, pa.string())}))
@@ -114,8 +121,8 @@ class OnSpark:
 
     session: SparkSession
 
-    def view(self, image: Image, columns: Sequence[Column]) -> str:
-        return self._named(image.frame(self.session, columns))
+    def view(self, version: TableVersion, columns: Sequence[TextColumn]) -> str:
+        return self._named(version.frame(self.session, columns))
 
     def listed(self, ids: list[str]) -> str:
         return self._named(self.session.createDataFrame([(name,) for name in ids], "id string"))
@@ -126,7 +133,7 @@ class OnSpark:
         return name
 
     def rows(self, query: str) -> pa.Table:
-        return self.session.sql(query).toArrow()
+        return arrow_of(self.session.sql(query))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +147,13 @@ class Verification:
     inner: Mapping[str, frozenset[str]] = field(default_factory=dict)  # ids repeated within blocks
     values: Mapping[str, Sequence[Violation]] = field(default_factory=dict)
 
-    def image(self, kind: Entity) -> Image:
+    def version(self, kind: Entity) -> TableVersion:
         """The rows of a type as they would be."""
         known = self.touched.get(kind.table_id)
         return known.after if known is not None else self.stored(kind)
 
-    def stored(self, kind: Entity) -> Image:
-        return Image.of(self.snapshot.root, self.snapshot.table_of(kind))
+    def stored(self, kind: Entity) -> TableVersion:
+        return TableVersion.of(self.snapshot.root, self.snapshot.table_of(kind))
 
 
 def judge_for(session: SparkSession | None, touched: Iterable[Touched], rows_max: int) -> Judge:
@@ -161,41 +168,61 @@ def verify(case: Verification, locate: Locate) -> list[list[Violation]]:
     return [
         *_ids(case, troubled, locate),
         *(
-            [violation for rule in rules for violation in _first_of(case, rule, locate)]
-            for rules in _rules(case, troubled)
+            [violation for broken in section for violation in _first_of(case, broken, locate)]
+            for section in _sections(case, troubled)
         ),
     ]
 
 
-def broken_rules(case: Verification) -> Iterator[Rule]:
-    """The rules about rows that share no ids."""
-    for rules in _rules(case, _troubled(case)):
-        yield from rules
+def counts_hold(case: Verification) -> bool:
+    """Whether every source has as many edges as it must, given that all rows count."""
+    rows = {table: _effective(case, touched, None) for table, touched in case.touched.items()}
+    found = _all(_miscounted(case, rule, rows) for rule in _rules(case, EdgesPerSource))
+    return not any(case.judge.rows(f"{broken.query} LIMIT 1").num_rows for broken in found)
 
 
-def _rules(case: Verification, troubled: Mapping[str, Trouble]) -> list[Iterator[Rule]]:
+def broken_rules(case: Verification) -> Iterator[Broken]:
+    """What breaks the rules about rows that share no ids."""
+    for section in _sections(case, _troubled(case)):
+        yield from section
+
+
+def _sections(case: Verification, troubled: Mapping[str, Trouble]) -> list[Iterator[Broken]]:
+    """The rules of all touched types, in the order of `validate.CHECKS`."""
     rows = {
         table: _effective(case, touched, troubled.get(table))
         for table, touched in case.touched.items()
     }
+    nodes: dict[str, str] = {}
     return [
-        _unique(case, rows),
-        _endpoints(case, rows),
+        _all(_unique(case, rule, rows) for rule in _rules(case, Unique)),
+        _all(_dangling(case, rule, rows, nodes) for rule in _rules(case, Endpoint)),
         _orphans(case),
-        _cardinality(case, rows),
+        _all(_miscounted(case, rule, rows) for rule in _rules(case, EdgesPerSource)),
     ]
 
 
-def _first_of(case: Verification, rule: Rule, locate: Locate) -> list[Violation]:
-    first = case.judge.rows(f"{rule.query} ORDER BY {rule.by} LIMIT {MANY}")
+def _all(found: Iterable[Iterator[Broken]]) -> Iterator[Broken]:
+    return (broken for part in found for broken in part)
+
+
+def _rules(case: Verification, sort: type[R]) -> Iterator[R]:
+    for touched in case.touched.values():
+        for rule in rules_between(touched.kind, case.snapshot.catalog):
+            if isinstance(rule, sort):
+                yield rule
+
+
+def _first_of(case: Verification, broken: Broken, locate: Locate) -> list[Violation]:
+    first = case.judge.rows(f"{broken.query} ORDER BY {broken.by} LIMIT {MANY}")
     if not first.num_rows:
         return []
     where = NOWHERE
-    if rule.table_id is not None:
+    if broken.table_id is not None:
         ids = first["id"].to_pylist()
-        places = _by_id(locate({rule.table_id: frozenset(ids)})).get(rule.table_id, {})
-        where = origin_of([places.get(i, [nowhere(rule.table_id, i)])[0] for i in ids])
-    return list(rule.tell(first, where, MANY))
+        places = _by_id(locate({broken.table_id: frozenset(ids)})).get(broken.table_id, {})
+        where = origin_of([places.get(i, [nowhere(broken.table_id, i)])[0] for i in ids])
+    return list(broken.tell(first, where, MANY))
 
 
 # --- ids ---------------------------------------------------------------------------------------------------------
@@ -229,13 +256,14 @@ def _trouble(case: Verification, touched: Touched) -> Trouble | None:
         return None
     again = _first(case, f"SELECT id FROM ({shared}) s WHERE new_n > 1")
     there = _first(case, f"SELECT id FROM ({shared}) s WHERE new_n < rows_n")
+    again |= inner
     if touched.kind.key is None and case.mode is Mode.MERGE and again:
         first = min(again)
         raise RepeatedRows(
             f"{touched.kind.name} {first!r} is given more than once",
             details={"type": touched.kind.name, "ids": sorted(again)},
         )
-    return Trouble(ids, shared, again | inner, there)
+    return Trouble(ids, shared, again, there)
 
 
 def _first(case: Verification, query: str) -> frozenset[str]:
@@ -277,15 +305,17 @@ def _suspects(case: Verification, table: str, trouble: Trouble) -> frozenset[str
     return _named(case, query)
 
 
-def _by_id(places: list[Place]) -> dict[str, dict[str, list[Place]]]:
-    found: dict[str, dict[str, list[Place]]] = {}
+def _by_id(places: list[InputPlace]) -> dict[str, dict[str, list[InputPlace]]]:
+    found: dict[str, dict[str, list[InputPlace]]] = {}
     for place in sorted(places, key=lambda p: (p.split, p.row)):
         found.setdefault(place.table_id, {}).setdefault(place.id, []).append(place)
     return found
 
 
-def _told(kind: Entity, places: dict[str, list[Place]], trouble: Trouble) -> Iterator[Violation]:
-    def at(name: str) -> list[Place]:
+def _told(
+    kind: Entity, places: dict[str, list[InputPlace]], trouble: Trouble
+) -> Iterator[Violation]:
+    def at(name: str) -> list[InputPlace]:
         return places.get(name) or [nowhere(kind.table_id, name)] * 2
 
     again = [place for name in sorted(trouble.repeated) for place in at(name)[1:]]
@@ -296,18 +326,18 @@ def _told(kind: Entity, places: dict[str, list[Place]], trouble: Trouble) -> Ite
             yield from tell(ids, pa.array([True] * len(rows)), kind, origin_of(rows))
 
 
-def nowhere(table_id: str, name: str) -> Place:
+def nowhere(table_id: str, name: str) -> InputPlace:
     """The place of a row that has none: rows of a DataFrame are known by their ids alone."""
-    return Place(table_id, name, 0, 0, None, None)
+    return InputPlace(table_id, name, 0, 0, None, None)
 
 
-def origin_of(places: Sequence[Place]) -> Origin:
+def origin_of(places: Sequence[InputPlace]) -> Origin:
     """Where rows came from, one by one."""
     lines = pa.array([p.line for p in places], pa.int64())
     return Origin(None, lines, pa.array([p.file for p in places], pa.string()))
 
 
-def _counts(violation: Violation, places: dict[str, list[Place]], trouble: Trouble) -> bool:
+def _counts(violation: Violation, places: dict[str, list[InputPlace]], trouble: Trouble) -> bool:
     """Whether the row of a violation is one that is looked at: the first of its id, and a new one."""
     there = places.get(violation.id or "")
     if not there:
@@ -318,13 +348,13 @@ def _counts(violation: Violation, places: dict[str, list[Place]], trouble: Troub
 
 # --- rows that count -----------------------------------------------------------------------------------------------
 
-Rows = Callable[[Sequence[Column]], str]
+Rows = Callable[[Sequence[TextColumn]], str]
 
 
 def _effective(case: Verification, touched: Touched, trouble: Trouble | None) -> Rows:
     """Gives columns of the final state, without the rows that were refused for their ids, as a source for queries."""
 
-    def read(columns: Sequence[Column]) -> str:
+    def read(columns: Sequence[TextColumn]) -> str:
         rows = case.judge.view(touched.after, columns)
         if trouble is None:
             return rows
@@ -343,15 +373,14 @@ def _effective(case: Verification, touched: Touched, trouble: Trouble | None) ->
 # --- unique groups -------------------------------------------------------------------------------------------------
 
 
-def _unique(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Rule]:
-    for table, touched in case.touched.items():
-        for group in touched.kind.uniques:
-            read = rows[table]([*plain("id"), Column("value", group)])
-            read = f"(SELECT * FROM {read} u WHERE value IS NOT NULL)"
-            shared = f"SELECT value FROM {read} v GROUP BY value HAVING count(*) > 1 LIMIT 1"
-            if case.judge.rows(shared).num_rows:
-                tell = partial(_tell_held, touched, group)
-                yield from (Rule(query, "id", tell) for query in _holders(read))
+def _unique(case: Verification, rule: Unique, rows: Mapping[str, Rows]) -> Iterator[Broken]:
+    table = rule.kind.table_id
+    read = rows[table]([*plain("id"), TextColumn("value", rule.columns)])
+    read = f"(SELECT * FROM {read} u WHERE value IS NOT NULL)"
+    shared = f"SELECT value FROM {read} v GROUP BY value HAVING count(*) > 1 LIMIT 1"
+    if case.judge.rows(shared).num_rows:
+        tell = partial(_tell_held, rule, case.touched[table].after)
+        yield from (Broken(query, "id", tell) for query in _holders(read))
 
 
 def _holders(read: str) -> Iterator[str]:
@@ -369,31 +398,26 @@ def _holders(read: str) -> Iterator[str]:
 
 
 def _tell_held(
-    touched: Touched, group: tuple[str, ...], rows: pa.Table, _: Origin, limit: int
+    rule: Unique, version: TableVersion, rows: pa.Table, _: Origin, limit: int
 ) -> Iterator[Violation]:
-    image, columns = touched.after, list(dict.fromkeys(["id", *group]))
+    columns = list(dict.fromkeys(["id", *rule.columns]))
     addresses = rows["addr"].cast(pa.uint64()).combine_chunks()
-    values = open_table(image.uri, image.ref).take(addresses, columns)
-    yield from held_twice(
-        values.append_column("holder", rows["holder"]), touched.kind, group, limit
-    )
+    values = open_table(version.uri, version.ref).take(addresses, columns)
+    yield from rule.held_twice(values.append_column("holder", rows["holder"]), limit)
 
 
 # --- edges and their nodes -------------------------------------------------------------------------------------------
 
 
-def _endpoints(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Rule]:
-    known: dict[str, str] = {}
-    for table, touched in case.touched.items():
-        if not isinstance(touched.kind, EdgeType):
-            continue
-        ends = rows[table](plain("id", "src", "dst"))
-        for side in SIDES:
-            nodes = case.snapshot.catalog.nodes[node_type(touched.kind, side)]
-            if nodes.name not in known:
-                known[nodes.name] = case.judge.view(case.image(nodes), plain("id"))
-            lost = f"{_lost(ends, side, known[nodes.name])} AND e.fresh"
-            yield Rule(lost, "id", partial(_tell_lost, touched.kind, side), table)
+def _dangling(
+    case: Verification, rule: Endpoint, rows: Mapping[str, Rows], nodes: dict[str, str]
+) -> Iterator[Broken]:
+    table = rule.kind.table_id
+    if rule.node.name not in nodes:
+        nodes[rule.node.name] = case.judge.view(case.version(rule.node), plain("id"))
+    ends = rows[table](plain("id", rule.side))
+    lost = f"{_lost(ends, rule.side, nodes[rule.node.name])} AND e.fresh"
+    yield Broken(lost, "id", partial(_tell_dangling, rule), table)
 
 
 def _lost(edges: str, side: str, nodes: str) -> str:
@@ -404,64 +428,58 @@ def _lost(edges: str, side: str, nodes: str) -> str:
     )
 
 
-def _tell_lost(
-    kind: EdgeType, side: str, rows: pa.Table, origin: Origin, limit: int
+def _tell_dangling(
+    rule: Endpoint, rows: pa.Table, origin: Origin, limit: int
 ) -> Iterator[Violation]:
-    mask = pa.array([True] * rows.num_rows)
-    yield from dangling(rows, mask, kind, side, origin, limit)
+    yield from rule.dangling(rows, pa.array([True] * rows.num_rows), origin, limit)
 
 
-def _orphans(case: Verification) -> Iterator[Rule]:
+def _orphans(case: Verification) -> Iterator[Broken]:
     """Edges that stay although their node goes: only where a node type is replaced as a whole."""
-    if case.mode is not Mode.OVERWRITE:
-        return
-    for touched in case.touched.values():
-        if not isinstance(touched.kind, NodeType):
+    catalog = case.snapshot.catalog
+    for touched in case.touched.values() if case.mode is Mode.OVERWRITE else ():
+        node = touched.kind
+        if not isinstance(node, NodeType):
             continue
         known = case.judge.view(touched.after, plain("id"))
-        for edge in case.snapshot.catalog.incident_edges(touched.kind.name):
+        for edge in catalog.incident_edges(node.name):
             if edge.table_id not in case.touched:
-                yield from _left_behind(case, touched.kind, edge, known)
+                stored = case.judge.view(case.stored(edge), plain("id", "src", "dst"))
+                for rule in rules_between(edge, catalog):
+                    if isinstance(rule, Endpoint) and rule.node.name == node.name:
+                        lost = _lost(stored, rule.side, known)
+                        yield Broken(lost, "id", partial(_tell_orphaned, rule))
 
 
-def _left_behind(case: Verification, node: NodeType, edge: EdgeType, known: str) -> Iterator[Rule]:
-    stored = case.judge.view(case.stored(edge), plain("id", "src", "dst"))
-    for side in SIDES:
-        if node_type(edge, side) == node.name:
-            yield Rule(_lost(stored, side, known), "id", partial(_tell_orphaned, edge, side, node))
+def _tell_orphaned(rule: Endpoint, rows: pa.Table, _: Origin, limit: int) -> Iterator[Violation]:
+    yield from rule.orphaned(rows, limit)
 
 
-def _tell_orphaned(
-    edge: EdgeType, side: str, node: NodeType, rows: pa.Table, _: Origin, limit: int
-) -> Iterator[Violation]:
-    yield from orphaned(rows, edge, side, node, limit)
+# --- edges per source ------------------------------------------------------------------------------------------------
 
 
-def _cardinality(case: Verification, rows: Mapping[str, Rows]) -> Iterator[Rule]:
-    for table, touched in case.touched.items():
-        kind = touched.kind
-        if isinstance(kind, EdgeType) and not kind.cardinality.is_free:
-            query = _miscounted(case, touched, kind, rows[table])
-            yield Rule(query, "src", partial(_tell_miscounted, kind))
-
-
-def _tell_miscounted(kind: EdgeType, rows: pa.Table, _: Origin, limit: int) -> Iterator[Violation]:
-    yield from outside_bounds(kind, rows.rename_columns(["src", "count"]), limit)
-
-
-def _miscounted(case: Verification, touched: Touched, kind: EdgeType, read: Rows) -> str:
+def _miscounted(
+    case: Verification, rule: EdgesPerSource, rows: Mapping[str, Rows]
+) -> Iterator[Broken]:
     """Sources with too few or too many edges, among those that have or had one."""
-    after = read(plain("src"))
-    before = case.judge.view(touched.base, plain("src"))
+    table = rule.kind.table_id
+    after = rows[table](plain("src"))
+    before = case.judge.view(case.touched[table].base, plain("src"))
     counted = (
         f"SELECT src, CAST(sum(n) AS BIGINT) AS edges FROM "
         f"(SELECT src, 1 AS n FROM {after} a UNION ALL SELECT src, 0 AS n FROM {before} b) c GROUP BY src"
     )
-    low, high = kind.cardinality.minimum, kind.cardinality.maximum
+    low, high = rule.minimum, rule.maximum
     wrong = f"edges < {low}" + (f" OR edges > {high}" if high is not None else "")
     query = f"SELECT src, edges FROM ({counted}) t WHERE ({wrong})"
-    node = case.snapshot.catalog.nodes[kind.from_type]
+    node = case.snapshot.catalog.nodes[rule.kind.from_type]
     if case.mode is Mode.OVERWRITE and node.table_id in case.touched:
-        known = case.judge.view(case.image(node), plain("id"))
+        known = case.judge.view(case.version(node), plain("id"))
         query += f" AND EXISTS (SELECT 1 FROM {known} k WHERE k.id = t.src)"
-    return query
+    yield Broken(query, "src", partial(_tell_miscounted, rule))
+
+
+def _tell_miscounted(
+    rule: EdgesPerSource, rows: pa.Table, _: Origin, limit: int
+) -> Iterator[Violation]:
+    yield from rule.outside(rows.rename_columns(["src", "count"]), limit)

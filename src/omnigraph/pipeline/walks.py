@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from omnigraph.lang import ir
-from omnigraph.pipeline.bags import Bag, Slot, fresh_name
+from omnigraph.pipeline.rowset import Bag, RowColumn, fresh_name
 from omnigraph.pipeline.scans import Scanner
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def shortest_path(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> Bag:
 
     ids = pa.list_(pa.string())
     kinds = {"nodes": ids, "edges": ids, "length": pa.int64()}
-    slots = {(op.path_var, part): Slot(fresh_name(), kind) for part, kind in kinds.items()}
+    slots = {(op.path_var, part): RowColumn(fresh_name(), kind) for part, kind in kinds.items()}
     nodes, edges, length = (slot.name for slot in slots.values())
     ways = _paths(op, rows, scanner).select(
         *SOURCE,

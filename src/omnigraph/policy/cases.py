@@ -14,10 +14,10 @@ import msgspec
 
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.cedar import Policy
-from omnigraph.policy.questions import ON_SERVER, Action, Decision, PolicyInvalid, Question
+from omnigraph.policy.questions import ON_SERVER, Action, PolicyDecision, PolicyInvalid, Question
 
 
-class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicyCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One expectation."""
 
     id: str
@@ -40,21 +40,21 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class CaseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal[1]
-    cases: list[Case]
+    cases: list[PolicyCase]
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """A case that was not decided as expected."""
 
-    case: Case
-    decision: Decision
+    case: PolicyCase
+    decision: PolicyDecision
 
     def __str__(self) -> str:
         return f"{self.case.id}: expected {self.case.expect}, but {self.decision.message}"
 
 
-def parse_cases(text: str, name: str = "cases") -> list[Case]:
+def parse_cases(text: str, name: str = "cases") -> list[PolicyCase]:
     """The cases of a file."""
     try:
         return msgspec.convert(read_yaml(text), CaseFile).cases
@@ -62,7 +62,7 @@ def parse_cases(text: str, name: str = "cases") -> list[Case]:
         raise PolicyInvalid(f"{name}: {error}") from error
 
 
-def run_cases(policy: Policy, cases: list[Case]) -> list[Mismatch]:
+def run_cases(policy: Policy, cases: list[PolicyCase]) -> list[Mismatch]:
     """The cases a policy does not answer as expected."""
     decided = ((case, policy.decide(case.question)) for case in cases)
     return [Mismatch(case, d) for case, d in decided if d.allowed is not (case.expect == "allow")]

@@ -21,7 +21,7 @@ from typing import Any
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.names import branch_name
 from omnigraph.policy.bundle import Allow, Bundle, Rule, parse_bundle
-from omnigraph.policy.questions import Decision, PolicyInvalid, Question
+from omnigraph.policy.questions import PolicyDecision, PolicyInvalid, Question
 
 DECISIONS_CACHED_MAX = 4096
 
@@ -34,7 +34,7 @@ class CedarMissing(OmnigraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PolicyRules:
     """Cedar text, the actors' groups, and the branches that are protected."""
 
     text: str
@@ -44,12 +44,12 @@ class Rules:
     for_server: bool | None = None  # about a server, or about graphs; none: nobody can tell
 
 
-def compile_bundle(bundle: Bundle) -> Rules:
+def compile_bundle(bundle: Bundle) -> PolicyRules:
     """The Cedar policies that say what a bundle says."""
     text = "\n\n".join(
         _policy(rule, action) for rule in bundle.rules for action in rule.allow.actions
     )
-    return Rules(
+    return PolicyRules(
         text,
         bundle.groups,
         frozenset(branch_name(name) for name in bundle.protected_branches),
@@ -94,7 +94,7 @@ def _quoted(text: str) -> str:
 class Policy:
     """Rules ready to be asked. Safe to share between threads."""
 
-    def __init__(self, rules: Rules, name: str = "policy") -> None:
+    def __init__(self, rules: PolicyRules, name: str = "policy") -> None:
         cedar = _cedar()
         self.rules = rules
         self.name = name
@@ -106,27 +106,29 @@ class Policy:
             raise PolicyInvalid(f"{name}: {error}") from error
         self._decided = lru_cache(maxsize=DECISIONS_CACHED_MAX)(self._ask)
 
-    def decide(self, question: Question) -> Decision:
+    def decide(self, question: Question) -> PolicyDecision:
         """Whether the rules allow it. Anything but a clear yes is a no."""
         return self._decided(question)
 
-    def _ask(self, question: Question) -> Decision:
+    def _ask(self, question: Question) -> PolicyDecision:
         known = self.rules.actors
         if known is not None and question.actor not in known:
-            return Decision(False, None, f"policy denied {question}: the actor is in no group")
+            return PolicyDecision(
+                False, None, f"policy denied {question}: the actor is in no group"
+            )
         try:
             found = self._cedar.is_authorized(
                 _request(question, self.rules), self._policies, self._entities
             )
         except Exception as error:  # a policy that cannot be evaluated allows nothing
-            return Decision(False, None, f"policy denied {question}: {type(error).__name__}")
+            return PolicyDecision(False, None, f"policy denied {question}: {type(error).__name__}")
         clear = found.allowed and not found.diagnostics.errors
         names = sorted(
             found.diagnostics.id_annotations_by_reason.values() or found.diagnostics.reasons
         )
         rule = names[0] if clear and names else None
         verb = "allowed" if clear else "denied"
-        return Decision(clear, rule, f"policy {verb} {question}")
+        return PolicyDecision(clear, rule, f"policy {verb} {question}")
 
 
 def _cedar() -> Any:
@@ -137,7 +139,7 @@ def _cedar() -> Any:
     return cedarpy
 
 
-def _entities(rules: Rules) -> list[dict[str, Any]]:
+def _entities(rules: PolicyRules) -> list[dict[str, Any]]:
     actors = sorted({name for members in rules.groups.values() for name in members})
     groups = [_entity("Group", name) for name in rules.groups]
     return groups + [
@@ -151,7 +153,7 @@ def _entity(kind: str, id: str, groups: list[str] | None = None) -> dict[str, An
     return {"uid": {"type": f"Omnigraph::{kind}", "id": id}, "attrs": {}, "parents": parents}
 
 
-def _request(question: Question, rules: Rules) -> dict[str, Any]:
+def _request(question: Question, rules: PolicyRules) -> dict[str, Any]:
     resource = ("Server", "root") if question.graph is None else ("Graph", question.graph)
     return {
         "principal": {"type": "Omnigraph::Actor", "id": question.actor},
@@ -168,7 +170,7 @@ def _request(question: Question, rules: Rules) -> dict[str, Any]:
     }
 
 
-def _branch_context(name: str, branch: str | None, rules: Rules) -> dict[str, Any]:
+def _branch_context(name: str, branch: str | None, rules: PolicyRules) -> dict[str, Any]:
     return {
         f"has_{name}": branch is not None,
         name: branch or "",
@@ -184,5 +186,5 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyInvalid(f"{place} cannot be read: {error}") from error
     if place.suffix == ".cedar":
-        return Policy(Rules(text, {}), place.name)
+        return Policy(PolicyRules(text, {}), place.name)
     return Policy(compile_bundle(parse_bundle(text, place.name)), place.name)

@@ -77,7 +77,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PolicyDecision:
     """The answer, the rule that gave it, and why in a sentence."""
 
     allowed: bool

@@ -3,18 +3,21 @@
 In the order of control flow:
 
 - `execute`      `run_query`: plan, run, result; one line per operator
+- `many`         `run_many`: one query for many sets of parameters
 - `order`        in which order patterns are walked
 - `plan`         what every operator has to deliver: which variables are read above it, and whether repetitions count
-- `context`      what a run carries along; `trace` and `explain` what is recorded of it
-- `rows`         bags of rows, as positions in tables
+- `context`      what a run carries along; `budget` its memory and time; `explain` what is recorded of it
+- `rows`         bags of rows, as positions in tables; operators hand them on in blocks
 - `scan`         where patterns start
 - `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths
 - `blocks`       exists, not, optional, join
-- `expressions`  values of whole columns: `numbers`, `texts`, `lists`, `functions`, `values`, `elementwise`
-- `aggregate`    groups; `relational` output columns; `rank` rankings by `search`
+- `expressions`  where expressions get their columns from; `values` whole entities and paths
+- `aggregate`    one row per group: `groups` from keys, `reductions` of values
+- `relational`   output columns; `sorting` orders, of any number of rows; `spill` those on disk
+- `rank`         rankings by `search`
 - `result`       what a person holds
-- `export`       a whole state as files, `export_parts` as objects of the store; `blobs` the bytes of one property
-- `analytics`    measures of a whole graph; `degrees` the edges that meet one node
+- `export`       a whole state as files or objects of the store; `blobs` the bytes of one property
+- `analytics`    measures of a whole graph
 
 And what they stand on:
 
@@ -26,10 +29,22 @@ And what they stand on:
 
 from __future__ import annotations
 
+from omnigraph.read.budget import PROCESS, cancelled_by
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.edges import persist_topology
 from omnigraph.read.execute import run_query
 from omnigraph.read.explain import Explanation
+from omnigraph.read.many import run_many
 from omnigraph.read.result import Result
 
-__all__ = ["SHARED", "Cache", "Explanation", "Result", "persist_topology", "run_query"]
+__all__ = [
+    "PROCESS",
+    "SHARED",
+    "Cache",
+    "Explanation",
+    "Result",
+    "cancelled_by",
+    "persist_topology",
+    "run_many",
+    "run_query",
+]

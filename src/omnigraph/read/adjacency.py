@@ -6,14 +6,24 @@ a commit changes it without copying it; every count over it is the same sum of t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 import numpy as np
 
-from omnigraph.read.arrays import Ints, Mask, Positions, Whole, distinct, ranges, stable_order
+from omnigraph.read.arrays import (
+    NO_POSITIONS,
+    Ints,
+    Mask,
+    Positions,
+    Whole,
+    distinct,
+    runs,
+    stable_order,
+)
 
 BLOCK_EDGES = 1 << 15
 
@@ -25,6 +35,9 @@ class Hop:
     source: Ints
     node: Positions
     edge: Positions
+
+    def take(self, index: Whole) -> Hop:
+        return Hop(self.source[index], self.node[index], self.edge[index])
 
 
 class Adjacency:
@@ -39,11 +52,15 @@ class Adjacency:
         smaller: Adjacency | None = None,
         *,
         simple: bool | None = None,
+        is_mapped: bool = False,
     ) -> None:
         # The same edges among fewer nodes: what it knows needs no second look.
         self.smaller = smaller
         if simple is not None:
             self.__dict__["is_simple"] = simple
+        self.is_mapped = (
+            is_mapped  # the arrays lie in a file, and take memory only as the system sees fit
+        )
         self.start = start  # of each node's run; one longer than there are nodes
         self.node = node
         self.edge = edge
@@ -67,8 +84,8 @@ class Adjacency:
     @property
     def nbytes(self) -> int:
         """With what was worked out of it so far. A part that is shared with a smaller one counts there."""
-        own = self.start.nbytes
-        if self.smaller is None:
+        own = 0 if self.is_mapped else self.start.nbytes
+        if self.smaller is None and not self.is_mapped:
             own += self.node.nbytes + self.edge.nbytes
         return own + made_bytes(self, "degrees", "sources", "simplified")
 
@@ -95,6 +112,18 @@ class Adjacency:
     def sources(self) -> Positions:
         """The near end of every edge."""
         return np.repeat(np.arange(self.near, dtype=np.int32), self.degrees)
+
+    @cached_property
+    def loops(self) -> Positions:
+        """The nodes with an edge to themselves, ascending; of edges within one type only."""
+        if self.smaller is not None:
+            return self.smaller.loops
+        found = []
+        for low, high in self._blocks():
+            some = self.node[self.start[low] : self.start[high]]
+            near = np.repeat(np.arange(low, high, dtype=np.int32), self.degrees[low:high])
+            found.append(np.unique(near[near == some]))
+        return np.concatenate([NO_POSITIONS, *found])
 
     @cached_property
     def simplified(self) -> Adjacency:
@@ -127,19 +156,23 @@ class Adjacency:
         found: Ints = self.start[nodes + 1] - self.start[nodes]
         return found
 
-    def hop(self, nodes: Whole) -> Hop:
-        """Every edge that leaves these nodes."""
-        counts = self.counts(nodes)
-        at = ranges(self.start[nodes], counts)
-        source = np.repeat(np.arange(len(nodes)), counts)
-        return Hop(source, self.node[at], self.edge[at])
+    def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
+        """Every edge that leaves these nodes, so many at a time."""
+        for source, at in runs(self.start[nodes], self.counts(nodes), sizes):
+            yield Hop(source, self.node[at], self.edge[at])
 
-    def neighbours(self, nodes: Whole) -> Positions:
-        """The far ends of every edge that leaves these nodes, with repetitions."""
+    def neighbours(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Positions]:
+        """The far ends of every edge that leaves these nodes, with repetitions, so many at a time."""
         if len(nodes) == 1:
-            first = int(nodes[0])
-            return self.node[self.start[first] : self.start[first + 1]]
-        return self.node[ranges(self.start[nodes], self.counts(nodes))]
+            first, end = int(self.start[nodes[0]]), int(self.start[nodes[0] + 1])
+            while True:
+                size = next(sizes)
+                yield self.node[first : min(first + size, end)]
+                first += size
+                if first >= end:
+                    return
+        for _, at in runs(self.start[nodes], self.counts(nodes), sizes):
+            yield self.node[at]
 
     def _first(self, near: Whole, far: Whole) -> Ints:
         """Where in each near node's run its neighbours are no longer below `far`: all runs are halved at once."""
@@ -283,25 +316,33 @@ class Merged:
         near, far, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
         return near, far, edge
 
+    def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
+        """Every edge that leaves these nodes, so many at a time; at least one piece."""
+        loses = self._loses_some(nodes)
+        for found in self.base.hops(nodes, sizes):
+            yield found.take(np.flatnonzero(self._still_there(found.edge))) if loses else found
+        if self.plus is not None:
+            yield from self.plus.hops(nodes, sizes)
+
     def hop(self, nodes: Whole) -> Hop:
-        found = self.base.hop(nodes)
-        if self._loses_some(nodes):
-            kept = self._still_there(found.edge)
-            found = Hop(found.source[kept], found.node[kept], found.edge[kept])
-        if self.plus is None:
-            return found
-        new = self.plus.hop(nodes)
+        """The same at once, where they are known to be few."""
+        found = list(self.hops(nodes, repeat(sys.maxsize)))
+        if len(found) == 1:
+            return found[0]
         return Hop(
-            np.concatenate((found.source, new.source)),
-            np.concatenate((found.node, new.node)),
-            np.concatenate((found.edge, new.edge)),
+            np.concatenate([f.source for f in found]),
+            np.concatenate([f.node for f in found]),
+            np.concatenate([f.edge for f in found]),
         )
 
-    def neighbours(self, nodes: Whole) -> Positions:
+    def neighbours(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Positions]:
+        """The far ends of every edge that leaves these nodes, with repetitions, so many at a time."""
         if self._loses_some(nodes):
-            return self.hop(nodes).node
-        found = self.base.neighbours(nodes)
-        return found if self.plus is None else np.concatenate((found, self.plus.neighbours(nodes)))
+            yield from (found.node for found in self.hops(nodes, sizes))
+            return
+        yield from self.base.neighbours(nodes, sizes)
+        if self.plus is not None:
+            yield from self.plus.neighbours(nodes, sizes)
 
     def _loses_some(self, nodes: Whole) -> bool:
         return self.minus is not None and bool(self.minus.counts(nodes).any())
@@ -329,7 +370,15 @@ class Merged:
             found = found - self.minus.pull(values)
         return found if self.plus is None else found + self.plus.pull(values)
 
-    def reached(self, nodes: Whole) -> Positions:
+    def reached(self, nodes: Whole, sizes: Iterator[int]) -> Positions:
         """The set of neighbours of these nodes, ascending."""
-        found: Positions = distinct(self.neighbours(nodes), self.base.far)
-        return found
+        found = [distinct(part, self.base.far) for part in self.neighbours(nodes, sizes)]
+        once: Positions = found[0] if len(found) == 1 else _union(found, self.base.far)
+        return once
+
+
+def _union(parts: list[Positions], size: int) -> Positions:
+    marks = np.zeros(size, np.bool_)
+    for part in parts:
+        marks[part] = True
+    return np.flatnonzero(marks).astype(np.int32)

@@ -1,255 +1,353 @@
-"""Grouping and aggregating: keys become numbers, numbers become groups, groups are reduced by counting.
-
-A key that depends on one variable is evaluated once per entity, not once per row. Weights count: a row that stands for
-a thousand adds a thousand.
-"""
+"""Grouping and aggregating: few rows at once; of more, every block is reduced, and what it leaves is merged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
-from omnigraph.lang.tree import variables, walk
 from omnigraph.model.columns import arrow_type
-from omnigraph.read.arrays import AnyArray, Ints, count_distinct, distinct
+from omnigraph.read.arrays import Ints
 from omnigraph.read.blocks import number_rows
-from omnigraph.read.columns import TableColumns
+from omnigraph.read.budget import Held
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
-from omnigraph.read.plan import Step
-from omnigraph.read.relational import encode_any, order_by
-from omnigraph.read.rows import Deferred, Entities, Rows
+from omnigraph.read.groups import Groups, encode_any, group
+from omnigraph.read.plan import names_read
+from omnigraph.read.reductions import (
+    ValueColumn,
+    add_up,
+    aggregated,
+    counts,
+    each_once,
+    extreme,
+    known_values,
+    reduced,
+    sums,
+)
+from omnigraph.read.rows import LazyColumn, Rows, concat_rows
+from omnigraph.read.sorting import RUN_ROWS, Keyed, SortedRuns, together
 
-EXACT_SUM_MAX = 2**53
-WHOLE_PART = 16  # above one row in so many of a table, a column is numbered as a whole
-DENSE_PART = 4  # with at most so many codes to a row, groups are counted in an array
+STATE = "\0"  # in the name of a column: it is the state of an aggregate, not a key
+VALUE, OFTEN, COUNT, SUM = "value", "often", "count", "sum"  # what such a column holds
+WHICH = "which"  # a column that says whether a row is of a group, or a value
+MERGE_ROWS_MAX = 1 << 20  # more are not merged at once
+MERGE_COPIES = 3  # of what is merged: put together, numbered, and taken
+GATHERED_BLOCKS = 4  # so many are grouped at once
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Which group each row belongs to, and one row of each group."""
-
-    of: Ints
-    first: Ints
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
-def aggregate(step: Step, rows: Rows, ctx: Context) -> Rows:
+def aggregate(
+    op: ir.Aggregate, blocks: Iterator[Rows], ctx: Context, name: str = "Aggregate"
+) -> Iterator[Rows]:
     """One row per group."""
-    op = step.op
-    assert isinstance(op, ir.Aggregate)  # noqa: S101
-    groups = _group(op.keys, rows, ctx)
+    with ctx.hold(name) as held, ctx.hold(name) as sorting:
+        reduction = _Partial(op, held, sorting, ctx)
+        waiting: list[Rows] = []
+        for rows in blocks:
+            waiting.append(rows)
+            if _enough(op, waiting, ctx):
+                reduction.add(concat_rows(waiting))
+                waiting = []
+        del rows
+        if reduction.is_empty:
+            yield _at_once(op, _let_go(waiting), ctx)
+            return
+        if waiting:
+            reduction.add(concat_rows(waiting))
+        yield from reduction.finished()
+
+
+def _enough(op: ir.Aggregate, waiting: list[Rows], ctx: Context) -> bool:
+    """Whether so many rows wait that it is time to reduce them; numbering values takes its time."""
+    blocks = 1 if any(map(_keeps_values, op.aggregates)) else GATHERED_BLOCKS
+    if sum(rows.n for rows in waiting) >= blocks * ctx.budget.block_rows:
+        return True
+    return sum(rows.nbytes for rows in waiting) >= ctx.budget.block_bytes
+
+
+def _let_go(waiting: list[Rows]) -> Rows:
+    """All of them as one, which nobody else holds any more."""
+    found = concat_rows(waiting)
+    waiting.clear()
+    return found
+
+
+def _at_once(op: ir.Aggregate, rows: Rows, ctx: Context) -> Rows:
+    groups = group(op.keys, rows, ctx)
     some = rows.take(groups.first) if op.keys else rows
-    columns: dict[str, pa.Array | Deferred] = {
-        key.name: Deferred(some, partial(column, key.expr, ctx=ctx)) for key in op.keys
+    columns: dict[str, pa.Array | LazyColumn] = {
+        key.name: LazyColumn(some, partial(column, key.expr, ctx=ctx)) for key in op.keys
     }
     for wanted in op.aggregates:
-        columns[wanted.name] = _aggregated(wanted, rows, groups, ctx)
+        columns[wanted.name] = aggregated(wanted, rows, groups, ctx)
     return Rows(len(groups), columns=columns)
 
 
-# --- groups ------------------------------------------------------------------------------------------------------
+class _Partial:
+    """What is left of blocks that were reduced one by one: the groups met so far, and the state of each aggregate.
+
+    A state is one or two columns; values that count once, and those that are collected, stay as rows of their own.
+    What is too much to be merged at once is sorted by the keys, on disk if need be, and merged as it comes back.
+    """
+
+    def __init__(self, op: ir.Aggregate, held: Held, sorting: Held, ctx: Context) -> None:
+        self._op = op
+        self._held = held
+        self._ctx = ctx
+        self._read = names_read(key.expr for key in op.keys)
+        self._groups: list[Rows] = []
+        self._merged_rows = 0
+        self._values: dict[int, list[Rows]] = {
+            i: [] for i, wanted in enumerate(op.aggregates) if _keeps_values(wanted)
+        }
+        self._runs = SortedRuns(ctx, sorting)
+        self._aside = False  # whether there is something in the runs
+        self._kinds: dict[str, pa.DataType] = {}  # of the columns there
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._groups and not self._aside
+
+    def add(self, rows: Rows) -> None:
+        """Reduce a block."""
+        groups = group(self._op.keys, rows, self._ctx)
+        states: dict[str, pa.Array | LazyColumn] = {}
+        for i, wanted in enumerate(self._op.aggregates):
+            if i in self._values:
+                self._keep_values(i, wanted, rows, groups)
+            else:
+                states |= _state(i, wanted, rows, groups, self._ctx)
+        self._groups.append(_with_columns(self._one_each(rows, groups.first), states))
+        if self._waiting > 2 * self._merged_rows + self._ctx.budget.block_rows:
+            self._merge()
+        self._account()
+
+    @property
+    def _waiting(self) -> int:
+        kept = sum(part.n for parts in self._values.values() for part in parts)
+        return kept + sum(part.n for part in self._groups)
+
+    def _one_each(self, rows: Rows, index: Ints) -> Rows:
+        """Some rows, with nothing but what the keys are made of."""
+        if not self._op.keys:
+            return Rows(len(index))
+        return _keys_only(rows.keep(self._read)).take(index)
+
+    def _keep_values(self, i: int, wanted: ir.NamedAggregate, rows: Rows, groups: Groups) -> None:
+        data = known_values(wanted, rows, groups, self._ctx)
+        at = np.arange(rows.n) if data.at is None else data.at
+        values, weight = data.values, data.weight
+        if wanted.distinct:
+            _, first = number_rows([data.of, encode_any(values)], len(data.of))
+            at, values, weight = at[first], values.take(pa.array(first)), None
+        part = self._one_each(rows, at)
+        often = np.ones(part.n, np.int64) if weight is None else weight
+        columns = {_name(i, VALUE): values, _name(i, OFTEN): pa.array(often)}
+        self._values[i].append(_with_columns(part, columns))
+
+    def _merge(self) -> None:
+        """Every group once."""
+        rows = concat_rows(self._groups)
+        groups = group(self._op.keys, rows, self._ctx)
+        states = _merged_states(self._op, rows, groups)
+        self._groups = [_with_columns(self._one_each(rows, groups.first), states)]
+        for i, parts in self._values.items():
+            if self._op.aggregates[i].distinct and parts:
+                self._values[i] = [self._once(i, concat_rows(parts))]
+        self._merged_rows = self._waiting
+
+    def _once(self, i: int, rows: Rows) -> Rows:
+        groups = group(self._op.keys, rows, self._ctx)
+        _, first = number_rows([groups.of, encode_any(rows.column(_name(i, VALUE)))], rows.n)
+        return rows.take(first)
+
+    def _account(self) -> None:
+        """Charge what is held; where that is too much to be merged again, put it aside in order."""
+        kept = [part for parts in self._values.values() for part in parts]
+        size = MERGE_COPIES * sum(part.nbytes for part in (*self._groups, *kept))
+        most = min(MERGE_ROWS_MAX, 2 * self._ctx.budget.block_rows)
+        if self._op.keys and (self._merged_rows > most or not self._held.fits(2 * size)):
+            self._put_aside()
+        else:
+            self._held.set(size)
+
+    def _put_aside(self) -> None:
+        parts = [*self._groups, *(part for parts in self._values.values() for part in parts)]
+        if not self._aside:
+            found = {name: part.column(name).type for part in parts for name in part.columns}
+            self._kinds = {name: kind for name, kind in found.items() if STATE in name}
+            self._aside = True
+        for part in parts:
+            for piece in part.pieces(repeat(RUN_ROWS)):
+                self._ctx.check()
+                self._runs.add(self._keyed(piece))
+        self._groups, self._merged_rows = [], 0
+        self._values = {i: [] for i in self._values}
+        self._held.set(0)
+
+    def _keyed(self, rows: Rows) -> Keyed:
+        """Rows by their keys, with every state and value there is; those that are not theirs are null."""
+        keys = [(column(key.expr, rows, self._ctx), False) for key in self._op.keys]
+        columns = {
+            name: rows.column(name) if name in rows.columns else pa.nulls(rows.n, kind)
+            for name, kind in self._kinds.items()
+        }
+        values = any(_name(i, OFTEN) in rows.columns for i in self._values)
+        columns[WHICH] = pa.array(np.full(rows.n, not values))
+        return Keyed(Rows(rows.n, columns=columns), keys)
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def finished(self) -> Iterator[Rows]:
+        """One row per group."""
+        if not self._aside:
+            self._merge()
+            (rows,) = self._groups
+            kept = {i: concat_rows(parts) for i, parts in self._values.items()}
+            yield self._in_memory(rows, kept)
+            return
+        self._put_aside()
+        yield from self._from_disk(self._runs.merged())
+
+    def _in_memory(self, rows: Rows, kept: dict[int, Rows]) -> Rows:
+        some = _keys_only(rows)
+        columns: dict[str, pa.Array | LazyColumn] = {
+            key.name: LazyColumn(some, partial(column, key.expr, ctx=self._ctx))
+            for key in self._op.keys
+        }
+        for i, wanted in enumerate(self._op.aggregates):
+            if i in kept:
+                groups = group(self._op.keys, concat_rows([some, _keys_only(kept[i])]), self._ctx)
+                number = np.zeros(len(groups), np.int64)
+                number[groups.of[: some.n]] = np.arange(some.n)
+                of = number[groups.of[some.n :]]
+                columns[wanted.name] = _of_values(i, wanted, kept[i], of, some.n)
+            else:
+                columns[wanted.name] = _final(i, wanted, rows)
+        return Rows(rows.n, columns=columns)
+
+    def _from_disk(self, blocks: Iterator[Keyed]) -> Iterator[Rows]:
+        """Groups in the order of their keys: only the last one of a block can go on in the next."""
+        going: Keyed | None = None
+        for block in blocks:
+            keyed = block if going is None else together([going, block])
+            of, first = number_rows([encode_any(values) for values, _ in keyed.keys], keyed.rows.n)
+            last = int(first.max())
+            if last:
+                yield self._of_sorted(keyed.slice(0, last), of[:last])
+            going = keyed.slice(last, keyed.rows.n)
+            self._held.set(going.nbytes)
+        if going is not None:
+            yield self._of_sorted(going, np.zeros(going.rows.n, np.int64))
+
+    def _of_sorted(self, keyed: Keyed, numbers: Ints) -> Rows:
+        """The groups of consecutive rows."""
+        of, first = number_rows([numbers], keyed.rows.n)
+        rows, columns = keyed.rows, {}
+        for key, (values, _) in zip(self._op.keys, keyed.keys, strict=True):
+            columns[key.name] = values.take(pa.array(first))
+        of_groups = rows.column(WHICH).to_numpy(zero_copy_only=False)
+        states = _merged_states(self._op, rows.filter(of_groups), Groups(of[of_groups], first))
+        for i, wanted in enumerate(self._op.aggregates):
+            if i in self._values:
+                at = np.flatnonzero(rows.column(_name(i, OFTEN)).is_valid().to_numpy(False))
+                columns[wanted.name] = _of_values(i, wanted, rows.take(at), of[at], len(first))
+            else:
+                columns[wanted.name] = _final(i, wanted, Rows(len(first), columns=states))
+        return Rows(len(first), columns=columns)
 
 
-def _group(keys: tuple[ir.NamedExpr, ...], rows: Rows, ctx: Context) -> Groups:
-    if not keys:
-        return Groups(np.zeros(rows.n, np.int64), np.zeros(1, np.int64))
-    codes, sizes = zip(*(_codes(key.expr, rows, ctx) for key in keys), strict=True)
-    whole, size = codes[0], sizes[0]
-    for code, more in zip(codes[1:], sizes[1:], strict=True):
-        if size * more > 2**62:
-            whole, first = number_rows([whole], rows.n)
-            size = len(first)
-        whole, size = whole * more + code, size * more
-    return _number_groups(whole, size, rows.n)
+# --- states ------------------------------------------------------------------------------------------------------
 
 
-def _number_groups(codes: Ints, size: int, n: int) -> Groups:
-    if size > DENSE_PART * n + 1024:
-        return Groups(*number_rows([codes], n))
-    first = np.full(size, -1, np.int64)
-    first[codes[::-1]] = np.arange(n - 1, -1, -1)
-    present = np.flatnonzero(first >= 0)
-    number = np.zeros(size, np.int64)
-    number[present] = np.arange(len(present))
-    return Groups(number[codes], first[present])
+def _name(i: int, kind: str) -> str:
+    return f"{i}{STATE}{kind}"
 
 
-def _codes(expr: ir.Expr, rows: Rows, ctx: Context) -> tuple[Ints, int]:
-    """A key as small numbers, equal exactly where the key is, and their bound."""
-    var = _only_variable(expr)
-    found = rows.variables.get(var) if var is not None else None
-    if not isinstance(found, Entities) or found.code is not None or var is None:
-        codes = encode_any(column(expr, rows, ctx))
-        return codes, int(codes.max(initial=0)) + 1
-    size = ctx.columns(found.types[0], found.edge).n
-    position = found.position + 1  # unbound is number 0
-    if isinstance(expr, ir.IdOf):
-        return position.astype(np.int64), size + 1
-    if isinstance(expr, ir.Column) and rows.n * WHOLE_PART > size:
-        table = _codes_of_column(expr.property, ctx.columns(found.types[0], found.edge))
-        return table[position], int(table.max(initial=0)) + 1
-    kinds = distinct(position, size + 1)
-    one_each = Rows(
-        len(kinds), {var: Entities(found.types, kinds.astype(np.int32) - 1, None, found.edge)}
-    )
-    of_kind = encode_any(column(expr, one_each, ctx))
-    table = np.zeros(size + 1, np.int64)
-    table[kinds] = of_kind
-    return table[position], int(of_kind.max(initial=0)) + 1
+def _keys_only(rows: Rows) -> Rows:
+    """With nothing but what keys are made of."""
+    columns = {name: c for name, c in rows.columns.items() if STATE not in name}
+    return Rows(rows.n, rows.variables, rows.scores, columns)
 
 
-def _codes_of_column(name: str, columns: TableColumns) -> Ints:
-    """A whole column as numbers, kept for the next query; the first is that of an unbound variable."""
-    return columns.derived(
-        f"codes/{name}",
-        lambda: np.concatenate(([0], encode_any(columns.column(name)))),
-        lambda codes: codes.nbytes,
-    )
+def _with_columns(rows: Rows, columns: dict[str, pa.Array | LazyColumn]) -> Rows:
+    return replace(rows, columns=rows.columns | columns)
 
 
-def _only_variable(expr: ir.Expr) -> str | None:
-    if any(isinstance(part, ir.ScoreOf | ir.Output) for part in walk(expr)):
-        return None
-    read = variables(expr)
-    return next(iter(read)) if len(read) == 1 else None
+def _keeps_values(wanted: ir.NamedAggregate) -> bool:
+    if wanted.function in (F.MIN, F.MAX):
+        return False
+    return wanted.distinct or wanted.function is F.COLLECT
 
 
-# --- functions ---------------------------------------------------------------------------------------------------
-
-
-def _aggregated(wanted: ir.NamedAggregate, rows: Rows, groups: Groups, ctx: Context) -> pa.Array:
-    kind = arrow_type(wanted.type)
+def _state(
+    i: int, wanted: ir.NamedAggregate, rows: Rows, groups: Groups, ctx: Context
+) -> dict[str, pa.Array | LazyColumn]:
     if wanted.arg is None:
-        return pa.array(_add_up(groups.of, rows.weight, len(groups)), kind)
-    if wanted.function is F.COUNT and wanted.distinct and isinstance(wanted.arg, ir.IdOf):
-        entities = rows.entities(wanted.arg.var)
-        if entities.code is None:
-            return pa.array(_count_entities(entities, groups, ctx), kind)
-    values = column(wanted.arg, rows, ctx)
-    known = (
-        np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        if values.null_count
-        else None
-    )
-    of, weight = groups.of, rows.weight
-    if known is not None:
-        values, of = values.take(pa.array(known)), of[known]
-        weight = None if weight is None else weight[known]
-    if wanted.distinct:
-        values, of, weight = _each_once(values, of)
-    return _reduced(wanted.function, _Column(values, of, weight, len(groups)), kind)
-
-
-def _count_entities(entities: Entities, groups: Groups, ctx: Context) -> Ints:
-    """How many different entities each group has, without looking at their ids."""
-    size = ctx.columns(entities.types[0], entities.edge).n
-    position, of = entities.position, groups.of
-    if len(position) and int(position.min()) < 0:
-        bound = np.flatnonzero(position >= 0)
-        position, of = position[bound], of[bound]
-    if len(groups) == 1:
-        return np.array([count_distinct(position, size)])
-    pairs = np.unique(of * size + position)
-    return np.bincount(pairs // max(size, 1), minlength=len(groups))
-
-
-def _each_once(values: pa.Array, of: Ints) -> tuple[pa.Array, Ints, None]:
-    _, first = number_rows([of, encode_any(values)], len(of))
-    return values.take(pa.array(first)), of[first], None
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """The values to be aggregated: none is null, each belongs to a group and counts so often."""
-
-    values: pa.Array
-    of: Ints
-    weight: Ints | None
-    groups: int
-
-
-def _reduced(function: F, data: _Column, kind: pa.DataType) -> pa.Array:
-    match function:
-        case F.COUNT | F.COUNT_ROWS:
-            return pa.array(_add_up(data.of, data.weight, data.groups), kind)
-        case F.SUM:
-            return pa.array(_sums(data), kind, mask=_counts(data) == 0)
-        case F.AVG:
-            counts = _counts(data)
-            with np.errstate(invalid="ignore"):
-                return pa.array(_sums(data) / np.maximum(counts, 1), kind, mask=counts == 0)
+        return {_name(i, COUNT): pa.array(add_up(groups.of, rows.weight, len(groups)))}
+    data = known_values(wanted, rows, groups, ctx)
+    match wanted.function:
         case F.MIN | F.MAX:
-            return _extreme(data, largest=function is F.MAX, kind=kind)
-        case F.COLLECT:
-            return _collected(data, kind)
+            largest = wanted.function is F.MAX
+            return {_name(i, VALUE): extreme(data, largest=largest, kind=data.values.type)}
+        case F.SUM | F.AVG:
+            return {
+                _name(i, COUNT): pa.array(counts(data)),
+                _name(i, SUM): pa.array(sums(data)),
+            }
+        case _:
+            return {_name(i, COUNT): pa.array(counts(data))}
 
 
-def _add_up(of: Ints, weight: Ints | None, groups: int) -> Ints:
-    if weight is None:
-        return np.bincount(of, minlength=groups)
-    if groups == 1:
-        return np.array([weight.sum()])
-    if len(weight) and float(weight.astype(np.float64).sum()) >= EXACT_SUM_MAX:
-        sums = np.zeros(groups, np.int64)
-        np.add.at(sums, of, weight)
-        return sums
-    return np.bincount(of, weights=weight, minlength=groups).astype(np.int64)
+def _merged_states(
+    op: ir.Aggregate, rows: Rows, groups: Groups
+) -> dict[str, pa.Array | LazyColumn]:
+    """The states of groups that were met several times."""
+    found: dict[str, pa.Array | LazyColumn] = {}
+    for name in (name for name in rows.columns if STATE in name):
+        number, kind = name.split(STATE)
+        if _keeps_values(op.aggregates[int(number)]):
+            continue
+        values = rows.column(name)
+        if kind == VALUE:
+            known = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+            data = ValueColumn(values.take(pa.array(known)), groups.of[known], None, len(groups))
+            largest = op.aggregates[int(number)].function is F.MAX
+            found[name] = extreme(data, largest=largest, kind=values.type)
+        elif kind == COUNT:
+            found[name] = pa.array(add_up(groups.of, values.to_numpy(), len(groups)))
+        else:
+            weights = values.to_numpy()
+            found[name] = pa.array(np.bincount(groups.of, weights=weights, minlength=len(groups)))
+    return found
 
 
-def _counts(data: _Column) -> Ints:
-    return _add_up(data.of, data.weight, data.groups)
+def _of_values(i: int, wanted: ir.NamedAggregate, rows: Rows, of: Ints, groups: int) -> pa.Array:
+    """What kept values come to."""
+    values, often = rows.column(_name(i, VALUE)), rows.column(_name(i, OFTEN))
+    data = ValueColumn(values, of, often.to_numpy(zero_copy_only=False).astype(np.int64), groups)
+    if wanted.distinct:
+        data = ValueColumn(*each_once(values, of), groups)
+    return reduced(wanted.function, data, arrow_type(wanted.type))
 
 
-def _sums(data: _Column) -> AnyArray:
-    values = data.values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    if data.weight is not None:
-        values = values * data.weight
-    return np.bincount(data.of, weights=values, minlength=data.groups)
-
-
-def _extreme(data: _Column, largest: bool, kind: pa.DataType) -> pa.Array:
-    """The first value of each group in the order asked for."""
-    if data.groups == 1 and not pa.types.is_nested(data.values.type) and not _has_nan(data.values):
-        found = pc.min_max(data.values)["max" if largest else "min"]
-        return pa.array([found.as_py()], kind) if len(data.values) else pa.nulls(1, kind)
-    order = order_by([(pa.array(data.of), False), (data.values, largest)], len(data.of))
-    first = _firsts(data.of[order], data.groups)
-    index = np.where(first < 0, 0, order[np.maximum(first, 0)]) if len(order) else first
-    found = (
-        data.values.take(pa.array(index, mask=first < 0))
-        if len(order)
-        else pa.nulls(data.groups, kind)
-    )
-    return found if found.type == kind else found.cast(kind)
-
-
-def _has_nan(values: pa.Array) -> bool:
-    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
-
-
-def _firsts(ordered: Ints, groups: int) -> Ints:
-    """Where each group starts in an ascending array; -1 for a group that is not there."""
-    first: Ints = ordered.searchsorted(np.arange(groups))
-    there = first < len(ordered)
-    there[there] = ordered[first[there]] == np.flatnonzero(there)
-    return np.where(there, first, -1)
-
-
-def _collected(data: _Column, kind: pa.DataType) -> pa.Array:
-    values, of = data.values, data.of
-    if data.weight is not None:
-        again = np.repeat(np.arange(len(of)), data.weight)
-        values, of = values.take(pa.array(again)), of[again]
-    order = order_by([(pa.array(of), False), (values, False)], len(of))
-    offsets = of[order].searchsorted(np.arange(data.groups + 1)).astype(np.int32)
-    members = values.take(pa.array(order))
-    return pa.ListArray.from_arrays(pa.array(offsets), members).cast(kind)
+def _final(i: int, wanted: ir.NamedAggregate, rows: Rows) -> pa.Array:
+    """What the state of an aggregate comes to."""
+    kind = arrow_type(wanted.type)
+    match wanted.function:
+        case F.MIN | F.MAX:
+            found = rows.column(_name(i, VALUE))
+            return found if found.type == kind else found.cast(kind)
+        case F.SUM | F.AVG:
+            number = rows.column(_name(i, COUNT)).to_numpy()
+            total = rows.column(_name(i, SUM)).to_numpy()
+            mean = total / np.maximum(number, 1) if wanted.function is F.AVG else total
+            return pa.array(mean, kind, mask=number == 0)
+        case _:
+            return pa.array(rows.column(_name(i, COUNT)).to_numpy(), kind)

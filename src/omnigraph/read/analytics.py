@@ -1,7 +1,9 @@
 """Measures of a whole graph, in numpy: the nodes of one type, the edges of some types among them.
 
-Nodes are numbered in the order of their ids, so "smallest" means the same here as on Spark. Every function takes a
-`Network` and gives one value for each node.
+What each measures, and its parameters, is said by the methods of `omnigraph.analytics.Analytics`. Here and in
+`pipeline.analytics` each has a function of the same name, from a network to one value for each node. The two share no
+code, as numpy and Spark share no operations; `tests/pipeline/test_analytics.py` compares them over random graphs.
+Nodes are numbered in the order of their ids, so "smallest" means the same here as on Spark.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import EdgeType
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 PAIRS_MAX = 20_000_000  # of a source and a node it reaches, held at once
 
 
@@ -40,6 +41,14 @@ class Network:
         low, high = self.src[apart], self.dst[apart]
         codes = np.unique(np.concatenate([low * len(self) + high, high * len(self) + low]))
         return codes // max(len(self), 1), codes % max(len(self), 1)
+
+    def table(self, values: pa.Array) -> pa.Table:
+        """One value for each node, ascending by id."""
+        return pa.table({"id": self.ids, "value": values})
+
+    def named(self, nodes: Ints) -> pa.Table:
+        """A node for each node, by its id."""
+        return self.table(self.ids.take(pa.array(nodes, pa.int64())))
 
 
 def edges_among(snapshot: Snapshot, node: str, edges: Sequence[str]) -> list[EdgeType]:
@@ -71,21 +80,14 @@ def _numbers(parts: Sequence[pa.Table], side: str, ids: pa.Array) -> Ints:
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
 
 
-def degrees(net: Network, direction: str = "both") -> Ints:
-    """How many edges each node has: `out`, `in` or `both` (a self-loop counts at both ends)."""
-    counts = {
-        "out": lambda: np.bincount(net.src, minlength=len(net)),
-        "in": lambda: np.bincount(net.dst, minlength=len(net)),
-    }
-    if direction == "both":
-        return counts["out"]() + counts["in"]()
-    if direction not in counts:
-        raise OptionInvalid(f"direction is out, in or both, not {direction!r}")
-    return counts[direction]()
+def degrees(net: Network, sides: Sequence[str]) -> pa.Table:
+    """A self-loop counts at both ends."""
+    ends = {"src": net.src, "dst": net.dst}
+    return net.table(pa.array(sum(np.bincount(ends[s], minlength=len(net)) for s in sides)))
 
 
-def pagerank(net: Network, damping: float = 0.85, iterations: int = 20) -> Floats:
-    """The rank of each node after some rounds; ranks sum to 1, and nodes without a way out share with all."""
+def pagerank(net: Network, damping: float, iterations: int) -> pa.Table:
+    """Nodes without a way out share with all."""
     n = max(len(net), 1)
     out = np.bincount(net.src, minlength=len(net))
     rank = np.full(len(net), 1.0 / n)
@@ -94,11 +96,10 @@ def pagerank(net: Network, damping: float = 0.85, iterations: int = 20) -> Float
         received = np.bincount(net.dst, weights=given[net.src], minlength=len(net))
         lost = rank[out == 0].sum()
         rank = (1.0 - damping) / n + damping * (received + lost / n)
-    return rank
+    return net.table(pa.array(rank))
 
 
-def components(net: Network) -> Ints:
-    """Nodes that are connected, whatever the direction, share the number of the smallest of them."""
+def components(net: Network) -> pa.Table:
     label = np.arange(len(net))
     while True:
         least = np.minimum(label[net.src], label[net.dst])
@@ -107,12 +108,11 @@ def components(net: Network) -> Ints:
         np.minimum.at(new, label[net.dst], least)
         new = new[new]
         if (new == label).all():
-            return label
+            return net.named(label)
         label = new
 
 
-def reach(net: Network, hops: int) -> Ints:
-    """How many other nodes each node reaches within so many hops along the edges."""
+def reach(net: Network, hops: int) -> pa.Table:
     n = len(net)
     starts, order = _runs(net.src, net.dst, n)
     counts = np.zeros(n, np.int64)
@@ -126,7 +126,7 @@ def reach(net: Network, hops: int) -> Ints:
                 break
             seen = np.union1d(seen, frontier)
         counts += np.bincount(seen // n, minlength=n)
-    return np.maximum(counts - 1, 0)
+    return net.table(pa.array(np.maximum(counts - 1, 0)))
 
 
 def _runs(src: Ints, dst: Ints, n: int) -> tuple[Ints, Ints]:
@@ -144,8 +144,7 @@ def _step(pairs: Ints, starts: Ints, targets: Ints, n: int) -> Ints:
     return np.unique(np.repeat(source, count) * n + targets[at])
 
 
-def triangles(net: Network) -> Ints:
-    """In how many triangles each node is, whatever the directions."""
+def triangles(net: Network) -> pa.Table:
     near, far = net.undirected()
     up = near < far
     near, far = near[up], far[up]
@@ -164,11 +163,11 @@ def triangles(net: Network) -> Ints:
         closed = (at < len(known)) & (known[np.minimum(at, max(len(known) - 1, 0))] == wanted)
         for corner in (a, b, c):
             counts += np.bincount(corner[closed], minlength=len(net))
-    return counts
+    return net.table(pa.array(counts))
 
 
-def labels(net: Network, iterations: int = 5) -> Ints:
-    """Communities: each round a node takes the most frequent label of its neighbours, the smallest of several."""
+def labels(net: Network, iterations: int) -> pa.Table:
+    """Each round a node takes the most frequent label of its neighbours, the smallest of several."""
     near, far = net.undirected()
     label = np.arange(len(net))
     for _ in range(iterations):
@@ -179,11 +178,10 @@ def labels(net: Network, iterations: int = 5) -> Ints:
         new = label.copy()
         new[node[order][first]] = wanted[order][first]
         label = new
-    return label
+    return net.named(label)
 
 
-def distances(net: Network, sources: Sequence[str]) -> Ints:
-    """How many hops along the edges each node is from the nearest source; -1 where none leads."""
+def distances(net: Network, sources: Sequence[str]) -> pa.Table:
     start = pc.index_in(pa.array(list(sources), pa.string()), value_set=net.ids)
     found = np.full(len(net), -1, np.int64)
     level = start.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -196,4 +194,4 @@ def distances(net: Network, sources: Sequence[str]) -> Ints:
         offset = np.repeat(starts[level] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
         reached = np.unique(targets[np.arange(int(count.sum())) + offset])
         level = reached[found[reached] < 0]
-    return found
+    return net.table(pa.array(found, mask=found < 0))

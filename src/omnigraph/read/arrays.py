@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 Positions = npt.NDArray[np.int32]  # rows of a table, counted in storage order; -1 is "no row"
 Ints = npt.NDArray[np.int64]
@@ -14,10 +14,13 @@ Whole = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
-Value = Any  # of an expression: a pyarrow Array, or a Scalar where it is the same for all rows
 
 NO_ROW = -1
 NO_POSITIONS: Positions = np.empty(0, np.int32)
+# The allocator of the system keeps freed memory for arrays as large as the largest it has seen freed. Had it seen small
+# ones only, it would give back the memory of every query page by page, and fetch it again for the next.
+_freed = np.empty(4 << 20, np.uint8)
+del _freed
 SORT_BELOW = 2_000  # with fewer members than this, sorting beats marking
 
 
@@ -30,6 +33,30 @@ def ranges(starts: Ints, counts: Ints) -> Ints:
     found: Ints = np.repeat(starts - (ends - counts), counts)
     found += np.arange(total)
     return found
+
+
+def runs(starts: Ints, counts: Ints, sizes: Iterator[int]) -> Iterator[tuple[Ints, Ints]]:
+    """The members of consecutive ranges, so many at a time: the number of the range, and the member.
+
+    A range may be longer than what is taken at a time.
+    """
+    total, size = int(counts.sum()), next(sizes)
+    if total <= size:
+        yield np.repeat(np.arange(len(counts)), counts), ranges(starts, counts)
+        return
+    ends = np.cumsum(counts)
+    low = 0
+    while low < total:
+        high = min(low + size, total)
+        first, last = int(ends.searchsorted(low, "right")), int(ends.searchsorted(high, "left"))
+        some = counts[first : last + 1].copy()
+        skipped = low - int(ends[first] - counts[first])
+        some[0] -= skipped
+        some[-1] -= int(ends[last]) - high
+        begin = starts[first : last + 1].copy()
+        begin[0] += skipped
+        yield np.repeat(np.arange(first, last + 1), some), ranges(begin, some)
+        low, size = high, next(sizes)
 
 
 def distinct(values: AnyArray, size: int) -> AnyArray:
@@ -70,11 +97,3 @@ def stable_order(values: Positions, size: int) -> Ints:
         high = (values >> 16).astype(np.uint16)
         order = order[np.argsort(high[order], kind="stable")]
     return order
-
-
-def to_mask(truth: pa.Array) -> Mask:
-    """Where a three-valued column is true."""
-    if truth.null_count:
-        truth = truth.fill_null(False)
-    found: Mask = truth.to_numpy(zero_copy_only=False)
-    return found

@@ -3,24 +3,25 @@ it is. Also plain joins, which need no tags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.comparing import can_equal, canonical, exactly
 from omnigraph.lang import ir
-from omnigraph.model.ordering import canonical, exactly
-from omnigraph.read.arrays import AnyArray, Ints, Mask, ranges
+from omnigraph.read.arrays import AnyArray, Ints, Mask, runs
+from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
-from omnigraph.read.plan import Step, needs_of_outer
-from omnigraph.read.rows import Entities, Rows, concat_rows, unbound
+from omnigraph.read.plan import PlanStep, needs_of_outer
+from omnigraph.read.rows import Entities, Rows, Variable, collect, unbound
 
-Run = Callable[[Step, Rows], Rows]  # a block for the rows given
+Run = Callable[[PlanStep, Rows], Iterator[Rows]]  # a block for the rows given
 
 
-def semi_join(step: Step, rows: Rows, run: Run) -> Rows:
+def semi_join(step: PlanStep, rows: Rows, run: Run) -> Rows:
     """The rows for which the block has a solution, or has none."""
     op = step.op
     assert isinstance(op, ir.SemiJoin)  # noqa: S101
@@ -29,38 +30,44 @@ def semi_join(step: Step, rows: Rows, run: Run) -> Rows:
     group, firsts = _distinct_rows(outer)
     asked = replace(outer.take(firsts), weight=None)
     solved = np.zeros(len(firsts), np.bool_)
-    solved[_run_tagged(block, asked, run).tags[_tag(rows)]] = True
+    left = len(firsts)
+    for found in _run_tagged(block, asked, run):
+        solved[found.tags[_tag(rows)]] = True
+        left -= found.n
+        if left <= 0 and solved.all():
+            break
     mask = solved[group]
     return rows.filter(~mask if op.negated else mask).keep(step.live)
 
 
-def optional(step: Step, rows: Rows, run: Run) -> Rows:
+def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
     """Every row with the solutions of the block for it, or once with nothing."""
     op = step.op
     assert isinstance(op, ir.Optional)  # noqa: S101
     block = step.inputs[1]
     tag = _tag(rows)
-    found = _run_tagged(block, replace(rows.keep(needs_of_outer(block)), weight=None), run)
-    matched = found.tags[tag]
-    joined = rows.take(matched)
-    if found.weight is not None:
-        joined = joined.scaled(found.weight)
     added = [name for name in op.vars if name in step.live]
-    joined = joined.with_variables({name: found.variables[name] for name in added})
     alone = np.ones(rows.n, np.bool_)
-    alone[matched] = False
-    if not alone.any():
-        return joined.keep(step.live)
-    left = rows.take(np.flatnonzero(alone))
-    left = left.with_variables({name: unbound(found.variables[name], left.n) for name in added})
-    return concat_rows([joined.keep(step.live), left.keep(step.live)])
+    like: dict[str, Variable] = {}
+    for found in _run_tagged(block, replace(rows.keep(needs_of_outer(block)), weight=None), run):
+        matched = found.tags[tag]
+        joined = rows.take(matched)
+        if found.weight is not None:
+            joined = joined.scaled(found.weight)
+        like = {name: found.variables[name] for name in added}
+        alone[matched] = False
+        yield joined.with_variables(like).keep(step.live)
+    if alone.any():
+        left = rows.take(np.flatnonzero(alone))
+        nothing = {name: unbound(variable, left.n) for name, variable in like.items()}
+        yield left.with_variables(nothing).keep(step.live)
 
 
 def _tag(rows: Rows) -> str:
     return f"block {len(rows.tags)}"
 
 
-def _run_tagged(block: Step, rows: Rows, run: Run) -> Rows:
+def _run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
     tagged = replace(rows, tags=rows.tags | {_tag(rows): np.arange(rows.n)})
     return run(block, tagged)
 
@@ -101,32 +108,45 @@ def _number(array: AnyArray) -> tuple[Ints, Ints]:
 # --- joins -------------------------------------------------------------------------------------------------------
 
 
-def join(step: Step, left: Rows, right: Rows, ctx: Context) -> Rows:
-    """All pairs of rows that agree on every pair of keys."""
+def join(
+    step: PlanStep, left: Iterator[Rows], right: Iterator[Rows], ctx: Context
+) -> Iterator[Rows]:
+    """All pairs of rows that agree on every pair of keys; the right side is held, the left one comes by."""
     op = step.op
     assert isinstance(op, ir.Join)  # noqa: S101
-    if not op.on:
-        return all_pairs(left, right, ctx).keep(step.live)
+    with ctx.hold("Join") as held:
+        kept: Rows | None = None
+        for rows in left:
+            kept = collect(right, held) if kept is None else kept
+            sizes = ctx.sizes(step.early)
+            found = _pairs(op, rows, kept, sizes, ctx) if op.on else all_pairs(rows, kept, sizes)
+            for pairs in checked(found):
+                yield pairs.keep(step.live)
+
+
+def _pairs(
+    op: ir.Join, left: Rows, right: Rows, sizes: Iterator[int], ctx: Context
+) -> Iterator[Rows]:
     ours, theirs, known = _join_keys(op, left, right, ctx)
     order = np.argsort(theirs, kind="stable")
     order = order[known[1][order]]
     ordered = theirs[order]
     low = ordered.searchsorted(ours, "left")
     counts = np.where(known[0], ordered.searchsorted(ours, "right") - low, 0)
-    ctx.admit(int(counts.sum()), len(left.variables) + len(right.variables))
-    at = np.repeat(np.arange(left.n), counts)
-    return _beside(left.take(at), right.take(order[ranges(low, counts)])).keep(step.live)
+    for at, member in runs(low, counts, sizes):
+        yield _beside(left.take(at), right.take(order[member]))
 
 
-def all_pairs(left: Rows, right: Rows, ctx: Context) -> Rows:
+def all_pairs(left: Rows, right: Rows, sizes: Iterator[int]) -> Iterator[Rows]:
     """Every row of one bag beside every row of the other."""
     if not right.variables and not right.scores and not right.tags:
-        return left.scaled(np.full(left.n, right.total())) if right.n else left.take(np.arange(0))
-    if not left.variables and not left.scores and not left.tags:
-        return all_pairs(right, left, ctx)
-    ctx.admit(left.n * right.n, len(left.variables) + len(right.variables))
-    at = np.repeat(np.arange(left.n), right.n)
-    return _beside(left.take(at), right.take(np.tile(np.arange(right.n), left.n)))
+        yield left.scaled(np.full(left.n, right.total())) if right.n else left.take(np.arange(0))
+    elif not left.variables and not left.scores and not left.tags:
+        yield from all_pairs(right, left, sizes)
+    else:
+        first, counts = np.zeros(left.n, np.int64), np.full(left.n, right.n, np.int64)
+        for at, member in runs(first, counts, sizes):
+            yield _beside(left.take(at), right.take(member))
 
 
 def _beside(left: Rows, right: Rows) -> Rows:
@@ -143,13 +163,13 @@ def _beside(left: Rows, right: Rows) -> Rows:
 def _join_keys(
     op: ir.Join, left: Rows, right: Rows, ctx: Context
 ) -> tuple[Ints, Ints, tuple[Mask, Mask]]:
-    """Keys of both sides as numbers of one numbering, and which rows have no null among them."""
+    """Keys of both sides as numbers of one numbering, and which rows have neither null nor NaN among them."""
     numbers: list[AnyArray] = []
     valid = np.ones(left.n + right.n, np.bool_)
     for ours, theirs in op.on:
         a, b = _alike(column(ours, left, ctx), column(theirs, right, ctx))
         both = pa.concat_arrays([a, b])
-        valid &= both.is_valid().to_numpy(zero_copy_only=False)
+        valid &= can_equal(both)
         numbers.append(encode(both))
     group, _ = number_rows(numbers, left.n + right.n)
     return group[: left.n], group[left.n :], (valid[: left.n], valid[left.n :])
@@ -165,7 +185,7 @@ def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def encode(values: pa.Array) -> Ints:
-    """Equal values as equal numbers; null is 0."""
+    """The same values as the same numbers; null is 0."""
     encoded = canonical(values).dictionary_encode().indices.fill_null(-1)
     found: Ints = encoded.to_numpy(zero_copy_only=False).astype(np.int64)
     found += 1

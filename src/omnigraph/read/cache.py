@@ -11,23 +11,23 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-T = TypeVar("T")
+from omnigraph.model.limits import memory_bytes
 
-CACHE_BYTES_MAX = 1 << 30
+T = TypeVar("T")
 
 
 class Cache:
     """Values by key, the least recently used of them dropped when they no longer fit the budget."""
 
-    def __init__(self, bytes_max: int = CACHE_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
+    def __init__(self, bytes_max: int | None = None) -> None:
+        self._bytes_max = bytes_max  # None: the share of a cache in the memory of the process
         self._bytes = 0
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
     @property
     def bytes_max(self) -> int:
-        return self._bytes_max
+        return memory_bytes().cache if self._bytes_max is None else self._bytes_max
 
     @property
     def bytes_used(self) -> int:
@@ -84,7 +84,7 @@ class Cache:
             self._bytes -= entry[1]
 
     def _evict(self) -> None:
-        while self._bytes > self._bytes_max and self._entries:
+        while self._bytes > self.bytes_max and self._entries:
             _, (_, size) = self._entries.popitem(last=False)
             self._bytes -= size
 

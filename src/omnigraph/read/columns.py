@@ -7,9 +7,10 @@ has the fragment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,12 @@ import pyarrow.compute as pc
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import LimitExceeded
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.columns import one_array
 from omnigraph.read.arrays import NO_ROW, Ints, Mask, Positions
+from omnigraph.read.budget import checked
 from omnigraph.read.cache import Cache
 from omnigraph.read.ids import IdIndex
+from omnigraph.storage.objects import LargeObjects, locate, open_objects
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, Table
 
 T = TypeVar("T")
@@ -28,6 +32,9 @@ T = TypeVar("T")
 POSITIONS_MAX = 2**31 - 1
 LOAD_ROWS_MAX = 4_000_000  # a larger table's column is loaded only when much of it is wanted
 WANTED_PART = 16  # "much" is more than one row in so many
+TAKES_MAX = 8  # so often a few rows of a column are read by themselves; then the column is loaded
+TAKEN_ROWS_MAX = 1_000
+TAKEN_FROM_ROWS_MIN = 50_000  # a smaller table's column is loaded at once
 PROBES_MAX = 3  # ids of a table not loaded yet are looked up in storage this often
 PROBE_ROWS_MIN = 20_000
 PROBE_IDS_MAX = 2_000
@@ -45,6 +52,7 @@ class TableColumns:
         self._home = (root, table.ref.path)
         self.cache = cache
         self._probes = 0
+        self._takes: Counter[str] = Counter()
         sizes = [f.physical_rows for f in self.fragments]
         self.starts: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.n = int(self.starts[-1])  # positions, deleted rows included
@@ -79,7 +87,9 @@ class TableColumns:
 
     def _read_live(self, fragment: FragmentInfo) -> Mask:
         mask = np.zeros(fragment.physical_rows, np.bool_)
-        for batch in self.table.batches([], with_address=True, fragments=[fragment.fragment_id]):
+        for batch in checked(
+            self.table.batches([], with_address=True, fragments=[fragment.fragment_id])
+        ):
             addresses = batch.column(ADDRESS).to_numpy(zero_copy_only=False)
             mask[(addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
         return mask
@@ -99,9 +109,7 @@ class TableColumns:
 
     def positions_at(self, addresses: pa.Array | pa.ChunkedArray) -> Positions:
         """The inverse of `addresses`."""
-        if isinstance(addresses, pa.ChunkedArray):
-            addresses = addresses.combine_chunks()
-        raw = addresses.to_numpy(zero_copy_only=False).astype(np.int64)
+        raw = one_array(addresses).to_numpy(zero_copy_only=False).astype(np.int64)
         order = np.argsort(self._fragment_ids)
         at = order[self._fragment_ids[order].searchsorted(raw >> 32)]
         found: Positions = (self.starts[at] + (raw & 0xFFFFFFFF)).astype(np.int32)
@@ -137,20 +145,42 @@ class TableColumns:
         if not missing and self._prefers_rows(name, len(positions)):
             found = self.table.take(self.addresses(positions), [name]).column(0)
             return _joined(found.chunks, found.type)
+        if len(positions) == 1 and not missing:
+            return self.column(name).slice(int(positions[0]), 1)
         index = pa.array(positions, mask=positions < 0) if missing else pa.array(positions)
         return self.column(name).take(index)
 
     def _prefers_rows(self, name: str, wanted: int) -> bool:
-        few = wanted * WANTED_PART < self.n and self.n > LOAD_ROWS_MAX
-        return few and not self.is_loaded(name)
+        """Whether rows are read rather than the column: always of a very large table, of others the first few times."""
+        if wanted * WANTED_PART >= self.n or self.is_loaded(name):
+            return False
+        if self.n > LOAD_ROWS_MAX:
+            return True
+        if not self._are_few(wanted):
+            return False
+        self._takes[name] += 1
+        return self._takes[name] <= TAKES_MAX
+
+    def _are_few(self, wanted: int) -> bool:
+        return wanted <= TAKEN_ROWS_MAX and self.n >= TAKEN_FROM_ROWS_MIN
+
+    def load(self, names: Iterable[str], wanted: int) -> None:
+        """Read columns of which so many rows are wanted: those missing in the same fragments by one scan."""
+        if self.n > LOAD_ROWS_MAX or self._are_few(wanted):
+            return
+        together: dict[tuple[int, ...], list[str]] = {}
+        for name in names:
+            if self.cache.get((*self.identity, name)) is None:
+                chunks = [self._cached_chunk(f, name) for f in self.fragments]
+                together.setdefault(_missing(chunks), []).append(name)
+        for which, some in together.items():
+            if len(some) > 1:
+                self._read_chunks(some, which)
 
     def _assemble(self, name: str) -> pa.Array:
         chunks = [self._cached_chunk(f, name) for f in self.fragments]
-        missing = [i for i, chunk in enumerate(chunks) if chunk is None]
-        for i, chunk in zip(missing, self._read_chunks(name, missing), strict=True):
-            fragment = self.fragments[i]
-            gone = (fragment.identity,) if fragment.deleted_rows else ()
-            self.cache.put((*self._home, self.cells(name, fragment), *gone), chunk, chunk.nbytes)
+        missing = _missing(chunks)
+        for i, chunk in zip(missing, self._read_chunks([name], missing)[name], strict=True):
             chunks[i] = chunk
         return _joined(chunks, self.table.schema.field(name).type)
 
@@ -162,19 +192,31 @@ class TableColumns:
             return whole
         return self.cache.get((*key, fragment.identity))
 
-    def _read_chunks(self, name: str, which: Sequence[int]) -> list[pa.Array]:
-        """The column in each of the fragments, with something in the place of every deleted row."""
+    def _read_chunks(self, names: Sequence[str], which: Sequence[int]) -> dict[str, list[pa.Array]]:
+        """Columns in each of the fragments, kept in the cache; something stands in the place of every deleted row."""
         if not which:
-            return []
+            return {name: [] for name in names}
         fragments = [self.fragments[i] for i in which]
         some = None if len(which) == len(self.fragments) else [f.fragment_id for f in fragments]
-        batches = self.table.batches([name], fragments=some)
-        kind = self.table.schema.field(name).type
-        values = _joined([b.column(0) for b in batches], kind)
+        batches = list(checked(self.table.batches(names, fragments=some)))
+        found = {}
+        for name in names:
+            kind = self.table.schema.field(name).type
+            values = _joined([batch.column(name) for batch in batches], kind)
+            found[name] = self._cut(name, values, fragments)
+        return found
+
+    def _cut(
+        self, name: str, values: pa.Array, fragments: Sequence[FragmentInfo]
+    ) -> list[pa.Array]:
+        """A column in pieces, one for each fragment, and each in the cache."""
         chunks, start = [], 0
         for fragment in fragments:
             rows = fragment.physical_rows - fragment.deleted_rows
-            chunks.append(self._with_holes(values.slice(start, rows), fragment))
+            chunk = self._with_holes(values.slice(start, rows), fragment)
+            gone = (fragment.identity,) if fragment.deleted_rows else ()
+            self.cache.put((*self._home, self.cells(name, fragment), *gone), chunk, chunk.nbytes)
+            chunks.append(chunk)
             start += rows
         return chunks
 
@@ -269,9 +311,18 @@ class TableColumns:
 
     # --- what others derive --------------------------------------------------------------------------------------
 
+    @cached_property
+    def objects(self) -> LargeObjects:
+        """Where files made from the table lie, beside it."""
+        return cast(LargeObjects, open_objects(locate(self.identity[0])))
+
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Something computed from this version (a text index, …), kept within the same memory budget."""
         return self.cache.get_or_build((*self.identity, "derived", name), make, size)
+
+
+def _missing(chunks: Sequence[pa.Array | None]) -> tuple[int, ...]:
+    return tuple(i for i, chunk in enumerate(chunks) if chunk is None)
 
 
 def _joined(chunks: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:

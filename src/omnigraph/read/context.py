@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Cancelled, DeadlineExceeded, LimitExceeded
-from omnigraph.lang.evaluate import Bound
+from omnigraph.errors import LimitExceeded
+from omnigraph.lang.ir import Bound
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.read.budget import Budget, Held
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.columns import TableColumns, columns_of
+from omnigraph.read.explain import Trace
 from omnigraph.read.topology import Topology
-from omnigraph.read.trace import Trace
-
-ROWS_HELD_MAX = 200_000_000  # bindings of one operator's rows; about a gigabyte of positions
 
 
 @dataclass(slots=True)
@@ -26,10 +24,8 @@ class Context:
     snapshot: Snapshot
     bound: Bound
     cache: Cache = SHARED
-    deadline: float | None = None  # of time.monotonic()
-    seconds: float | None = None
-    rows_held_max: int = ROWS_HELD_MAX
-    cancelled: Callable[[], bool] | None = None
+    budget: Budget = field(default_factory=Budget)
+    max_rows: int | None = None
     trace: Trace | None = None
     topologies: dict[str, Topology] = field(default_factory=dict)  # by edge type, as far as used
     _columns: dict[tuple[str, bool], TableColumns] = field(default_factory=dict)
@@ -49,25 +45,26 @@ class Context:
 
     def check(self) -> None:
         """Stop here when the time is over or nobody wants the answer any more."""
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise DeadlineExceeded(
-                f"the query did not finish within {self.seconds} s",
-                help="Allow more time with timeout=, or ask for less.",
-                details={"limit": "timeout", "limit_seconds": self.seconds},
-            )
-        if self.cancelled is not None and self.cancelled():
-            raise Cancelled("the query was cancelled")
+        self.budget.check()
 
-    def admit(self, rows: int, width: int = 1) -> None:
-        """Refuse to hold more intermediate rows than allowed, before memory is taken for them."""
-        if rows * width > self.rows_held_max:
+    def sizes(self, early: bool = False) -> Iterator[int]:
+        """How many rows the next block may have."""
+        return self.budget.sizes(early)
+
+    def hold(self, operator: str) -> Held:
+        """An account for what an operator holds."""
+        return Held(self.budget, operator)
+
+    def admit(self, rows: int) -> None:
+        """Refuse a result with more rows than the caller allows."""
+        if self.max_rows is not None and rows > self.max_rows:
             raise LimitExceeded(
-                f"the query would hold {rows:,} intermediate rows of {width} bindings",
-                help="Filter earlier, or aggregate: counts over patterns need no rows.",
+                f"the result has more than the {self.max_rows:,} rows allowed",
+                help="Add a limit, ask for less, or raise max_rows.",
                 details={
-                    "limit": "rows_held_max",
-                    "limit_value": self.rows_held_max,
-                    "observed": rows * width,
+                    "limit": "max_rows",
+                    "limit_value": self.max_rows,
+                    "observed": self.max_rows + 1,
                 },
             )
 

@@ -6,20 +6,24 @@ asking gets the topology.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
 import numpy as np
 import pyarrow.compute as pc
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.lang.ir import Direction
-from omnigraph.model.catalog import EdgeType
+from omnigraph.lang.ir import Bound, Direction
+from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.read.adjacency import Hop
-from omnigraph.read.arrays import Positions
+from omnigraph.read.arrays import NO_ROW, Positions
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.columns import TableColumns, columns_of
 from omnigraph.read.context import Context
-from omnigraph.read.topology import Tables, Topology, build, extend
+from omnigraph.read.topology import Topology, TopologyTables, build, extend
 from omnigraph.read.topology_files import load_topology, store_topology
-from omnigraph.storage.objects import ObjectStore, locate, open_objects
+from omnigraph.storage.objects import LargeObjects, locate, open_objects
 from omnigraph.storage.tables import ADDRESS
 
 LOOKUP_FRONTIER_MAX = 64  # nodes
@@ -52,13 +56,13 @@ def _topology(edge: str, ctx: Context) -> Topology:
     return found
 
 
-def _tables(kind: EdgeType, ctx: Context) -> Tables:
-    return Tables(
+def _tables(kind: EdgeType, ctx: Context) -> TopologyTables:
+    return TopologyTables(
         ctx.columns(kind.name, edge=True), ctx.columns(kind.from_type), ctx.columns(kind.to_type)
     )
 
 
-def _obtain(tables: Tables, cache: Cache) -> tuple[Topology, str]:
+def _obtain(tables: TopologyTables, cache: Cache) -> tuple[Topology, str]:
     known = _known(tables, cache)
     if known is not None:
         if known.made_of == tables.made_of:
@@ -69,7 +73,7 @@ def _obtain(tables: Tables, cache: Cache) -> tuple[Topology, str]:
     return build(tables), "built"
 
 
-def _known(tables: Tables, cache: Cache) -> Topology | None:
+def _known(tables: TopologyTables, cache: Cache) -> Topology | None:
     """The topology of some version of the tables: the last one used, or the stored one."""
     key = ("topology", tables.home)
     found = cache.get(key)
@@ -85,8 +89,8 @@ def _known(tables: Tables, cache: Cache) -> Topology | None:
     return found if isinstance(found, Topology) else None
 
 
-def _store(root: str) -> ObjectStore:
-    return open_objects(locate(root))
+def _store(root: str) -> LargeObjects:
+    return cast(LargeObjects, open_objects(locate(root)))
 
 
 def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> int:
@@ -96,7 +100,7 @@ def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> in
     """
     kind = snapshot.catalog.edges[edge]
     nodes = snapshot.catalog.nodes
-    tables = Tables(
+    tables = TopologyTables(
         columns_of(snapshot, kind, cache),
         columns_of(snapshot, nodes[kind.from_type], cache),
         columns_of(snapshot, nodes[kind.to_type], cache),
@@ -161,3 +165,40 @@ def look_up(edge: str, direction: Direction, nodes: Positions, ctx: Context) -> 
     source = first.to_numpy(zero_copy_only=False).astype(np.int64)
     whole = node >= 0
     return Hop(source[whole], node[whole], at[whole])
+
+
+@dataclass(frozen=True, slots=True)
+class Degree:
+    """The edges of one type that leave a node (`out`) or end at it (`in`), and the type of their other ends."""
+
+    edge: str
+    direction: str
+    type: str
+    count: int
+
+
+def degrees(snapshot: Snapshot, kind: NodeType, id: str) -> tuple[Degree, ...] | None:
+    """The edges of a node by type and direction; none if there is no such node."""
+    ctx = Context(snapshot, Bound())
+    at = ctx.columns(kind.name).find(id)
+    if at == NO_ROW:
+        return None
+    nodes = np.array([at], np.int32)
+    return tuple(
+        Degree(edge, str(direction.value), other, _count(edge, direction, nodes, ctx))
+        for edge, direction, other in _ways(snapshot, kind)
+    )
+
+
+def _ways(snapshot: Snapshot, kind: NodeType) -> Iterator[tuple[str, Direction, str]]:
+    for edge in snapshot.catalog.incident_edges(kind.name):
+        if edge.from_type == kind.name:
+            yield edge.name, Direction.OUT, edge.to_type
+        if edge.to_type == kind.name:
+            yield edge.name, Direction.IN, edge.from_type
+
+
+def _count(edge: str, direction: Direction, nodes: Positions, ctx: Context) -> int:
+    if prefers_lookup(edge, direction, 1, ctx):
+        return len(look_up(edge, direction, nodes, ctx).node)
+    return topology(edge, ctx).view(direction).total(nodes)

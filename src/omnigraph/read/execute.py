@@ -5,27 +5,29 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import LimitExceeded, OmnigraphError
+from omnigraph.errors import OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import walk
 from omnigraph.read import aggregate, blocks, expand, rank, relational, scan, shortest
+from omnigraph.read.budget import Budget, running, stopped, who_cancels
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.context import Context
-from omnigraph.read.explain import describe
+from omnigraph.read.explain import Trace
 from omnigraph.read.expressions import holds
 from omnigraph.read.order import reorder
-from omnigraph.read.plan import Step, make_plan
+from omnigraph.read.plan import PlanStep, make_plan
 from omnigraph.read.result import Result
-from omnigraph.read.rows import Rows
+from omnigraph.read.rows import Rows, collect
 from omnigraph.read.scan import known_share
-from omnigraph.read.trace import Trace
 
 PLANS_MAX = 512
 
@@ -39,36 +41,55 @@ def run_query(
     timeout: float | None = None,
     started: float | None = None,
     max_rows: int | None = None,
+    memory_bytes_max: int | None = None,
     explain: bool = False,
     cache: Cache = SHARED,
     cancelled: Callable[[], bool] | None = None,
+    block_rows: int | None = None,
 ) -> Result:
     """Run a read on one state of a graph.
 
-    `timeout` (seconds) and `max_rows` bound the run; crossing one raises an error that names it. The time counts from
-    `started` (of `time.monotonic`), so that a caller's compilation is part of it. With `explain` the result tells how
-    it was obtained.
+    `timeout` (seconds), `max_rows` and `memory_bytes_max` bound the run; crossing one raises an error that names it.
+    The time counts from `started` (of `time.monotonic`), so that a caller's compilation is part of it. With `explain`
+    the result tells how it was obtained.
     """
     started = time.monotonic() if started is None else started
     bound = bind_params(query, params, now or dt.datetime.now(dt.UTC))
-    ctx = Context(
-        snapshot,
-        bound,
-        cache,
+    trace = Trace() if explain else None
+    budget = Budget(
+        memory_bytes_max,
         deadline=None if timeout is None else started + timeout,
         seconds=timeout,
-        cancelled=cancelled,
-        trace=Trace() if explain else None,
+        cancelled=cancelled or who_cancels(),
+        block_rows=block_rows,
+        note=None if trace is None else trace.note,
     )
-    read, step = _planned(query, ctx)
-    rows = _run(step, ctx, None)
-    if max_rows is not None and rows.n > max_rows:
-        raise LimitExceeded(
-            f"the result has {rows.n:,} rows, more than the {max_rows:,} allowed",
-            help="Add a limit, ask for less, or raise max_rows.",
-            details={"limit": "max_rows", "limit_value": max_rows, "observed": rows.n},
-        )
-    return Result(read.columns, rows, snapshot.commit_id, ctx.trace)
+    ctx = Context(snapshot, bound, cache, budget, max_rows, trace)
+    token = running(budget)
+    try:
+        budget.check()
+        read, step = _planned(query, ctx)
+        rows = _all_rows(step, ctx)
+    finally:
+        stopped(token)
+        budget.close()
+    if trace is not None:
+        trace.memory = (budget.bytes_peak, budget.bytes_max, budget.spilled_bytes)
+    return Result(read.columns, rows, snapshot.commit_id, trace)
+
+
+def _all_rows(step: PlanStep, ctx: Context) -> Rows:
+    """The rows of the result, and an error as soon as there are more of them than allowed."""
+    held, parts, n = ctx.hold("Result"), [], 0
+    for rows in _run(step, ctx, None):
+        n += rows.n
+        ctx.admit(n)
+        held.add(rows.nbytes)
+        parts.append(rows)
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].columns
+    return Rows(n, columns={c: pa.chunked_array([p.column(c) for p in parts]) for c in names})
 
 
 # --- plans -------------------------------------------------------------------------------------------------------
@@ -81,13 +102,13 @@ class _Planned:
     query: ir.Query
     types: tuple[tuple[str, bool], ...]  # name, and whether it is an edge type
     sizes: tuple[int, ...] = ()
-    step: Step | None = None
+    step: PlanStep | None = None
 
 
 _plans: OrderedDict[int, _Planned] = OrderedDict()
 
 
-def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, Step]:
+def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, PlanStep]:
     """The plan, made once for each compiled query, and again when its tables have grown or shrunk much.
 
     Whoever holds the query gets the plan without comparing trees.
@@ -126,62 +147,82 @@ def _types_in(plan: ir.Op) -> tuple[tuple[str, bool], ...]:
 # --- operators ---------------------------------------------------------------------------------------------------
 
 
-def _run(step: Step, ctx: Context, outer: Rows | None) -> Rows:
-    """The rows of an operator; `outer` are those an enclosing operator runs this block for."""
-    ctx.check()
-    if ctx.trace is None:
-        return _operate(step, ctx, outer)
-    with ctx.trace.operator(*describe(step.op)) as measured:
-        rows = _operate(step, ctx, outer)
-        measured.rows, measured.stands_for = rows.n, rows.total()
-    return rows
+def _run(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]:
+    """The rows of an operator, block by block; `outer` are those an enclosing operator runs this block for.
+
+    There is always one block, if an empty one, so that whoever reads knows what rows look like. A block is let go of
+    as it is handed on: what it takes can then be used for what is made of it.
+    """
+    blocks = _operate(step, ctx, outer)
+    if ctx.trace is not None:
+        blocks = ctx.trace.operator(step.op, blocks)
+    empty = None
+    for rows in blocks:
+        ctx.budget.check()
+        if rows.n:
+            empty, handed = NOTHING_LEFT, [rows]
+            del rows
+            yield handed.pop()
+        elif empty is None:
+            empty = rows
+    if empty is not None and empty is not NOTHING_LEFT:
+        yield empty
 
 
-def _operate(step: Step, ctx: Context, outer: Rows | None) -> Rows:
-    def below(i: int = 0) -> Rows:
+def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]:
+    def below(i: int = 0) -> Iterator[Rows]:
         return _run(step.inputs[i], ctx, outer)
 
-    def block(inner: Step, rows: Rows) -> Rows:
+    def block(inner: PlanStep, rows: Rows) -> Iterator[Rows]:
         return _run(inner, ctx, rows)
 
     match step.op:
         case ir.NodeScan():
-            return scan.node_scan(step.op, ctx).keep(step.live)
+            yield scan.node_scan(step.op, ctx).keep(step.live)
         case ir.Outer():
-            return _outer_rows(step, outer)
+            yield _outer_rows(step, outer)
         case ir.Expand():
-            return expand.expand(step, below(), ctx)
+            for rows in below():
+                yield from expand.expand(step, rows, ctx)
         case ir.ShortestPath():
-            return shortest.shortest_path(step, below(), ctx)
+            yield from shortest.shortest_path(step, below(), ctx)
         case ir.Filter(_, predicate):
-            rows = below()
-            return rows.filter(holds(predicate, rows, ctx)).keep(step.live)
+            for rows in below():
+                yield rows.filter(holds(predicate, rows, ctx)).keep(step.live)
         case ir.SemiJoin():
-            return blocks.semi_join(step, below(), block)
+            for rows in below():
+                yield blocks.semi_join(step, rows, block)
         case ir.Optional():
-            return blocks.optional(step, below(), block)
+            for rows in below():
+                yield from blocks.optional(step, rows, block)
         case ir.Join():
-            return blocks.join(step, below(0), below(1), ctx)
+            yield from blocks.join(step, below(0), below(1), ctx)
         case ir.Score():
-            return rank.score(step, below(), ctx)
+            with ctx.hold("Score") as held:
+                yield rank.score(step, collect(below(), held), ctx)
         case ir.Rank():
-            return rank.rank(step, below(), ctx)
+            with ctx.hold("Rank") as held:
+                yield rank.rank(step, collect(below(), held), ctx)
         case ir.Fuse():
-            return rank.fuse(step, below(0), below(1), ctx)
+            with ctx.hold("Fuse") as first, ctx.hold("Fuse") as second:
+                yield rank.fuse(step, collect(below(0), first), collect(below(1), second), ctx)
         case ir.Aggregate():
-            return aggregate.aggregate(step, below(), ctx)
+            yield from aggregate.aggregate(step.op, below(), ctx)
         case ir.Project():
-            return relational.project(step, below(), ctx)
+            yield from relational.project(step, below(), ctx)
         case ir.Distinct():
-            return relational.remove_equal(below())
+            yield from relational.remove_equal(step, below(), ctx)
         case ir.Sort():
-            return relational.sort(step, below(), ctx)
+            yield from relational.sort(step, below(), ctx)
         case ir.Slice():
-            return relational.cut(step.op, below(), ctx)
+            yield from relational.cut(step.op, below(), ctx)
         case ir.Union():
-            return relational.append([below(i) for i in range(len(step.inputs))])
+            yield from relational.append(below(i) for i in range(len(step.inputs)))
 
 
-def _outer_rows(step: Step, outer: Rows | None) -> Rows:
+NOTHING_LEFT = Rows(0)
+
+
+def _outer_rows(step: PlanStep, outer: Rows | None) -> Rows:
     """A block's rows start as those it is run for; a block without any starts from one empty row."""
     return Rows(1) if outer is None else outer.keep(step.live)

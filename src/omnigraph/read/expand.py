@@ -6,39 +6,41 @@ is only counted becomes a factor of the weight, and sources that are only counte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from omnigraph.lang import ir
 from omnigraph.lang.tree import variables
 from omnigraph.read.adjacency import Hop, Merged
-from omnigraph.read.arrays import Ints, Mask, Whole, distinct, ranges
+from omnigraph.read.arrays import Ints, Mask, Whole, distinct, runs
+from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.edges import look_up, prefers_lookup, topology
 from omnigraph.read.expressions import holds
-from omnigraph.read.plan import Step
+from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Entities, Rows, check_count
-from omnigraph.read.walk import Space, opposite, reach
+from omnigraph.read.walk import Reached, Space, opposite, reach
 
 WRITE_OUT_MAX = 4_096  # so few destinations are written out without further thought
 SPREAD_PART = 8  # fewer edges than one in so many are followed one by one
 REVERSED_PART = 4  # following edges from the other end must save at least this factor
 
 
-def expand(step: Step, rows: Rows, ctx: Context) -> Rows:
-    """One row per row and destination."""
+def expand(step: PlanStep, rows: Rows, ctx: Context) -> Iterator[Rows]:
+    """One row per row and destination, in as many blocks as they take."""
     op = step.op
     assert isinstance(op, ir.Expand)  # noqa: S101
     rows = _bound_only(rows, op.src, op.dst if op.into else None)
     if op.max_hops > 1:
-        found = _walk(op, rows, ctx)
+        found = _walk(step, op, rows, ctx)
     elif len(op.steps) == 1 and _is_plain(op, rows):
         found = _hop(step, op, rows, ctx)
     else:
-        found = _hop_anyhow(op, rows, ctx)
-    return found.keep(step.live)
+        found = _hop_anyhow(step, op, rows, ctx)
+    return map(partial(Rows.keep, live=step.live), found)
 
 
 def _bound_only(rows: Rows, *names: str | None) -> Rows:
@@ -63,7 +65,7 @@ class _Plain:
     """One hop from one node type to another."""
 
     op: ir.Expand
-    step: Step
+    step: PlanStep
     edge: ir.EdgeStep
     ctx: Context
 
@@ -81,6 +83,10 @@ class _Plain:
         direction = opposite(self.edge.direction) if back else self.edge.direction
         found = topology(self.edge.edge, self.ctx).view(direction)
         return found if self.op.edge_var is not None else found.simple
+
+    def hops(self, source: Whole) -> Iterator[Hop]:
+        """Every edge from these nodes, a block at a time."""
+        return checked(self.view().hops(source, self.ctx.sizes(self.step.early)))
 
     def destinations(self, nodes: Whole) -> Entities:
         return Entities((self.edge.far,), nodes.astype(np.int32, copy=False))
@@ -100,23 +106,27 @@ class _Plain:
         return mask
 
 
-def _hop(step: Step, op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
+def _hop(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[Rows]:
     plain = _Plain(op, step, op.steps[0], ctx)
     source = rows.entities(op.src).position
     if not op.into and prefers_lookup(plain.edge.edge, plain.edge.direction, rows.n, ctx):
         found = _looked_up(plain, rows, source)
         if found is not None:
-            return found
+            yield found
+            return
     if op.into and not plain.edge_is_read and op.predicate is None and op.edge_var is None:
-        return rows.filter(plain.view().has(source, rows.entities(op.dst).position))
-    if op.into or plain.edge_is_read:
-        return _written_out(plain, rows, plain.view().hop(source))
-    if not step.bag and step.live == {op.dst} and not (rows.tags or rows.scores):
-        return _gathered(plain, rows, source)
-    total = plain.view().total(source)
-    if total <= WRITE_OUT_MAX:
-        return _written_out(plain, rows, plain.view().hop(source))
-    return _large_hop(plain, rows, source, total)
+        yield rows.filter(plain.view().has(source, rows.entities(op.dst).position))
+    elif op.into or plain.edge_is_read:
+        for hop in plain.hops(source):
+            yield _written_out(plain, rows, hop)
+    elif not step.bag and step.live == {op.dst} and not (rows.tags or rows.scores):
+        yield _gathered(plain, rows, source)
+    else:
+        total = plain.view().total(source)
+        if total <= WRITE_OUT_MAX:
+            yield _written_out(plain, rows, plain.view().hop(source))
+        else:
+            yield from _large_hop(plain, rows, source, total)
 
 
 def _looked_up(plain: _Plain, rows: Rows, source: Whole) -> Rows | None:
@@ -133,20 +143,23 @@ def _each_once(hop: Hop, size: int) -> Hop:
     return Hop(hop.source[first], hop.node[first], hop.edge[first])
 
 
-def _large_hop(plain: _Plain, rows: Rows, source: Whole, total: int) -> Rows:
+def _large_hop(plain: _Plain, rows: Rows, source: Whole, total: int) -> Iterator[Rows]:
     """Many destinations: first look whether they have to be written out."""
     live, dst = plain.step.live, plain.op.dst
     others = live - {dst} or rows.tags or rows.scores
     if dst not in live:
         counted = _counted(plain, rows, source, total)
         if counted is not None:
-            return counted
+            yield counted
+            return
     elif not others:
-        return _gathered(plain, rows, source)
+        yield _gathered(plain, rows, source)
+        return
     if plain.op.predicate is not None and total > plain.ctx.columns(plain.edge.far).n:
-        return _selected(plain, rows, source, total)
-    plain.ctx.admit(total, len(live) + 1)
-    return _written_out(plain, rows, plain.view().hop(source))
+        yield from _selected(plain, rows, source, total)
+        return
+    for hop in plain.hops(source):
+        yield _written_out(plain, rows, hop)
 
 
 def _written_out(plain: _Plain, rows: Rows, hop: Hop) -> Rows:
@@ -155,10 +168,10 @@ def _written_out(plain: _Plain, rows: Rows, hop: Hop) -> Rows:
     nodes = plain.destinations(hop.node)
     if op.into:
         kept = np.flatnonzero(hop.node == rows.entities(op.dst).position[hop.source])
-        hop, nodes = Hop(hop.source[kept], hop.node[kept], hop.edge[kept]), nodes.take(kept)
+        hop, nodes = hop.take(kept), nodes.take(kept)
     elif op.predicate is not None and not plain.edge_is_read:
         kept = np.flatnonzero(plain.admits(nodes))
-        hop, nodes = Hop(hop.source[kept], hop.node[kept], hop.edge[kept]), nodes.take(kept)
+        hop, nodes = hop.take(kept), nodes.take(kept)
     found = rows.take(hop.source).with_variables({op.dst: nodes})
     if op.edge_var is not None:
         edges = Entities((plain.edge.edge,), hop.edge.astype(np.int32, copy=False), None, edge=True)
@@ -193,7 +206,7 @@ def _gathered(plain: _Plain, rows: Rows, source: Whole) -> Rows:
         weight = counts[nodes.position]
     else:
         sources = distinct(source, plain.ctx.columns(plain.edge.near).n)
-        nodes = plain.destinations(plain.view().reached(sources))
+        nodes = plain.destinations(plain.view().reached(sources, plain.ctx.sizes()))
     found = Rows(len(nodes.position), {plain.op.dst: nodes}, weight=weight)
     return found if plain.op.predicate is None else found.filter(plain.admits(nodes))
 
@@ -205,9 +218,9 @@ def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:
         return plain.view(back=True).degrees
     view = plain.view()
     if view.total(source) * SPREAD_PART < len(view.base):
-        hop = view.hop(source)
         counts = np.zeros(view.base.far, np.int64)
-        np.add.at(counts, hop.node, rows.weights()[hop.source])
+        for hop in plain.hops(source):
+            np.add.at(counts, hop.node, rows.weights()[hop.source])
         return counts
     weights = np.zeros(near.n, np.int64)
     np.add.at(weights, source, rows.weights())
@@ -215,7 +228,7 @@ def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:
     return plain.view(back=True).pull(weights)
 
 
-def _selected(plain: _Plain, rows: Rows, source: Whole, total: int) -> Rows:
+def _selected(plain: _Plain, rows: Rows, source: Whole, total: int) -> Iterator[Rows]:
     """A predicate on the destination, and more edges than destinations: judge the destinations first."""
     mask = plain.admitted()
     chosen = np.flatnonzero(mask)
@@ -223,32 +236,54 @@ def _selected(plain: _Plain, rows: Rows, source: Whole, total: int) -> Rows:
     plain.ctx.note(destinations_admitted=len(chosen))
     if incoming * REVERSED_PART < total:
         plain.ctx.note(walked="from the destinations")
-        return _from_destinations(plain, rows, source, chosen)
-    hop = plain.view().hop(source)
-    kept = np.flatnonzero(mask[hop.node])
-    plain.ctx.admit(len(kept), len(plain.step.live) + 1)
+        yield from _from_destinations(plain, rows, source, chosen)
+        return
     unfiltered = replace(plain, op=replace(plain.op, predicate=None))
-    return _written_out(unfiltered, rows, Hop(hop.source[kept], hop.node[kept], hop.edge[kept]))
+    for hop in plain.hops(source):
+        yield _written_out(unfiltered, rows, hop.take(np.flatnonzero(mask[hop.node])))
 
 
-def _from_destinations(plain: _Plain, rows: Rows, source: Whole, chosen: Whole) -> Rows:
+def _from_destinations(plain: _Plain, rows: Rows, source: Whole, chosen: Whole) -> Iterator[Rows]:
     """Follow the edges back from the few destinations wanted, and find the rows that stand where they come from."""
-    hop = plain.view(back=True).hop(chosen)
     order = np.argsort(source, kind="stable")
-    ordered = source[order]
-    low = ordered.searchsorted(hop.node, "left")
-    counts = ordered.searchsorted(hop.node, "right") - low
-    at = np.repeat(np.arange(len(hop.node)), counts)
-    first = np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(len(at))
-    back = Hop(order[first], chosen[hop.source[at]].astype(np.int32), hop.edge[at])
+    ordered, sizes = source[order], plain.ctx.sizes(plain.step.early)
     unfiltered = replace(plain, op=replace(plain.op, predicate=None))
-    return _written_out(unfiltered, rows, back)
+    for hop in checked(plain.view(back=True).hops(chosen, sizes)):
+        low = ordered.searchsorted(hop.node, "left")
+        counts = ordered.searchsorted(hop.node, "right") - low
+        for at, first in checked(runs(low, counts, sizes)):
+            back = Hop(order[first], chosen[hop.source[at]].astype(np.int32), hop.edge[at])
+            yield _written_out(unfiltered, rows, back)
 
 
 # --- one hop, several edge types or node types -------------------------------------------------------------------
 
 
-def _hop_anyhow(op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
+def _hop_anyhow(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[Rows]:
+    """A block for so many rows that their destinations fit into it; those of one row stay together."""
+    ends, start = np.cumsum(_edges_of_rows(op, rows, ctx)), 0
+    for size in ctx.sizes(step.early):
+        before = int(ends[start - 1]) if start else 0
+        end = max(start + 1, int(ends.searchsorted(before + size, "right")))
+        ctx.check()
+        yield _hop_of_some(op, rows.slice(slice(start, end)), ctx)
+        start = end
+        if start >= rows.n:
+            return
+
+
+def _edges_of_rows(op: ir.Expand, rows: Rows, ctx: Context) -> Ints:
+    """How many edges leave the source of each row."""
+    source, found = rows.entities(op.src), np.zeros(rows.n, np.int64)
+    for step in op.steps:
+        if step.near in source.types:
+            chosen = np.flatnonzero(source.of_type(source.types.index(step.near)))
+            degrees = topology(step.edge, ctx).view(step.direction).degrees
+            found[chosen] += degrees[source.position[chosen]]
+    return found
+
+
+def _hop_of_some(op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
     source = rows.entities(op.src)
     edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
     parts = [_along(step, source, op, edge_types, ctx) for step in op.steps]
@@ -301,44 +336,81 @@ def _codes(entities: Entities, types: dict[str, int]) -> Whole:
 # --- several hops ------------------------------------------------------------------------------------------------
 
 
-def _walk(op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
+def _walk(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[Rows]:
     space = Space(op.steps, ctx)
     numbers = space.number(rows.entities(op.src))
     if (numbers < 0).any():
         rows, numbers = rows.filter(numbers >= 0), numbers[numbers >= 0]
     sources, which = np.unique(numbers, return_inverse=True)
-    pair, nodes = reach(space, sources, (op.min_hops, op.max_hops), ctx)
-    if op.into:
-        return _closing(op, rows, space, which, pair, nodes, ctx)
-    reached, typed = space.entities(nodes, op.dst_types)
+    groups = reach(space, sources, (op.min_hops, op.max_hops), ctx)
+    for low, rows_of, reached in _with_their_rows(groups, rows, which, len(sources)):
+        if op.into:
+            yield _closing(op, rows_of[0], space, rows_of[1] - low, reached, ctx)
+        else:
+            yield from _opening(step, op, rows_of[0], space, rows_of[1] - low, reached, ctx)
+
+
+def _with_their_rows(
+    groups: Iterator[Reached], rows: Rows, which: Ints, sources: int
+) -> Iterator[tuple[int, tuple[Rows, Ints], Reached]]:
+    """Each group of sources with the rows that stand on one of them."""
+    order = None
+    for group in groups:
+        low, high = group.first, group.first + group.count
+        if high - low >= sources:
+            yield low, (rows, which), group
+            return
+        if order is None:
+            order = np.argsort(which, kind="stable")
+            ordered = which[order]
+        some = order[slice(*ordered.searchsorted((low, high)).tolist())]
+        yield low, (rows.take(some), which[some]), group
+
+
+def _opening(
+    step: PlanStep,
+    op: ir.Expand,
+    rows: Rows,
+    space: Space,
+    which: Ints,
+    found: Reached,
+    ctx: Context,
+) -> Iterator[Rows]:
+    """Every row with every node its source leads to."""
+    pair = found.pair
+    reached, typed = space.entities(found.node, op.dst_types)
     if not typed.all():
         pair, reached = pair[typed], reached.take(np.flatnonzero(typed))
     if op.predicate is not None:
         kept = np.flatnonzero(holds(op.predicate, Rows(len(pair), {op.dst: reached}), ctx))
         pair, reached = pair[kept], reached.take(kept)
-    starts = pair.searchsorted(np.arange(len(sources) + 1))
-    return fan_out(rows, which, starts, ctx, lambda at: {op.dst: reached.take(at)})
+    starts = pair.searchsorted(np.arange(found.count + 1))
+    return fan_out(
+        rows, which, starts, lambda at: {op.dst: reached.take(at)}, ctx.sizes(step.early)
+    )
 
 
 def fan_out(
-    rows: Rows, which: Ints, starts: Ints, ctx: Context, bind: Callable[[Ints], dict[str, Entities]]
-) -> Rows:
+    rows: Rows,
+    which: Ints,
+    starts: Ints,
+    bind: Callable[[Ints], dict[str, Entities]],
+    sizes: Iterator[int],
+) -> Iterator[Rows]:
     """Every row with every member of the run that belongs to it."""
     counts = np.diff(starts)[which]
-    ctx.admit(int(counts.sum()), len(rows.variables) + 1)
-    at = ranges(starts[which], counts)
-    found = rows.take(np.repeat(np.arange(rows.n), counts))
-    return found.with_variables(dict(bind(at)))
+    for index, at in checked(runs(starts[which], counts, sizes)):
+        yield rows.take(index).with_variables(dict(bind(at)))
 
 
 def _closing(
-    op: ir.Expand, rows: Rows, space: Space, which: Ints, pair: Ints, nodes: Whole, ctx: Context
+    op: ir.Expand, rows: Rows, space: Space, which: Ints, found: Reached, ctx: Context
 ) -> Rows:
     """The rows whose destination, bound already, is among those reached."""
     wanted = space.number(rows.entities(op.dst))
-    have = np.sort(pair * space.size + nodes)
+    have = np.sort(found.pair * space.size + found.node)
     key = which * space.size + wanted
     at = np.minimum(have.searchsorted(key), max(len(have) - 1, 0))
     mask = (wanted >= 0) & (have[at] == key) if len(have) else np.zeros(rows.n, np.bool_)
-    found = rows.filter(mask)
-    return found if op.predicate is None else found.filter(holds(op.predicate, found, ctx))
+    kept = rows.filter(mask)
+    return kept if op.predicate is None else kept.filter(holds(op.predicate, kept, ctx))

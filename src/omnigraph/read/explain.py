@@ -1,99 +1,99 @@
-"""How a result was obtained, as text and as data."""
+"""How a result was obtained: what a run records of its operators, and that as text and as data."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.lang import ir
-from omnigraph.read.trace import Measured
-
-ARROWS = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "-{}-"}
-
-
-def describe(op: ir.Op) -> tuple[str, str]:
-    """The name of an operator and what it is about."""
-    name = type(op).__name__
-    match op:
-        case ir.NodeScan(var, types, predicate):
-            return name, f"${var}: {'|'.join(types)}" + _where(predicate)
-        case ir.Expand() | ir.ShortestPath():
-            return name, _traversal(op) + _where(op.predicate)
-        case ir.Filter(_, predicate):
-            return name, spell(predicate)
-        case ir.SemiJoin(_, _, negated):
-            return name, "not" if negated else "exists"
-        case ir.Optional(_, _, added):
-            return name, ", ".join(f"${v}" for v in added)
-        case ir.Join(_, _, on):
-            return name, " and ".join(f"{spell(a)} = {spell(b)}" for a, b in on) or "all pairs"
-        case ir.Score(_, ranking, score) | ir.Rank(_, ranking, score):
-            return name, f"{type(ranking).__name__} as {score}"
-        case ir.Aggregate(_, keys, aggregates):
-            made = ", ".join(f"{a.function.value} as {a.name}" for a in aggregates)
-            by = ", ".join(spell(k.expr) for k in keys)
-            return name, made + (f" by {by}" if by else "")
-        case ir.Project(_, columns):
-            return name, ", ".join(c.name for c in columns)
-        case ir.Sort(_, keys):
-            return name, ", ".join(spell(k.expr) + (" desc" if k.descending else "") for k in keys)
-        case ir.Slice(_, skip, limit):
-            parts = [("skip", skip), ("limit", limit)]
-            return name, " ".join(f"{word} {spell(e)}" for word, e in parts if e is not None)
-        case _:
-            return name, ""
+from omnigraph.lang.plan_text import describe, inputs
+from omnigraph.read.rows import Rows
+from omnigraph.storage import metrics
 
 
-def _traversal(op: ir.Expand | ir.ShortestPath) -> str:
-    edges = "|".join(dict.fromkeys(s.edge for s in op.steps))
-    hops = "" if op.min_hops == op.max_hops == 1 else f"{{{op.min_hops},{op.max_hops}}}"
-    arrow = ARROWS[op.steps[0].direction].format(edges + hops)
-    return f"${op.src} {arrow} ${op.dst}" + (" (bound)" if op.into else "")
+@dataclass(slots=True)
+class Measured:
+    """One operator of the plan as it ran; on Spark, which runs many as one, without figures."""
+
+    name: str
+    detail: str
+    rows: int | None = None
+    stands_for: int | None = None  # rows, weights counted
+    seconds: float | None = None
+    requests: int = 0
+    bytes_read: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+    inputs: list[Measured] = field(default_factory=list)
+    blocks: int = 0
+
+    def add(self, rows: Rows) -> None:
+        """Another block of rows came out of it."""
+        self.rows = (self.rows or 0) + rows.n
+        self.stands_for = (self.stands_for or 0) + rows.total()
+        self.blocks += 1
+        if self.blocks > 1:
+            self.facts["blocks"] = self.blocks
 
 
-def _where(predicate: ir.Expr | None) -> str:
-    return "" if predicate is None else f" where {spell(predicate)}"
+class Trace:
+    """The tree of operators under measurement."""
+
+    def __init__(self) -> None:
+        self.root = Measured("Query", "")
+        self._stack = [self.root]
+        self.memory: tuple[int, int, int] | None = None  # bytes at most held, allowed and spilled
+
+    def operator(self, op: ir.Op, blocks: Iterator[Rows]) -> Iterator[Rows]:
+        """The same blocks of rows; what is done for them is measured, and what runs below becomes an input."""
+        measured = Measured(*describe(op), rows=0, stands_for=0, seconds=0.0)
+        self._stack[-1].inputs.append(measured)
+        while (rows := self._next(measured, blocks)) is not None:
+            measured.add(rows)
+            yield rows
+
+    def _next(self, measured: Measured, blocks: Iterator[Rows]) -> Rows | None:
+        self._stack.append(measured)
+        started = time.perf_counter()
+        try:
+            with metrics.operation("read operator") as cost:
+                return next(blocks, None)
+        finally:
+            measured.seconds = (measured.seconds or 0.0) + time.perf_counter() - started
+            measured.requests += cost.ops
+            measured.bytes_read += cost.bytes_read
+            self._stack.pop()
+
+    def note(self, **facts: Any) -> None:
+        self._stack[-1].facts.update(facts)
+
+    @classmethod
+    def of_plan(cls, plan: ir.Op) -> Trace:
+        """A plan whose operators are not measured one by one."""
+        made = cls()
+        made.root.inputs.append(_unmeasured(plan))
+        return made
 
 
-def spell(expr: ir.Expr) -> str:
-    """An expression for people; not the language it was written in, but close."""
-    match expr:
-        case ir.Literal(value):
-            return repr(value)
-        case ir.Param(name):
-            return f"${name}"
-        case ir.Column(var, name):
-            return f"${var}.{name}"
-        case ir.IdOf(var) | ir.EntityOf(var) | ir.PathOf(var):
-            return f"${var}"
-        case ir.ScoreOf(name) | ir.Output(name):
-            return name
-        case ir.Compare(op, left, right):
-            return f"{spell(left)} {op.value} {spell(right)}"
-        case ir.Arithmetic(op, left, right):
-            return f"({spell(left)} {op.value} {spell(right)})"
-        case ir.And(parts):
-            return " and ".join(spell(p) for p in parts)
-        case ir.Or(parts):
-            return "(" + " or ".join(spell(p) for p in parts) + ")"
-        case ir.Not(part):
-            return f"not {spell(part)}"
-        case ir.IsNull(part, negated):
-            return f"{spell(part)} is {'not ' if negated else ''}null"
-        case ir.Call(function, args):
-            return f"{function.value}({', '.join(spell(a) for a in args)})"
-        case _:
-            return type(expr).__name__
+def _unmeasured(op: ir.Op) -> Measured:
+    return Measured(*describe(op), inputs=[_unmeasured(part) for part in inputs(op)])
 
 
 class Explanation:
     """The plan of a finished run: what each operator did, how many rows it made, what it cost."""
 
-    def __init__(self, root: Measured) -> None:
-        self._root = root
+    def __init__(self, trace: Trace) -> None:
+        self._root = trace.root
+        self._memory = trace.memory
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as nested objects."""
-        return _as_json(self._root.inputs[0]) if self._root.inputs else {}
+        """The plan as nested objects; the outermost says what the query held of memory."""
+        if not self._root.inputs:
+            return {}
+        names = ("query_memory_bytes", "query_memory_bytes_max", "spilled_bytes")
+        memory = dict(zip(names, self._memory or (), strict=False))
+        return {**_as_json(self._root.inputs[0]), **memory}
 
     def __str__(self) -> str:
         lines: list[str] = []
@@ -111,7 +111,7 @@ def _as_json(measured: Measured) -> dict[str, Any]:
         "detail": measured.detail,
         "rows": measured.rows,
         "stands_for": measured.stands_for,
-        "milliseconds": round(measured.seconds * 1e3, 3),
+        "milliseconds": None if measured.seconds is None else round(measured.seconds * 1e3, 3),
         "requests": measured.requests,
         "bytes_read": measured.bytes_read,
         **measured.facts,
@@ -120,15 +120,18 @@ def _as_json(measured: Measured) -> dict[str, Any]:
 
 
 def _render(measured: Measured, depth: int, lines: list[str]) -> None:
-    rows = "?" if measured.rows is None else f"{measured.rows:,}"
-    if measured.stands_for not in (None, measured.rows):
-        rows += f" (for {measured.stands_for:,})"
-    facts = [f"{k.replace('_', ' ')}: {v}" for k, v in measured.facts.items()]
-    if measured.requests:
-        facts.append(f"{measured.requests} requests, {measured.bytes_read:,} bytes")
-    line = f"{'  ' * depth}{measured.name} {measured.detail}".rstrip()
-    lines.append(
-        f"{line}  [{rows} rows, {measured.seconds * 1e3:.2f} ms]" + "".join(f"  {f}" for f in facts)
-    )
+    parts = [f"{'  ' * depth}{measured.name} {measured.detail}".rstrip(), *_figures(measured)]
+    lines.append("  ".join(parts))
     for child in measured.inputs:
         _render(child, depth + 1, lines)
+
+
+def _figures(measured: Measured) -> Iterator[str]:
+    if measured.seconds is not None:
+        rows = "?" if measured.rows is None else f"{measured.rows:,}"
+        if measured.stands_for not in (None, measured.rows):
+            rows += f" (for {measured.stands_for:,})"
+        yield f"[{rows} rows, {measured.seconds * 1e3:.2f} ms]"
+    yield from (f"{k.replace('_', ' ')}: {v}" for k, v in measured.facts.items())
+    if measured.requests:
+        yield f"{measured.requests} requests, {measured.bytes_read:,} bytes"

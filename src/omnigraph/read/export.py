@@ -1,26 +1,32 @@
 """Write a state of a graph to files: NDJSON that loads again, Parquet, Arrow or CSV.
 
-Every part is written under a temporary name and renamed when it is whole; the list of parts comes last. So whatever is
-interrupted, no file looks complete that is not.
+Every part is written under a temporary name, and gets its own when it is whole; the list of parts comes last. So
+whatever is interrupted, no file looks complete that is not. On an object store, a part is sent when it is whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core import layout
+from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import OptionInvalid, TableNotFound
+from omnigraph.errors import AddressInvalid, OmnigraphError, OptionInvalid, TableNotFound
+from omnigraph.errors import Kind as ErrorKind
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.types import PropType, Scalar
+from omnigraph.storage.objects import LargeObjects, locate, open_remote
 from omnigraph.storage.tables import ADDRESS
 
 Kind = NodeType | EdgeType
@@ -32,7 +38,7 @@ PART_ROWS = 1 << 20  # fragments are put together up to this
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExportPart:
     """One file of an export."""
 
     file: str
@@ -48,7 +54,7 @@ class Exported:
 
     commit: str
     format: str
-    parts: tuple[Part, ...]
+    parts: tuple[ExportPart, ...]
 
     @property
     def rows(self) -> dict[str, int]:
@@ -71,26 +77,70 @@ def export(
 ) -> Exported:
     """Write each type to a file of its own in the folder `dest`; with order "id", rows come by their ids."""
     check_order(order)
-    folder = export_folder(dest, format)
+    check_format(format)
+    folder = ExportFolder.of(dest)
     chosen = chosen_types(snapshot, types)
-    parts = [write_part(snapshot, kind, folder, format, order=order) for kind in chosen]
-    return finish_export(snapshot, folder, format, parts)
+    parts = tuple(write_part(snapshot, kind, folder, format, order=order) for kind in chosen)
+    return folder.finish(Exported(snapshot.commit_id, format, parts))
 
 
-def export_folder(dest: str | os.PathLike[str], format: str) -> Path:
-    """The folder to write to, for a format there is."""
+class FolderNotShared(OmnigraphError):
+    """The files of an export were written on other machines, where nobody looks for them."""
+
+    code, kind = "export_folder_not_shared", ErrorKind.INVALID
+    default_help = (
+        "Export to an s3:// address or a folder all machines share, or use engine='local'."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFolder:
+    """Where an export goes: a folder of this machine, or an address in an object store."""
+
+    address: str
+    remote: bool = False
+
+    @classmethod
+    def of(cls, dest: str | os.PathLike[str]) -> ExportFolder:
+        """The folder a caller names."""
+        place = locate(dest)
+        if place.scheme == "memory":
+            raise AddressInvalid(f"{place.uri} is no place for files; export to a folder or s3://…")
+        return cls(place.uri, place.scheme != "file")
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """A path of this machine to write a file to, under its name, once it is whole."""
+        if not self.remote:
+            folder = Path(self.address)
+            folder.mkdir(parents=True, exist_ok=True)  # a task may be elsewhere
+            yield folder / name
+            return
+        with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as held:
+            path = Path(held, name)
+            yield path
+            store, key = open_remote(f"{self.address}/{name}")
+            store.put_file(key, path)
+
+    def finish(self, done: Exported) -> Exported:
+        """Write the list of parts, which says that all of them are there; parts that are not are an error."""
+        missing = [
+            p for p in done.parts if not self.remote and not Path(self.address, p.file).exists()
+        ]
+        if missing:
+            raise FolderNotShared(
+                f"{missing[0].file} is not in {self.address}: the task that wrote it runs on another machine",
+                details={"folder": self.address, "missing": [part.file for part in missing]},
+            )
+        with self.file(MANIFEST) as path:
+            _whole_file(path, [msgspec.json.format(msgspec.json.encode(done), indent=2)])
+        return done
+
+
+def check_format(format: str) -> None:
+    """A format there is."""
     if format not in FORMATS:
         raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, not {format!r}")
-    folder = Path(dest)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def finish_export(snapshot: Snapshot, folder: Path, format: str, parts: Iterable[Part]) -> Exported:
-    """Write the list of parts, which says that all of them are there."""
-    done = Exported(snapshot.commit_id, format, tuple(parts))
-    _whole_file(folder / MANIFEST, [msgspec.json.format(msgspec.json.encode(done), indent=2)])
-    return done
 
 
 def check_order(order: str | None) -> None:
@@ -160,22 +210,22 @@ def shares(snapshot: Snapshot, kind: Kind) -> Iterator[tuple[int, ...]]:
 def write_part(
     snapshot: Snapshot,
     kind: Kind,
-    folder: Path,
+    folder: ExportFolder,
     format: str,
     fragments: Sequence[int] | None = None,
     number: int | None = None,
     order: str | None = None,
-) -> Part:
+) -> ExportPart:
     """Write the rows of a type to a file: all of them, or those of some fragments as a numbered part."""
     part = "" if number is None else f"-{number:05}"
     name = f"{kind.kind}-{kind.name}{part}.{format}"
     counted = _Counted(_rows(snapshot, kind, order, fragments))
-    if format == "ndjson":
-        size, digest = _whole_file(folder / name, _ndjson(kind, counted))
-    else:
-        rows = _plain(kind, counted)
-        size, digest = _table_file(folder / name, _flat(rows) if format == "csv" else rows, format)
-    return Part(name, kind.name, counted.rows, size, digest)
+    with folder.file(name) as path:
+        if format == "ndjson":
+            size, digest = _whole_file(path, _ndjson(kind, counted))
+        else:
+            size, digest = _table_file(path, _plain(kind, counted), format)
+    return ExportPart(name, kind.name, counted.rows, size, digest)
 
 
 @dataclass(slots=True)
@@ -216,16 +266,17 @@ def _table_file(path: Path, batches: Iterable[pa.RecordBatch], format: str) -> t
     temporary = path.with_name(f".{path.name}.table")
     try:
         with open(temporary, "wb") as file:
-            _write_table(file, batches, format)
+            write_table(file, batches, format)
         with open(temporary, "rb") as file:
             return _whole_file(path, iter(lambda: file.read(1 << 20), b""))
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _write_table(file: IO[bytes], batches: Iterable[pa.RecordBatch], format: str) -> None:
+def write_table(file: IO[bytes], batches: Iterable[pa.RecordBatch], format: str) -> None:
+    """Rows as a file of Parquet, CSV or Arrow; there is at least one batch, which may be empty."""
     writer: Any = None
-    for batch in batches:
+    for batch in _flat(batches) if format == "csv" else batches:
         if writer is None:
             writer = _writer(file, batch.schema, format)
         writer.write_batch(batch)
@@ -402,3 +453,30 @@ def _value(name: str, kind: PropType) -> str:
             else _moment(column)
         )
     return column
+
+
+def export_parts(
+    repo: Repository,
+    snapshot: Snapshot,
+    job: str,
+    format: str,
+    kinds: Sequence[Kind],
+    progress: Callable[[int, int], None],
+) -> tuple[ExportPart, ...]:
+    """Write each type in parts of about a million rows. `progress` hears how many are done, and may raise."""
+    wanted = [(kind, list(shares(snapshot, kind))) for kind in kinds]
+    total, found = sum(len(groups) for _, groups in wanted), []
+    objects = cast(LargeObjects, repo.objects)
+    progress(0, total)
+    with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
+        for kind, groups in wanted:
+            for number, fragments in enumerate(groups):
+                place = number if len(groups) > 1 else None
+                kept = ExportFolder(folder)
+                part = write_part(snapshot, kind, kept, format, fragments or None, place)
+                file = Path(folder, part.file)
+                objects.put_file(f"{layout.export_folder(job)}/{part.file}", file)
+                file.unlink()
+                found.append(part)
+                progress(len(found), total)
+    return tuple(found)

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import is_constant
-from omnigraph.lang.tree import conjunction, conjuncts, rebuild, variables
-from omnigraph.model.predicates import Op
+from omnigraph.lang.ir import CompareOp as Op
+from omnigraph.lang.tree import conjunction, conjuncts, is_constant, rebuild, variables
 
 Sizes = Callable[[str, bool], int]  # rows of a node type, or of an edge type
 Shares = Callable[

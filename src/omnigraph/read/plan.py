@@ -26,20 +26,44 @@ COUNTING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """An operator and what is wanted of it."""
 
     op: ir.Op
-    inputs: tuple[Step, ...]  # for a correlated operator the input, then the block
+    inputs: tuple[PlanStep, ...]  # for a correlated operator the input, then the block
     live: frozenset[str]  # the variables and scores read above
     bag: bool  # whether it matters above how often a row occurs
-    slice: ir.Slice | None = None  # of a sort: what is cut from it in the end
+    slice: ir.Slice | None = (
+        None  # of a sort, or a ranking by which is sorted: what is cut from it in the end
+    )
     steps_of_paths: bool = True  # of a shortest path: more than its length is read
+    early: bool = False  # whether a limit above may stop it before it is done
+    whole: bool = False  # whether the result has exactly its rows
 
 
-def make_plan(read: ir.Read) -> Step:
+def make_plan(read: ir.Read) -> PlanStep:
     """The plan of a whole read."""
-    return _step(read.plan, NOTHING, True, None, _paths_spelled_out(read.plan))
+    step = _step(read.plan, NOTHING, True, None, _paths_spelled_out(read.plan))
+    return _stoppable(step, early=False, whole=True)
+
+
+def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
+    """With what a limit may stop marked: everything below it that hands on rows as they come."""
+    kept = whole and isinstance(step.op, ir.Project | ir.Sort)
+    below: tuple[bool, ...]
+    match step.op:
+        case ir.Slice(limit=limit):
+            below = (early or limit is not None,)
+        case ir.Sort() | ir.Aggregate() | ir.Score() | ir.Rank() | ir.Fuse():
+            below = (False,) * len(step.inputs)
+        case ir.SemiJoin():
+            below = (early, True)  # one solution is enough
+        case ir.Optional() | ir.Join():
+            below = (early, False)
+        case _:
+            below = (early,) * len(step.inputs)
+    inputs = tuple(_stoppable(i, e, kept) for i, e in zip(step.inputs, below, strict=True))
+    return replace(step, inputs=inputs, early=early, whole=whole)
 
 
 def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
@@ -54,7 +78,7 @@ def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
     return frozenset(found)
 
 
-def _read_by(nodes: Iterable[object]) -> frozenset[str]:
+def names_read(nodes: Iterable[object]) -> frozenset[str]:
     """The variables and scores expressions or rankings read."""
     found: set[str] = set()
     for node in nodes:
@@ -66,58 +90,70 @@ def _read_by(nodes: Iterable[object]) -> frozenset[str]:
 
 def _step(
     op: ir.Op, live: frozenset[str], bag: bool, cut: ir.Slice | None, spelled: frozenset[str]
-) -> Step:
+) -> PlanStep:
     def below(
         child: ir.Op, live: frozenset[str], bag: bool = bag, cut: ir.Slice | None = None
-    ) -> Step:
+    ) -> PlanStep:
         return _step(child, live, bag, cut, spelled)
 
     match op:
         case ir.NodeScan() | ir.Outer():
-            return Step(op, (), live, bag)
+            return PlanStep(op, (), live, bag)
         case ir.Expand() | ir.ShortestPath():
             return _traversal(op, live, bag, spelled)
         case ir.Filter(source, predicate):
-            return Step(op, (below(source, live | _read_by([predicate])),), live, bag)
+            return PlanStep(op, (below(source, live | names_read([predicate])),), live, bag)
         case ir.SemiJoin(source, block):
             inner = below(block, NOTHING, bag=False)
-            return Step(op, (below(source, live | needs_of_outer(inner)), inner), live, bag)
+            return PlanStep(op, (below(source, live | needs_of_outer(inner)), inner), live, bag)
         case ir.Optional(source, block, added):
             inner = below(block, live & frozenset(added))
             outer = (live - frozenset(added)) | needs_of_outer(inner)
-            return Step(op, (below(source, outer), inner), live, bag)
+            return PlanStep(op, (below(source, outer), inner), live, bag)
         case ir.Join():
             return _join(op, live, bag, spelled)
         case ir.Score(source, ranking, name):
             if name not in live:
                 return below(source, live)
-            return Step(op, (below(source, (live - {name}) | _read_by([ranking])),), live, bag)
+            return PlanStep(
+                op, (below(source, (live - {name}) | names_read([ranking])),), live, bag
+            )
         case ir.Rank(source, ranking, name):
-            return Step(op, (below(source, (live - {name}) | _read_by([ranking])),), live, bag)
+            inner = below(source, (live - {name}) | names_read([ranking]))
+            return PlanStep(op, (inner,), live, bag, cut)
         case ir.Fuse():
             wanted = (live - {op.name, op.place}) | {op.var}
             parts = ((op.primary, op.primary_score), (op.secondary, op.secondary_score))
             inputs = tuple(below(child, wanted | {name}, bag=True) for child, name in parts)
-            return Step(op, inputs, live, bag)
+            return PlanStep(op, inputs, live, bag)
         case ir.Aggregate():
             return _aggregate(op, spelled)
         case ir.Project(source, columns):
-            inner = below(source, _read_by(c.expr for c in columns), cut=cut)
-            return Step(op, (inner,), NOTHING, bag)
+            inner = below(source, names_read(c.expr for c in columns), cut=cut)
+            return PlanStep(op, (inner,), NOTHING, bag)
         case ir.Distinct(source):
-            return Step(op, (below(source, NOTHING, bag=False),), NOTHING, bag)
+            return PlanStep(op, (below(source, NOTHING, bag=False),), NOTHING, bag)
         case ir.Sort(source, keys, ties):
-            wanted = live | _read_by([k.expr for k in keys] + list(ties))
-            return Step(op, (below(source, wanted),), live, bag, slice=cut)
+            wanted = live | names_read([k.expr for k in keys] + list(ties))
+            return PlanStep(op, (below(source, wanted, cut=_of_best(op, cut)),), live, bag, cut)
         case ir.Slice(source):
-            return Step(op, (below(source, live, bag=True, cut=op),), live, bag)
+            return PlanStep(op, (below(source, live, bag=True, cut=op),), live, bag)
         case ir.Union(inputs):
-            return Step(op, tuple(below(i, NOTHING) for i in inputs), NOTHING, bag)
+            return PlanStep(op, tuple(below(i, NOTHING) for i in inputs), NOTHING, bag)
+
+
+def _of_best(op: ir.Sort, cut: ir.Slice | None) -> ir.Slice | None:
+    """What is cut in the end from a ranking that is sorted by its own score, the best first."""
+    source, first = op.input, op.keys[0] if op.keys else None
+    if not isinstance(source, ir.Rank) or not isinstance(source.ranking, ir.Bm25) or first is None:
+        return None
+    by_score = isinstance(first.expr, ir.ScoreOf) and first.expr.name == source.name
+    return cut if first.descending and by_score else None
 
 
 def _traversal(
     op: ir.Expand | ir.ShortestPath, live: frozenset[str], bag: bool, spelled: frozenset[str]
-) -> Step:
+) -> PlanStep:
     introduced = set() if op.into else {op.dst}
     match op:
         case ir.Expand(edge_var=str(edge)):
@@ -128,21 +164,21 @@ def _traversal(
             pass
     wanted = (live - introduced) | {op.src} | ({op.dst} if op.into else set())
     steps_of_paths = isinstance(op, ir.ShortestPath) and op.path_var in spelled
-    return Step(
+    return PlanStep(
         op, (_step(op.input, wanted, bag, None, spelled),), live, bag, steps_of_paths=steps_of_paths
     )
 
 
-def _join(op: ir.Join, live: frozenset[str], bag: bool, spelled: frozenset[str]) -> Step:
+def _join(op: ir.Join, live: frozenset[str], bag: bool, spelled: frozenset[str]) -> PlanStep:
     sides = []
     for number, side in enumerate((op.left, op.right)):
         elsewhere = frozenset(bindings(op.right if number == 0 else op.left))
-        wanted = (live | _read_by(pair[number] for pair in op.on)) - elsewhere
+        wanted = (live | names_read(pair[number] for pair in op.on)) - elsewhere
         sides.append(_step(side, wanted, bag, None, spelled))
-    return Step(op, tuple(sides), live, bag)
+    return PlanStep(op, tuple(sides), live, bag)
 
 
-def _aggregate(op: ir.Aggregate, spelled: frozenset[str]) -> Step:
+def _aggregate(op: ir.Aggregate, spelled: frozenset[str]) -> PlanStep:
     bound = bindings(op.input)
     aggregates = tuple(
         replace(a, function=ir.AggregateFunction.COUNT_ROWS, arg=None)
@@ -154,17 +190,17 @@ def _aggregate(op: ir.Aggregate, spelled: frozenset[str]) -> Step:
         for a in op.aggregates
     )
     op = replace(op, aggregates=aggregates)
-    live = _read_by([k.expr for k in op.keys] + [a.arg for a in aggregates])
+    live = names_read([k.expr for k in op.keys] + [a.arg for a in aggregates])
     bag = any(a.function in COUNTING and not a.distinct for a in aggregates)
-    return Step(op, (_step(op.input, live, bag, None, spelled),), NOTHING, True)
+    return PlanStep(op, (_step(op.input, live, bag, None, spelled),), NOTHING, True)
 
 
-def needs_of_outer(block: Step) -> frozenset[str]:
+def needs_of_outer(block: PlanStep) -> frozenset[str]:
     """What a block reads of the rows it is run for."""
     return frozenset[str]().union(*(leaf.live for leaf in _outer_leaves(block)))
 
 
-def _outer_leaves(step: Step) -> Iterator[Step]:
+def _outer_leaves(step: PlanStep) -> Iterator[PlanStep]:
     match step.op:
         case ir.Outer():
             yield step

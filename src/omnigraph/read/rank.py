@@ -9,31 +9,33 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import evaluate as evaluate_constant
 from omnigraph.lang.tree import walk
 from omnigraph.read.arrays import Floats, Ints, Positions, distinct
 from omnigraph.read.columns import TableColumns
 from omnigraph.read.context import Context
-from omnigraph.read.plan import Step
-from omnigraph.read.relational import order_by
+from omnigraph.read.plan import PlanStep
+from omnigraph.read.relational import rows_wanted
 from omnigraph.read.rows import Entities, Rows, concat_rows
+from omnigraph.read.sorting import order_by
 from omnigraph.read.values import entity_column
 
 
-def score(step: Step, rows: Rows, ctx: Context) -> Rows:
+def score(step: PlanStep, rows: Rows, ctx: Context) -> Rows:
     """All rows, with the score of each row's entity."""
     op = step.op
     assert isinstance(op, ir.Score)  # noqa: S101
     return _with_score(rows, op.name, _scores(op.ranking, rows, ctx)).keep(step.live)
 
 
-def rank(step: Step, rows: Rows, ctx: Context) -> Rows:
+def rank(step: PlanStep, rows: Rows, ctx: Context) -> Rows:
     """The rows inside the ranking, of the best entities only."""
     op = step.op
     assert isinstance(op, ir.Rank)  # noqa: S101
     keep = None if op.keep is None else whole_number(op.keep, ctx)
-    scores = _scores(op.ranking, rows, ctx, keep)
+    best = keep if step.slice is None else rows_wanted(step.slice, ctx)
+    scores = _scores(op.ranking, rows, ctx, best)
     rows = _with_score(rows, op.name, scores).filter(~np.isnan(scores))
     if keep is not None and rows.n > keep:  # so few rows are of no more entities
         entities = rows.entities(op.ranking.field.var)
@@ -65,11 +67,12 @@ def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context, keep: int | None = No
         case ir.Nearest(field):
             query = query_vector(ranking, ctx)
             return _by_type(
-                rows.entities(field.var), ctx, partial(_distances, ranking, query, keep)
+                rows.entities(field.var), ctx, partial(_distances, ranking, query, keep, ctx)
             )
         case ir.Bm25(field):
             query = evaluate_constant(ranking.query, ctx.bound)
-            return _by_type(rows.entities(field.var), ctx, partial(_bm25, field.property, query))
+            rank = partial(_bm25, field.property, query, keep)
+            return _by_type(rows.entities(field.var), ctx, rank)
         case ir.Rrf():
             return _fused_scores(ranking, rows, ctx)
 
@@ -94,7 +97,7 @@ def query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
     if value is None:
         raise OptionInvalid("nearest needs a vector or a text to compare with, not null")
     if isinstance(value, str):
-        from omnigraph.read.search import embed_text
+        from omnigraph.read.search.embed import embed_text
 
         assert ranking.field.type.vector_dim is not None  # noqa: S101
         return list(embed_text(value, ranking.field.type.vector_dim, ranking.model))
@@ -102,7 +105,12 @@ def query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
 
 
 def _distances(
-    ranking: ir.Nearest, query: list[float], keep: int | None, columns: TableColumns, at: Positions
+    ranking: ir.Nearest,
+    query: list[float],
+    keep: int | None,
+    ctx: Context,
+    columns: TableColumns,
+    at: Positions,
 ) -> Floats:
     """Distances at these positions; with `keep`, of the nearest only, which need not compute all of them."""
     from omnigraph.read.search import distances, nearest
@@ -111,21 +119,32 @@ def _distances(
     if not keep:
         return distances(columns, prop, query, metric, at)
     asked = None if at is columns.everything else distinct(at, columns.n)
-    positions, found = nearest(columns, prop, query, metric, count=keep, positions=asked)
+    if ranking.approx:
+        from omnigraph.read.search.approximate import approximate
+
+        positions, found = approximate(
+            columns, prop, query, metric, count=keep, positions=asked, note=ctx.note
+        )
+    else:
+        positions, found = nearest(columns, prop, query, metric, count=keep, positions=asked)
     if not len(positions):
         return np.full(len(at), np.nan)
     where = np.minimum(positions.searchsorted(at), len(positions) - 1)
     return np.where(positions[where] == at, found[where], np.nan)
 
 
-def _bm25(prop: str, query: str | None, columns: TableColumns, at: Positions) -> Floats:
+def _bm25(
+    prop: str, query: str | None, keep: int | None, columns: TableColumns, at: Positions
+) -> Floats:
+    """Scores at these positions; with `keep`, where all may be among the best, of those that may be."""
     from omnigraph.read.search import bm25
 
     table = np.full(columns.n, np.nan)
     if query is not None:
-        positions, scores = bm25(columns, prop, query)
+        best = keep if at is columns.everything else None
+        positions, scores = bm25(columns, prop, query, best=best)
         table[positions] = scores
-    return _picked(table, at)
+    return table if at is columns.everything and columns.live is None else _picked(table, at)
 
 
 def _picked(table: Floats, at: Positions) -> Floats:
@@ -191,7 +210,7 @@ def _reciprocal(place: Ints, constant: int) -> Floats:
 # --- fusion of two runs ------------------------------------------------------------------------------------------
 
 
-def fuse(step: Step, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
+def fuse(step: PlanStep, primary: Rows, secondary: Rows, ctx: Context) -> Rows:
     """The best entities of two runs of one pattern, with their rows of the first run that has them."""
     op = step.op
     assert isinstance(op, ir.Fuse)  # noqa: S101

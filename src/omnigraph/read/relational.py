@@ -2,91 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.expressions.comparing import same_as, to_mask
+from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import evaluate as evaluate_constant
-from omnigraph.model.ordering import compare
-from omnigraph.model.predicates import Op
-from omnigraph.read.arrays import Ints, to_mask
-from omnigraph.read.blocks import encode, number_rows
+from omnigraph.model.types import PropType
+from omnigraph.read.aggregate import aggregate
+from omnigraph.read.arrays import Ints
+from omnigraph.read.blocks import number_rows
+from omnigraph.read.budget import Held
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column, columns
-from omnigraph.read.plan import Step
+from omnigraph.read.groups import encode_any
+from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Rows, concat_rows
+from omnigraph.read.sorting import (
+    FEW_ROWS,
+    RUN_ROWS,
+    Keyed,
+    SortedRuns,
+    order_by,
+    rank_of,
+)
 
-FEW_ROWS = 64
 PICK_ROWS_MIN = 1_000  # below this sorting everything is as quick
+PICK_PART = 4  # a limit below one row in so many of a run is picked, not sorted
+FIRST_ROWS = {
+    False: 1 << 17,
+    True: 1 << 13,
+}  # made before their width is known; large values: fewer
 
 
-def project(step: Step, rows: Rows, ctx: Context) -> Rows:
+def project(step: PlanStep, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
+    """The columns of the result, so many rows at a time that their values make a block."""
     op = step.op
     assert isinstance(op, ir.Project)  # noqa: S101
-    if step.bag:
-        rows = rows.spelled_out()
-    values = columns([c.expr for c in op.columns], rows, ctx)
+    exprs = [c.expr for c in op.columns]
+    for rows in blocks:
+        if rows.n <= FEW_ROWS and rows.weight is None:
+            yield _projected(op, exprs, rows, ctx)
+            continue
+        sizes = _Sizes(ctx, step.early, exprs)
+        for piece in rows.spelled_out(sizes) if step.bag else rows.pieces(sizes):
+            ctx.check()
+            found = _projected(op, exprs, piece, ctx)
+            sizes.learn(found)
+            yield found
+
+
+def _projected(op: ir.Project, exprs: list[ir.Expr], rows: Rows, ctx: Context) -> Rows:
+    values = columns(exprs, rows, ctx)
     return Rows(rows.n, columns={c.name: v for c, v in zip(op.columns, values, strict=True)})
 
 
-def remove_equal(rows: Rows) -> Rows:
+class _Sizes(Iterator[int]):
+    """How many rows to make of columns whose values may be of any size."""
+
+    def __init__(self, ctx: Context, early: bool, exprs: list[ir.Expr]) -> None:
+        self._sizes = ctx.sizes(early)
+        self._bytes = ctx.budget.block_bytes
+        plain = all(isinstance(e.type, PropType) and e.type.is_plain for e in exprs)
+        self._most = FIRST_ROWS[not plain]
+
+    def __next__(self) -> int:
+        return min(next(self._sizes), self._most)
+
+    def learn(self, made: Rows) -> None:
+        if made.n:
+            self._most = max(1, self._bytes * made.n // max(made.nbytes, made.n))
+
+
+def remove_equal(step: PlanStep, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
     """Each row once."""
+    op = step.op
+    assert isinstance(op, ir.Distinct)  # noqa: S101
+    if step.early:
+        with ctx.hold("Distinct") as held:
+            yield from _new_ones(blocks, held)
+        return
+    first, second = next(blocks), next(blocks, None)
+    if second is None:
+        yield _plain(first).take(_first_rows(first))
+        return
+    keys = tuple(ir.NamedExpr(name, ir.Output(name, ir.STRING)) for name in first.columns)
+    every = map(_plain, chain((first, second), blocks))
+    yield from aggregate(ir.Aggregate(op.input, keys, ()), every, ctx, "Distinct")
+
+
+def _plain(rows: Rows) -> Rows:
+    return Rows(rows.n, columns=rows.columns)
+
+
+def _new_ones(blocks: Iterator[Rows], held: Held) -> Iterator[Rows]:
+    """The rows that were not there before, as they come; those seen are looked through when half as many wait."""
+    seen: Rows | None = None
+    waiting: list[Rows] = []
+    for rows in chain(blocks, [None]):
+        if rows is not None:
+            waiting.append(_plain(rows))
+            held.add(2 * rows.nbytes)
+            if seen is not None and 2 * sum(w.n for w in waiting) < seen.n:
+                continue
+        if not waiting:
+            return
+        known = 0 if seen is None else seen.n
+        both = concat_rows(waiting if seen is None else [seen, *waiting])
+        firsts = _first_rows(both)
+        seen, waiting = both.take(firsts), []
+        held.set(2 * seen.nbytes)
+        yield both.take(firsts[firsts >= known])
+
+
+def _first_rows(rows: Rows) -> Ints:
+    """The first row of each kind."""
     if rows.n <= FEW_ROWS:
-        firsts = _firsts_of_few([rows.column(name) for name in rows.columns], rows.n)
-    else:
-        numbers = [encode_any(rows.column(name)) for name in rows.columns]
-        firsts = np.sort(number_rows(list(numbers), rows.n)[1])
-    return Rows(rows.n, columns=rows.columns).take(firsts)
+        return _firsts_of_few([rows.column(name) for name in rows.columns], rows.n)
+    numbers = [encode_any(rows.column(name)) for name in rows.columns]
+    return np.sort(number_rows(list(numbers), rows.n)[1])
 
 
 def _firsts_of_few(columns: list[pa.Array], n: int) -> Ints:
     """Numbering values costs more than comparing a few rows right here."""
     found: dict[tuple[Any, ...], int] = {}
-    ranks = [[_rank(value) for value in values.to_pylist()] for values in columns]
+    ranks = [[rank_of(value) for value in values.to_pylist()] for values in columns]
     for i in range(n):
         found.setdefault(tuple(rank[i] for rank in ranks), i)
     return np.array(list(found.values()), np.int64)
 
 
-def encode_any(values: pa.Array) -> Ints:
-    """`encode` for values of any type; lists and structures are numbered by their text."""
-    if pa.types.is_nested(values.type):
-        members: dict[str, int] = {}
-        found = [
-            0 if v is None else members.setdefault(_text(v), len(members) + 1)
-            for v in values.to_pylist()
-        ]
-        return np.array(found, np.int64)
-    return encode(values)
-
-
-def _text(value: Any) -> str:
-    """The same for equal lists and structures: -0.0 is 0.0."""
-    return repr(_one_zero(value))
-
-
-def _one_zero(value: Any) -> Any:
-    match value:
-        case float():
-            return value + 0.0
-        case list():
-            return [_one_zero(member) for member in value]
-        case dict():
-            return {name: _one_zero(member) for name, member in value.items()}
-        case _:
-            return value
-
-
-def append(parts: list[Rows]) -> Rows:
+def append(parts: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
     """All rows of all inputs, columns by position."""
-    first = list(parts[0].columns)
-    kinds = [parts[0].column(name).type for name in first]
-    renamed = [_renamed(part.spelled_out(), first, kinds) for part in parts]
-    return concat_rows(renamed)
+    first: list[str] | None = None
+    kinds: list[pa.DataType] = []
+    for part in parts:
+        for rows in part:
+            if first is None:
+                first = list(rows.columns)
+                kinds = [rows.column(name).type for name in first]
+            yield _renamed(rows, first, kinds)
 
 
 def _renamed(rows: Rows, names: list[str], kinds: list[pa.DataType]) -> Rows:
@@ -101,75 +161,73 @@ def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
 # --- order -------------------------------------------------------------------------------------------------------
 
 
-def sort(step: Step, rows: Rows, ctx: Context) -> Rows:
+def sort(step: PlanStep, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
     """In a total order; with a limit above, only as many rows as that lets through."""
     op = step.op
     assert isinstance(op, ir.Sort)  # noqa: S101
-    rows = rows.spelled_out() if step.bag or rows.columns else rows
-    wanted = None if step.slice is None else _end(step.slice, ctx)
+    wanted = None if step.slice is None else rows_wanted(step.slice, ctx)
+    few = wanted is not None and op.keys and wanted * PICK_PART <= RUN_ROWS
+    with ctx.hold("Sort") as held:
+        pieces = (piece for rows in blocks for piece in _whole_rows(step, rows, ctx))
+        found = _best(op, pieces, wanted or 0, held, ctx) if few else _runs(step, pieces, held, ctx)
+        for keyed in found:
+            rows = keyed.rows
+            yield rows if rows.columns else rows.keep(step.live)
+
+
+def _whole_rows(step: PlanStep, rows: Rows, ctx: Context) -> Iterator[Rows]:
+    return rows.spelled_out(ctx.sizes()) if step.bag or rows.columns else iter([rows])
+
+
+def _keyed(op: ir.Sort, rows: Rows, ctx: Context) -> Keyed:
     keys = [(column(k.expr, rows, ctx), k.descending) for k in op.keys]
-    if wanted is not None and keys and rows.n > max(PICK_ROWS_MIN, 4 * wanted):
-        kept = _smallest(keys[0][0], keys[0][1], wanted)
-        rows = rows.take(kept)
-        keys = [(values.take(pa.array(kept)), descending) for values, descending in keys]
-    keys += [(column(tie, rows, ctx), False) for tie in op.ties]
-    order = order_by(keys, rows.n)
-    found = rows.take(order if wanted is None else order[:wanted])
-    return found.keep(step.live) if not found.columns else found
+    return Keyed(rows, keys + [(column(tie, rows, ctx), False) for tie in op.ties])
 
 
-def order_by(keys: list[tuple[pa.Array, bool]], n: int) -> Ints:
-    """The order of rows by columns ascending or descending; null is smaller, NaN larger than everything."""
-    if not keys or n < 2:
-        return np.arange(n)
-    if n <= FEW_ROWS:
-        return _order_of_few(keys, n)
-    arrays: list[pa.Array] = []
-    sort_keys: list[tuple[str, str, str]] = []
-    for values, descending in keys:
-        way = ("descending", "at_end") if descending else ("ascending", "at_start")
-        for part in _sortable(values):
-            sort_keys.append((str(len(arrays)), *way))
-            arrays.append(part)
-    table = pa.table(arrays, names=[name for name, _, _ in sort_keys])
-    found: Ints = pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64)
-    return found
+def _runs(step: PlanStep, pieces: Iterator[Rows], held: Held, ctx: Context) -> Iterator[Keyed]:
+    """All rows in order. As soon as there are more than the caller allows, that is all there is to say."""
+    op, n = step.op, 0
+    assert isinstance(op, ir.Sort)  # noqa: S101
+    runs, waiting = SortedRuns(ctx, held), []
+    empty: Rows | None = None
+    for rows in (piece for some in pieces for piece in some.pieces(repeat(RUN_ROWS))):
+        ctx.check()
+        n += rows.n
+        if step.whole:
+            ctx.admit(n)
+        empty = rows if empty is None else empty
+        waiting.append(rows)
+        if sum(w.n for w in waiting) >= RUN_ROWS:
+            runs.add(_keyed(op, concat_rows(waiting), ctx))
+            waiting = []
+    if waiting:
+        runs.add(_keyed(op, concat_rows(waiting), ctx))
+    if not n and empty is not None:
+        yield Keyed(empty, [])
+    yield from runs.merged()
 
 
-def _order_of_few(keys: list[tuple[pa.Array, bool]], n: int) -> Ints:
-    """Arrow hands sorting to other threads, which costs more than sorting a few rows right here."""
-    found = list(range(n))
-    for values, descending in reversed(keys):
-        ranks = [_rank(v) for v in values.to_pylist()]
-        found.sort(key=ranks.__getitem__, reverse=descending)
-    return np.array(found, np.int64)
+def _best(
+    op: ir.Sort, pieces: Iterator[Rows], wanted: int, held: Held, ctx: Context
+) -> Iterator[Keyed]:
+    """The first rows in order; of every block no more stay than could be among them."""
+    kept: Rows | None = None
+    for rows in pieces:
+        kept = rows if kept is None else concat_rows([kept, rows])
+        held.set(kept.nbytes)
+        if kept.n > max(PICK_ROWS_MIN, 4 * wanted):
+            kept = kept.take(
+                _smallest(column(op.keys[0].expr, kept, ctx), op.keys[0].descending, wanted)
+            )
+        if kept.n > ctx.budget.block_rows:
+            kept = _first_of(_keyed(op, kept, ctx), wanted).rows
+        held.set(kept.nbytes)
+    if kept is not None:
+        yield _first_of(_keyed(op, kept, ctx), wanted)
 
 
-def _rank(value: Any) -> tuple[int, Any]:
-    match value:
-        case None:
-            return (0, 0)
-        case float() if value != value:  # noqa: PLR0124 - only NaN differs from itself
-            return (2, 0)
-        case str():
-            return (1, value.encode())
-        case list() | dict():
-            return (1, _text(value))
-        case _:
-            return (1, value)
-
-
-def _sortable(values: pa.Array) -> list[pa.Array]:
-    if pa.types.is_floating(values.type):
-        nan = pc.is_nan(values)
-        if nan.true_count:
-            return [nan, values]
-    if pa.types.is_boolean(values.type):
-        return [values.cast(pa.int8())]
-    if pa.types.is_nested(values.type):
-        texts = [None if v is None else _text(v) for v in values.to_pylist()]
-        return [pa.array(texts, pa.string())]
-    return [values]
+def _first_of(keyed: Keyed, wanted: int) -> Keyed:
+    return keyed.take(order_by(keyed.keys, keyed.rows.n)[:wanted])
 
 
 def _smallest(values: pa.Array, descending: bool, wanted: int) -> Ints:
@@ -190,20 +248,27 @@ def _first_in_order(values: pa.Array, descending: bool, wanted: int) -> Ints:
         return np.arange(len(values))
     order = order_by([(values, descending)], len(values))
     last = values[int(order[wanted - 1])]
-    equal = compare(Op.EQ, values, last) if last.is_valid else values.is_null()
+    equal = same_as(values, last) if last.is_valid else values.is_null()
     return np.union1d(order[:wanted], np.flatnonzero(to_mask(equal)))
 
 
-def cut(op: ir.Slice, rows: Rows, ctx: Context) -> Rows:
-    """Without the first rows, and without those after so many."""
-    rows = rows.spelled_out()
-    start = min(_count(op.skip, ctx) or 0, rows.n)
-    limit = _count(op.limit, ctx)
-    end = rows.n if limit is None else min(rows.n, start + limit)
-    return rows if (start, end) == (0, rows.n) else rows.take(np.arange(start, end))
+def cut(op: ir.Slice, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
+    """Without the first rows, and without those after so many: nothing is asked for beyond them."""
+    skip, limit = _count(op.skip, ctx) or 0, _count(op.limit, ctx)
+    for rows in blocks:
+        for piece in rows.spelled_out(ctx.sizes(early=limit is not None)):
+            start = min(skip, piece.n)
+            end = piece.n if limit is None else min(piece.n, start + limit)
+            yield piece if (start, end) == (0, piece.n) else piece.slice(slice(start, end))
+            skip -= start
+            if limit is not None:
+                limit -= end - start
+                if not limit:
+                    return
 
 
-def _end(op: ir.Slice, ctx: Context) -> int | None:
+def rows_wanted(op: ir.Slice, ctx: Context) -> int | None:
+    """How many rows reach the end of a cut; none where all do."""
     limit = _count(op.limit, ctx)
     return None if limit is None else limit + (_count(op.skip, ctx) or 0)
 

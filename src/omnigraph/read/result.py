@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import importlib
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -13,16 +11,14 @@ import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
-from omnigraph.lang.cast import datetime_text
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
-from omnigraph.read.explain import Explanation
+from omnigraph.read.explain import Explanation, Trace
 from omnigraph.read.rows import Rows
-from omnigraph.read.trace import Trace
+from omnigraph.values.spelling import to_json
 
 DRAWN_ROWS_MAX = 300  # that notebooks look at for entities to draw
 BATCH_ROWS = 65_536
-SAFE_INTEGER_MAX = 2**53 - 1
 
 
 class NotOneRow(OmnigraphError):
@@ -152,9 +148,15 @@ class Result:
 
     # --- JSON and people -----------------------------------------------------------------------------------------
 
-    def json_rows(self, *, safe_integers: bool = False) -> list[dict[str, Any]]:
-        """The rows in their JSON shape; `safe_integers` writes integers JavaScript would round as text."""
-        return [{k: to_json(v, safe_integers) for k, v in row.items()} for row in self]
+    def json_rows(
+        self, first: int | None = None, *, safe_integers: bool = False
+    ) -> list[dict[str, Any]]:
+        """The rows, or the first of them, in their JSON shape.
+
+        `safe_integers` writes integers JavaScript would round as text.
+        """
+        rows = self if first is None or first >= len(self) else self._dicts(0, first)
+        return [{k: to_json(v, safe_integers) for k, v in row.items()} for row in rows]
 
     def to_json(self) -> dict[str, Any]:
         """The whole result in its JSON shape."""
@@ -169,7 +171,7 @@ class Result:
         """How the result was obtained."""
         if self._trace is None:
             raise NotExplained("this result was not recorded for explaining")
-        return Explanation(self._trace.root)
+        return Explanation(self._trace)
 
     def __repr__(self) -> str:
         return f"<Result: {len(self)} rows of {', '.join(self.columns)} at {self.commit}>"
@@ -190,35 +192,6 @@ def _typed(array: pa.Array, kind: ir.ValueType) -> pa.Array:
     if array.type == wanted or pa.types.is_large_string(array.type):
         return array
     return array.cast(wanted)
-
-
-def to_json(value: Any, safe_integers: bool = False) -> Any:
-    """A value in its JSON shape.
-
-    >>> to_json(dt.date(2024, 2, 29)), to_json(float("inf"))
-    ('2024-02-29', 'Infinity')
-    """
-    match value:
-        case bool() | None | str():
-            return value
-        case int():
-            return str(value) if safe_integers and abs(value) > SAFE_INTEGER_MAX else value
-        case float():
-            return value if math.isfinite(value) else _non_finite(value)
-        case dt.datetime():
-            return datetime_text(value)
-        case dt.date():
-            return value.isoformat()
-        case list() | tuple():
-            return [to_json(v, safe_integers) for v in value]
-        case dict():
-            return {k: to_json(v, safe_integers) for k, v in value.items()}
-        case _:
-            return value
-
-
-def _non_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _package(name: str) -> Any:

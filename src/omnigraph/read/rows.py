@@ -6,16 +6,28 @@ row stands for itself: patterns are counted by multiplying weights, not by writi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import LimitExceeded
-from omnigraph.read.arrays import NO_POSITIONS, AnyArray, Floats, Ints, Mask, Positions, ranges
+from omnigraph.read.arrays import (
+    NO_POSITIONS,
+    AnyArray,
+    Floats,
+    Ints,
+    Mask,
+    Positions,
+    ranges,
+    runs,
+)
+from omnigraph.read.budget import Held
 
 COUNT_MAX = 2**63
+FEW_ROWS = 64
+FEW_ROWS_BYTES = 256  # of each of a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,14 @@ class Entities:
     def take(self, index: AnyArray) -> Entities:
         code = None if self.code is None else self.code[index]
         return Entities(self.types, self.position[index], code, self.edge)
+
+    def slice(self, part: slice) -> Entities:
+        code = None if self.code is None else self.code[part]
+        return Entities(self.types, self.position[part], code, self.edge)
+
+    @property
+    def nbytes(self) -> int:
+        return self.position.nbytes + (0 if self.code is None else self.code.nbytes)
 
     def of_type(self, i: int) -> Mask:
         """Which rows are bound to an entity of the i-th type."""
@@ -59,30 +79,39 @@ class Paths:
         ):
             return Paths(self.length[index])
         length = self.length[index]
-        nodes, edges = _step_counts(length)
+        nodes, edges = step_counts(length)
         return Paths.of(
             length,
             self.nodes.take(ranges(self.node_start[index], nodes)),
             self.edges.take(ranges(self.edge_start[index], edges)),
         )
 
+    def slice(self, part: slice) -> Paths:
+        return self.take(np.arange(*part.indices(len(self.length))))
+
+    @property
+    def nbytes(self) -> int:
+        steps = [part.nbytes for part in (self.nodes, self.edges) if part is not None]
+        return 3 * self.length.nbytes + sum(steps)
+
     @classmethod
     def of(cls, length: Ints, nodes: Entities, edges: Entities) -> Paths:
         """Paths whose nodes and edges stand one run after the other."""
-        counts = _step_counts(length)
+        counts = step_counts(length)
         return cls(length, nodes, edges, *(np.cumsum(c) - c for c in counts))
 
     def turned(self) -> Paths:
         """Every path from its other end."""
         if self.nodes is None or self.edges is None:
             return self
-        nodes, edges = _step_counts(self.length)
+        nodes, edges = step_counts(self.length)
         return Paths.of(
             self.length, self.nodes.take(_mirrored(nodes)), self.edges.take(_mirrored(edges))
         )
 
 
-def _step_counts(length: Ints) -> tuple[Ints, Ints]:
+def step_counts(length: Ints) -> tuple[Ints, Ints]:
+    """How many nodes and edges paths have."""
     return np.where(length < 0, 0, length + 1), np.maximum(length, 0)
 
 
@@ -97,14 +126,21 @@ Variable = Entities | Paths
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class LazyColumn:
     """An output column that is computed when somebody reads it: of many groups only the first few are ever seen."""
 
     rows: Rows
     compute: Callable[[Rows], pa.Array]
 
-    def take(self, index: AnyArray) -> Deferred:
-        return Deferred(self.rows.take(index), self.compute)
+    def take(self, index: AnyArray) -> LazyColumn:
+        return LazyColumn(self.rows.take(index), self.compute)
+
+    def slice(self, part: slice) -> LazyColumn:
+        return LazyColumn(self.rows.slice(part), self.compute)
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes
 
     def made(self) -> pa.Array:
         return self.compute(self.rows)
@@ -117,7 +153,7 @@ class Rows:
     n: int
     variables: dict[str, Variable] = field(default_factory=dict)
     scores: dict[str, Floats] = field(default_factory=dict)  # NaN outside the ranking
-    columns: dict[str, pa.Array | Deferred] = field(default_factory=dict)
+    columns: dict[str, pa.Array | LazyColumn] = field(default_factory=dict)
     tags: dict[str, Ints] = field(default_factory=dict)  # rows of enclosing operators, by block
     weight: Ints | None = None
 
@@ -131,6 +167,38 @@ class Rows:
             {name: t[index] for name, t in self.tags.items()},
             None if self.weight is None else self.weight[index],
         )
+
+    def slice(self, part: slice) -> Rows:
+        """Consecutive rows, without copying what they bind."""
+        start, end, _ = part.indices(self.n)
+        return Rows(
+            end - start,
+            {name: v.slice(part) for name, v in self.variables.items()},
+            {name: s[part] for name, s in self.scores.items()},
+            {name: _sliced(c, part) for name, c in self.columns.items()},
+            {name: t[part] for name, t in self.tags.items()},
+            None if self.weight is None else self.weight[part],
+        )
+
+    def pieces(self, sizes: Iterator[int]) -> Iterator[Rows]:
+        """The same rows, so many at a time; at least one piece."""
+        start, size = 0, next(sizes)
+        if self.n <= size:
+            yield self
+            return
+        while start < self.n:
+            yield self.slice(slice(start, min(start + size, self.n)))
+            start, size = start + size, next(sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes; of a few rows about, for it costs more to find out than it matters."""
+        if self.n <= FEW_ROWS:
+            return self.n * FEW_ROWS_BYTES
+        parts = (*self.variables.values(), *self.scores.values(), *self.tags.values())
+        weight = 0 if self.weight is None else self.weight.nbytes
+        held = sum(int(part.nbytes) for part in (*parts, *self.columns.values()))
+        return held + weight
 
     def filter(self, mask: Mask) -> Rows:
         """The rows where the mask is set."""
@@ -155,7 +223,11 @@ class Rows:
 
     def column(self, name: str) -> pa.Array:
         found = self.columns[name]
-        return found.made() if isinstance(found, Deferred) else found
+        return found.made() if isinstance(found, LazyColumn) else found
+
+    def made(self) -> Rows:
+        """With every column computed."""
+        return replace(self, columns={name: self.column(name) for name in self.columns})
 
     def entities(self, name: str) -> Entities:
         found = self.variables[name]
@@ -169,14 +241,14 @@ class Rows:
         """How many rows these stand for."""
         return self.n if self.weight is None else int(self.weight.sum())
 
-    def spelled_out(self) -> Rows:
-        """Every row as often as its weight says."""
-        if self.weight is None:
-            return self
+    def spelled_out(self, sizes: Iterator[int]) -> Iterator[Rows]:
+        """Every row as often as its weight says, so many at a time."""
         plain = replace(self, weight=None)
-        if (self.weight == 1).all():
-            return plain
-        return plain.take(np.repeat(np.arange(self.n), self.weight))
+        if self.weight is None or (self.weight == 1).all():
+            yield from plain.pieces(sizes)
+            return
+        for index, _ in runs(np.zeros(self.n, np.int64), self.weight, sizes):
+            yield plain.take(index)
 
     def scaled(self, factor: Ints) -> Rows:
         """Every row so many times."""
@@ -200,13 +272,21 @@ def check_count(weight: Ints, factor: Ints) -> None:
         )
 
 
-def _taken(column: pa.Array | Deferred, index: AnyArray) -> pa.Array | Deferred:
-    return column.take(index if isinstance(column, Deferred) else pa.array(index))
+def _taken(column: pa.Array | LazyColumn, index: AnyArray) -> pa.Array | LazyColumn:
+    return column.take(index if isinstance(column, LazyColumn) else pa.array(index))
+
+
+def _sliced(column: pa.Array | LazyColumn, part: slice) -> pa.Array | LazyColumn:
+    if isinstance(column, LazyColumn):
+        return column.slice(part)
+    start, end, _ = part.indices(len(column))
+    return column.slice(start, end - start)
 
 
 def concat_rows(parts: Iterable[Rows]) -> Rows:
     """All rows of several bags that bind the same things."""
-    some = [p for p in parts if p.n] or list(parts)[:1]
+    parts = list(parts)
+    some = [p for p in parts if p.n] or parts[:1]
     if len(some) == 1:
         return some[0]
     weighted = any(p.weight is not None for p in some)
@@ -215,10 +295,26 @@ def concat_rows(parts: Iterable[Rows]) -> Rows:
         sum(p.n for p in some),
         {name: _concat([p.variables[name] for p in some]) for name in first.variables},
         {name: np.concatenate([p.scores[name] for p in some]) for name in first.scores},
-        {name: pa.concat_arrays([p.column(name) for p in some]) for name in first.columns},
+        {name: _concat_columns([p.column(name) for p in some]) for name in first.columns},
         {name: np.concatenate([p.tags[name] for p in some]) for name in first.tags},
         np.concatenate([p.weights() for p in some]) if weighted else None,
     )
+
+
+def collect(blocks: Iterable[Rows], held: Held) -> Rows:
+    """All rows of an input that an operator needs at once, on its account."""
+    parts: list[Rows] = []
+    for rows in blocks:
+        held.add(rows.nbytes * (2 if parts else 1))  # several are copied together in the end
+        parts.append(rows)
+    found = concat_rows(parts)
+    held.set(found.nbytes)
+    return found
+
+
+def _concat_columns(parts: list[pa.Array]) -> pa.Array:
+    kind = parts[0].type
+    return pa.concat_arrays([part if part.type == kind else part.cast(kind) for part in parts])
 
 
 def _concat(parts: list[Variable]) -> Variable:

@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.expressions.filters import closed, push_down, values_asked_for
+from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import evaluate as evaluate_constant
-from omnigraph.lang.evaluate import is_constant
-from omnigraph.lang.pushdown import split
-from omnigraph.lang.tree import conjunction, conjuncts
-from omnigraph.model.predicates import Op, columns_of
+from omnigraph.lang.tree import conjunction, conjuncts, stored_column, stored_columns
 from omnigraph.model.types import INTEGERS, Scalar
-from omnigraph.read.arrays import Positions
+from omnigraph.read.arrays import NO_POSITIONS, Positions
+from omnigraph.read.budget import checked
 from omnigraph.read.columns import LOAD_ROWS_MAX, TableColumns
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
 from omnigraph.read.rows import Entities, Rows, concat_entities
 from omnigraph.storage.tables import ADDRESS
 
+NOTHING = (None, None)
 STATISTICS_ROWS_MAX = 200_000  # of a larger table the values are not counted
 
 
@@ -57,12 +57,15 @@ def _candidates(
             ctx.note(access="by id")
             rest = conjunction(parts[:i] + parts[i + 1 :])
             return _find(wanted, columns), rest
-    if parts and columns.n > LOAD_ROWS_MAX:
-        pushed, rest = split(op.predicate, op.var, ctx.bound)
-        if pushed is not None and not all(columns.is_loaded(c) for c in columns_of(pushed)):
+    if op.predicate is not None and columns.n > LOAD_ROWS_MAX:
+        down = push_down(closed(op.predicate, ctx.bound), columns.table.schema)
+        if not all(columns.is_loaded(name) for name in stored_columns(down.pushed)):
             ctx.note(access="scanned in storage")
-            found = columns.table.scan([], pushed, with_address=True)
-            return columns.positions_at(found.column(ADDRESS)), rest
+            found = [
+                columns.positions_at(batch.column(ADDRESS))
+                for batch in checked(columns.table.batches([], down.pushed, with_address=True))
+            ]
+            return np.concatenate([NO_POSITIONS, *found]), down.rest
     ctx.note(access="columns" if parts else "all rows")
     return columns.everything, op.predicate
 
@@ -70,17 +73,11 @@ def _candidates(
 def known_share(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> float | None:
     """The share of a type's nodes for which an equality is true: one by id, else by the values there are."""
     columns = ctx.columns(type_name)
-    match condition:
-        case ir.Compare(Op.EQ, left, right):
-            for asked, value in ((left, right), (right, left)):
-                if is_constant(value) and _is_identity(asked, var, columns):
-                    return 1 / max(columns.rows, 1)
-                if is_constant(value) and isinstance(asked, ir.Column):
-                    return _share_of_value(asked, columns)
-        case ir.In(item, members) if is_constant(members) and _is_identity(item, var, columns):
-            return 1 / max(columns.rows, 1)
-        case _:
-            pass
+    asked, _ = values_asked_for(condition, lambda expr: stored_column(expr) is not None) or NOTHING
+    if asked is not None and _is_identity(asked, var, columns):
+        return 1 / max(columns.rows, 1)
+    if isinstance(asked, ir.Column) and isinstance(condition, ir.Compare):
+        return _share_of_value(asked, columns)
     return None
 
 
@@ -117,16 +114,8 @@ def _ids_asked_for(
     part: ir.Expr, var: str, columns: TableColumns, ctx: Context
 ) -> list[str] | None:
     """The ids a node must have one of for the predicate to be true; None when it says nothing about ids."""
-    match part:
-        case ir.Compare(Op.EQ, left, right):
-            for asked, value in ((left, right), (right, left)):
-                if _is_identity(asked, var, columns) and is_constant(value):
-                    return _as_ids([evaluate_constant(value, ctx.bound)], asked)
-        case ir.In(item, members) if _is_identity(item, var, columns) and is_constant(members):
-            return _as_ids(evaluate_constant(members, ctx.bound) or [], item)
-        case _:
-            pass
-    return None
+    asked = values_asked_for(part, lambda expr: _is_identity(expr, var, columns))
+    return None if asked is None else _as_ids(evaluate(asked[1], ctx.bound) or (), asked[0])
 
 
 def _is_identity(expr: ir.Expr, var: str, columns: TableColumns) -> bool:

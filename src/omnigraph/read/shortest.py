@@ -6,20 +6,23 @@ are found level by level, and every node remembers the best edge by which it was
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang import ir
-from omnigraph.read.arrays import Ints, Mask, Whole, distinct, ranges
+from omnigraph.read.arrays import Ints, Mask, Whole, runs
 from omnigraph.read.blocks import all_pairs
+from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
-from omnigraph.read.plan import Step
-from omnigraph.read.relational import order_by
+from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Entities, Paths, Rows, concat_paths
 from omnigraph.read.scan import pinned
+from omnigraph.read.sorting import order_by
 from omnigraph.read.values import entity_column
 from omnigraph.read.walk import Space, layers, meet
 
@@ -28,32 +31,38 @@ PAIRS_MAX = 256  # so many pairs of ends are searched one by one, from both ends
 Edge = tuple[int, int]  # type and position
 
 
-def shortest_path(step: Step, rows: Rows, ctx: Context) -> Rows:
+def shortest_path(step: PlanStep, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
     """One row per row and destination reached, with one shortest path."""
     op = step.op
     assert isinstance(op, ir.ShortestPath)  # noqa: S101
-    finder = _Finder(op, step.steps_of_paths, ctx)
+    finder = None
+    for rows in blocks:
+        finder = finder or _Finder(op, step, ctx)
+        for found in _from_block(op, finder, rows, ctx):
+            yield found.keep(step.live)
+
+
+def _from_block(op: ir.ShortestPath, finder: _Finder, rows: Rows, ctx: Context) -> Iterator[Rows]:
     ends = None if op.into else pinned(ir.NodeScan(op.dst, op.dst_types, op.predicate), ctx)
     if ends is not None and rows.n * ends.n <= PAIRS_MAX:
-        rows = all_pairs(rows, ends, ctx)
+        (rows,) = all_pairs(rows, ends, repeat(PAIRS_MAX))
         op = replace(op, into=True, predicate=None)
     known = finder.space.number(rows.entities(op.src)) >= 0
     if op.into:
         known &= finder.space.number(rows.entities(op.dst)) >= 0
     rows = rows.filter(known)
-    found = finder.closing(rows) if op.into else finder.opening(rows)
-    if op.predicate is not None:
-        found = found.filter(holds(op.predicate, found, ctx))
-    return found.keep(step.live)
+    for found in [finder.closing(rows)] if op.into else finder.opening(rows):
+        yield (found if op.predicate is None else found.filter(holds(op.predicate, found, ctx)))
 
 
 class _Finder:
     """The search of one operator."""
 
-    def __init__(self, op: ir.ShortestPath, spelled_out: bool, ctx: Context) -> None:
+    def __init__(self, op: ir.ShortestPath, step: PlanStep, ctx: Context) -> None:
         self.op = op
         self.ctx = ctx
-        self.spelled_out = spelled_out  # whether anybody reads more than the length
+        self.early = step.early
+        self.spelled_out = step.steps_of_paths  # whether anybody reads more than the length
         self.space = Space(op.steps, ctx)
         self.edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
 
@@ -70,31 +79,48 @@ class _Finder:
         kept = np.flatnonzero(paths.length[which] >= 0)
         return rows.take(kept).with_variables({self.op.path_var: paths.take(which[kept])})
 
-    def opening(self, rows: Rows) -> Rows:
-        """Every row with all destinations it reaches."""
-        sources, which = np.unique(
-            self.space.number(rows.entities(self.op.src)), return_inverse=True
-        )
-        trees = [self._tree(int(s)) for s in sources]
+    def opening(self, rows: Rows) -> Iterator[Rows]:
+        """Every row with all destinations it reaches, so many sources at a time that their paths make a block."""
+        numbers = self.space.number(rows.entities(self.op.src))
+        order = np.argsort(numbers, kind="stable")
+        sources, starts = np.unique(numbers[order], return_index=True)
+        bounds = [*starts.tolist(), rows.n]
+        trees: list[tuple[Ints, Paths]] = []
+        first = held = 0
+        for i, source in enumerate(sources.tolist()):
+            trees.append(self._tree(source))
+            held += len(trees[-1][0])
+            if held >= self.ctx.budget.block_rows or self.early or i + 1 == len(sources):
+                some = order[bounds[first] : bounds[i + 1]]
+                counts = np.diff(bounds[first : i + 2])
+                yield from self._opened(
+                    rows.take(some), np.repeat(np.arange(i + 1 - first), counts), trees
+                )
+                trees, first, held = [], i + 1, 0
+        if not rows.n:
+            nobody = (np.empty(0, np.int64), self._no_path().take(np.empty(0, np.int64)))
+            yield from self._opened(rows, np.empty(0, np.int64), [nobody])
+
+    def _opened(self, rows: Rows, which: Ints, trees: list[tuple[Ints, Paths]]) -> Iterator[Rows]:
+        """Rows with the destinations of the tree that belongs to each."""
         counts = np.array([len(nodes) for nodes, _ in trees], np.int64)
-        reached = np.concatenate([nodes for nodes, _ in trees] or [np.empty(0, np.int64)])
-        paths = concat_paths([p for _, p in trees] or [self._no_path().take(np.empty(0, np.int64))])
-        entities, typed = self.space.entities(reached, self.op.dst_types)
-        wanted = counts[which]
-        self.ctx.admit(int(wanted.sum()), len(rows.variables) + 2)
-        at = ranges((np.cumsum(counts) - counts)[which], wanted)
-        index = np.repeat(np.arange(rows.n), wanted)[typed[at]]
-        at = at[typed[at]]
-        return rows.take(index).with_variables(
-            {self.op.dst: entities.take(at), self.op.path_var: paths.take(at)}
+        paths = concat_paths([p for _, p in trees])
+        entities, typed = self.space.entities(
+            np.concatenate([nodes for nodes, _ in trees]), self.op.dst_types
         )
+        starts = (np.cumsum(counts) - counts)[which]
+        for index, members in checked(runs(starts, counts[which], self.ctx.sizes(self.early))):
+            at = members[typed[members]]
+            yield rows.take(index[typed[members]]).with_variables(
+                {self.op.dst: entities.take(at), self.op.path_var: paths.take(at)}
+            )
 
     # --- both ends known ---------------------------------------------------------------------------------------
 
     def _between(self, a: int, b: int) -> Paths:
         """The path between two nodes, or none."""
         self.ctx.check()
-        stages = meet(self.space, a, b, self.op.max_hops)
+        stages = meet(self.space, a, b, self.op.max_hops, self.ctx)
         if stages is None:
             return self._no_path()
         distance = len(stages[0]) + len(stages[1]) - 2
@@ -104,7 +130,7 @@ class _Finder:
             return self._no_path()
         if not self.spelled_out:
             return Paths(np.array([distance]))
-        return self._path(*self._best_through(layers(self.space, *stages)))
+        return self._path(*self._best_through(layers(self.space, stages, self.ctx)))
 
     def _has_loop(self, node: int) -> bool:
         return self.space.loops is not None and bool(self.space.loops[node])
@@ -145,7 +171,6 @@ class _Finder:
         frontier: Ints = np.array([source], np.int64)
         rank = np.zeros(1, np.int64)
         for distance in range(self.op.max_hops + 1):
-            self.ctx.check()
             if distance >= self.op.min_hops:
                 tree.report(frontier, distance)
             elif self.op.min_hops == 1 and self._has_loop(source):
@@ -161,10 +186,7 @@ class _Finder:
         A path that is read from its other end prefers its last edge whatever came before.
         """
         if not self.spelled_out:
-            found = self.space.neighbours(frontier)
-            level = distinct(found[~tree.seen[found]], self.space.size).astype(np.int64)
-            tree.seen[level] = True
-            return level, rank
+            return self.space.next_level(frontier, tree.seen, self.ctx).astype(np.int64), rank
         source, node, code, edge = self.space.edges(frontier, self.edge_types)
         new = np.flatnonzero(~tree.seen[node])
         source, node, code, edge = source[new], node[new], code[new], edge[new]
@@ -193,7 +215,7 @@ class _Finder:
     def _from_trees(self, first: Ints, second: Ints) -> Paths:
         """Many pairs: one tree per source answers all of its destinations."""
         parts, order = [], []
-        for source in np.unique(first).tolist():
+        for source in checked(np.unique(first).tolist()):
             asked = np.flatnonzero(first == source)
             nodes, paths = self._tree(source)
             sorter = np.argsort(nodes)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from omnigraph.lang.ir import Direction
 from omnigraph.read.adjacency import Adjacency, Merged, made_bytes
 from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions, ranges
+from omnigraph.read.budget import checked
 from omnigraph.read.columns import TableColumns
 from omnigraph.storage.tables import FragmentInfo
 
@@ -29,7 +30,7 @@ CHANGED_PART = 50  # and otherwise up to one in so many
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class TopologyTables:
     """The three tables a topology is about."""
 
     edge: TableColumns
@@ -159,10 +160,11 @@ class Topology:
     def loops(self) -> Mask | None:
         """Which nodes have an edge to themselves; None when no node has. Of edges within one type only."""
         out = self.view(Direction.OUT)
-        src, dst, _ = (
-            out.edges() if out.minus or out.plus else (out.base.sources, out.base.node, None)
-        )
-        own = src[src == dst]
+        own = out.base.loops
+        if out.minus is not None or out.plus is not None:
+            new = out.plus.loops if out.plus is not None else NO_POSITIONS
+            some = np.union1d(own, new).astype(np.int32)
+            own = some[out.has(some, some)]
         if not len(own):
             return None
         marks = np.zeros(self.sizes[0], np.bool_)
@@ -194,7 +196,7 @@ def _turned(edges: Edges | None) -> Edges | None:
 # --- making one --------------------------------------------------------------------------------------------------
 
 
-def build(tables: Tables) -> Topology:
+def build(tables: TopologyTables) -> Topology:
     """From the endpoints of all edges."""
     parts = [_placed(tables, *group) for group in _groups(tables.edge)]
     src, dst, edge = _joined(parts)
@@ -206,7 +208,7 @@ def _groups(edge: TableColumns) -> Iterator[tuple[pa.Table, Positions]]:
     """The endpoints as text with their positions, so many at a time that the text stays in bounds."""
     positions, start, rows = edge.everything, 0, 0
     held: list[pa.RecordBatch] = []
-    for batch in edge.table.batches(["src", "dst"]):
+    for batch in checked(edge.table.batches(["src", "dst"])):
         held.append(batch)
         rows += batch.num_rows
         if rows - start >= GROUP_ROWS:
@@ -216,7 +218,7 @@ def _groups(edge: TableColumns) -> Iterator[tuple[pa.Table, Positions]]:
         yield pa.Table.from_batches(held), positions[start:rows]
 
 
-def _placed(tables: Tables, ends: pa.Table, positions: Positions) -> Edges:
+def _placed(tables: TopologyTables, ends: pa.Table, positions: Positions) -> Edges:
     """Edges with their ends as node positions; one without its node (which validation rules out) is left out."""
     src = tables.src.find_all(ends.column("src").combine_chunks())
     dst = tables.dst.find_all(ends.column("dst").combine_chunks())
@@ -233,7 +235,7 @@ def _joined(parts: list[Edges]) -> Edges:
     return src, dst, edge
 
 
-def extend(old: Topology, tables: Tables) -> Topology | None:
+def extend(old: Topology, tables: TopologyTables) -> Topology | None:
     """The topology of other versions of the same tables, made from what stayed; None when too much changed."""
     made_of = old.made_of
     stale = [
@@ -262,7 +264,7 @@ def extend(old: Topology, tables: Tables) -> Topology | None:
     return Topology(tables.made_of, old.base, _or_none(lost), _or_none(added))
 
 
-def _holds(base: Base, tables: Tables) -> bool:
+def _holds(base: Base, tables: TopologyTables) -> bool:
     return base.out.near <= tables.src.n and base.out.far <= tables.dst.n
 
 
@@ -302,14 +304,14 @@ def _split(plus: Edges | None, stale: Edges) -> tuple[Edges, Positions]:
     return (plus[0][kept], plus[1][kept], plus[2][kept]), plus[2][touched]
 
 
-def _read_again(tables: Tables, positions: Positions) -> Iterator[Edges]:
+def _read_again(tables: TopologyTables, positions: Positions) -> Iterator[Edges]:
     """Edges that stayed while a node at an end of them moved."""
     if len(positions):
         ends = tables.edge.table.take(tables.edge.addresses(positions), ["src", "dst"])
         yield _placed(tables, ends, positions)
 
 
-def _read_new(old: Topology, tables: Tables) -> Iterator[Edges]:
+def _read_new(old: Topology, tables: TopologyTables) -> Iterator[Edges]:
     """Edges of fragments that are new, and those deleted in what we come from (it may be the later version)."""
     known = {f.files: f for f in old.made_of.edge}
     edge = tables.edge

@@ -1,13 +1,19 @@
 """Topology as derived files, `_topology/<edge table>`, so that a new process need not build it.
 
 One object holds the arrays of an edge table as they are walked forwards and says which fragments they were made of; a
-second one, which is read when somebody walks backwards, holds the others. They may be older than what is asked for
-(they are extended then), absent or damaged (they are ignored then): nothing depends on them but time.
+second one, which is read when somebody walks backwards, holds the others. On a disk they are mapped into memory: a
+query reads the pages it walks, and processes share them. They may be older than what is asked for (they are extended
+then), absent or damaged (they are ignored then): nothing depends on them but time.
 """
 
 from __future__ import annotations
 
 import logging
+import mmap
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,18 +23,20 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.lang.ir import Direction
 from omnigraph.read.adjacency import Adjacency
 from omnigraph.read.topology import Base, MadeOf, Topology
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.local import mapped
+from omnigraph.storage.objects import LargeObjects, ObjectStore
 
 FOLDER = "_topology"
 BACKWARDS = ".in"  # ending of the second object
-MAGIC = b"OGTOPO2\n"
+MAGIC = b"OGTOPO3\n"
 ALIGNMENT = 64
+VERIFIED_BYTES_MAX = 64 << 20  # a larger file on a disk is not read whole to be verified
 DAMAGE = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 
 log = logging.getLogger("omnigraph.read")
 
 
-class Header(msgspec.Struct, forbid_unknown_fields=True):
+class FileHeader(msgspec.Struct, forbid_unknown_fields=True):
     """What stands before the arrays."""
 
     made_of: MadeOf
@@ -43,14 +51,23 @@ def topology_key(edge_path: str) -> str:
     return f"{FOLDER}/{edge_path.replace('/', '_')}"
 
 
-def store_topology(store: ObjectStore, edge_path: str, topology: Topology) -> int:
+def store_topology(store: LargeObjects, edge_path: str, topology: Topology) -> int:
     """Write the arrays of a topology; returns how many bytes. Whoever wrote last is found."""
     whole, key = _consolidated(topology), topology_key(edge_path)
     parts = {key + BACKWARDS: whole.base.into, key: whole.base.out}
-    encoded = {name: _encode(whole, part) for name, part in parts.items()}
-    for name, data in encoded.items():
-        store.put(name, data)
-    return sum(map(len, encoded.values()))
+    return sum(_store(store, name, whole, part) for name, part in parts.items())
+
+
+def _store(store: LargeObjects, key: str, topology: Topology, part: Adjacency) -> int:
+    """Through a file, so that the arrays need no second copy in memory."""
+    with tempfile.TemporaryDirectory(prefix="omnigraph-topology-") as folder:
+        place = Path(folder, "arrays")
+        with place.open("wb") as file:
+            for piece in _encoded(topology, part):
+                file.write(piece)
+        size = place.stat().st_size
+        store.put_file(key, place)
+    return size
 
 
 def load_topology(store: ObjectStore, edge_path: str) -> Topology | None:
@@ -70,9 +87,10 @@ def _into(store: ObjectStore, key: str, made_of: MadeOf) -> Adjacency | None:
     return found[1] if found is not None and found[0].made_of == made_of else None
 
 
-def _load(store: ObjectStore, key: str) -> tuple[Header, Adjacency] | None:
+def _load(store: ObjectStore, key: str) -> tuple[FileHeader, Adjacency] | None:
     try:
-        return _decode(store.get(key))
+        data = mapped(store, key)
+        return _decode(store.get(key) if data is None else data, is_mapped=data is not None)
     except OmnigraphError as absent:
         log.debug("no stored topology %s: %s", key, absent)
     except DAMAGE as damaged:
@@ -89,46 +107,62 @@ def _consolidated(topology: Topology) -> Topology:
     return Topology(topology.made_of, Base(out, edges), None, None)
 
 
-def _encode(topology: Topology, part: Adjacency) -> bytes:
-    arrays = [
-        array.tobytes()
-        for array in (part.start, part.node.astype(np.int32), part.edge.astype(np.int32))
-    ]
-    padded = [array + bytes(-len(array) % ALIGNMENT) for array in arrays]
-    lengths = (("<i8", len(part.start)), ("<i4", len(part.node)), ("<i4", len(part.edge)))
-    sums = [_sum(np.frombuffer(array, np.uint64)) for array in padded]
-    header = Header(
+def _encoded(topology: Topology, part: Adjacency) -> Iterator[Any]:
+    """The file of one direction, piece by piece."""
+    arrays = (
+        part.start.astype("<i8", copy=False),
+        part.node.astype("<i4", copy=False),
+        part.edge.astype("<i4", copy=False),
+        part.loops.astype("<i4", copy=False),
+    )
+    header = FileHeader(
         topology.made_of,
         topology.base.edges,
         part.far,
         part.is_simple,
-        [(kind, count, total) for (kind, count), total in zip(lengths, sums, strict=True)],
+        [(array.dtype.str, len(array), _sum(array)) for array in arrays],
     )
     text = msgspec.json.encode(header)
     start = MAGIC + len(text).to_bytes(8, "little") + text
-    return b"".join([start, bytes(-len(start) % ALIGNMENT), *padded])
+    yield start + bytes(-len(start) % ALIGNMENT)
+    for array in arrays:
+        yield np.ascontiguousarray(array).view(np.uint8).data
+        yield bytes(-array.nbytes % ALIGNMENT)
 
 
-def _decode(data: bytes) -> tuple[Header, Adjacency]:
+def _decode(data: bytes | mmap.mmap, *, is_mapped: bool) -> tuple[FileHeader, Adjacency]:
+    """The arrays as they lie in the data. Of a large file on a disk only what is walked will ever be read: of it the
+    starts are verified, and that it is as long as it says; files are put in place whole."""
     if data[:8] != MAGIC:
         raise ValueError("it does not start like one")
     length = int.from_bytes(data[8:16], "little")
-    header = msgspec.json.decode(data[16 : 16 + length], type=Header)
+    header = msgspec.json.decode(data[16 : 16 + length], type=FileHeader)
     at = 16 + length
     at += -at % ALIGNMENT
-    arrays = []
+    arrays: list[npt.NDArray[Any]] = []
+    everything = not is_mapped or len(data) <= VERIFIED_BYTES_MAX
     for kind, count, total in header.arrays:
         array = np.frombuffer(data, np.dtype(kind), count, at)
-        size = array.nbytes + -array.nbytes % ALIGNMENT
-        if _sum(np.frombuffer(data, np.uint64, size // 8, at)) != total:
+        if (everything or not arrays) and _sum(array) != total:
             raise ValueError("its content has changed")
         arrays.append(array)
-        at += size
-    start, node, edge = arrays
-    if not len(node) == len(edge) == int(start[-1]):
+        end = at + array.nbytes
+        at = end + -array.nbytes % ALIGNMENT
+        if any(data[end:at]):
+            raise ValueError("its content has changed")
+    start, node, edge, loops = arrays
+    if at != len(data) or not len(node) == len(edge) == int(start[-1]):
         raise ValueError("its parts do not fit together")
-    return header, Adjacency(start, node, edge, header.far, simple=header.simple)
+    found = Adjacency(start, node, edge, header.far, simple=header.simple, is_mapped=is_mapped)
+    found.__dict__["loops"] = loops
+    return header, found
 
 
-def _sum(words: npt.NDArray[np.uint64]) -> int:
-    return int(words.sum(dtype=np.uint64))  # modulo 2**64, as numpy adds
+def _sum(array: npt.NDArray[Any]) -> int:
+    """The sum of the words, modulo 2**64 as numpy adds; the last may be half a word."""
+    whole = len(array) * array.itemsize // 8
+    raw = np.ascontiguousarray(array).view(np.uint8)
+    words = raw[: whole * 8].view(np.uint64)
+    return (
+        int(words.sum(dtype=np.uint64)) + int.from_bytes(raw[whole * 8 :].tobytes(), "little")
+    ) % 2**64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,14 @@ def entity_column(entities: Entities, name: str, ctx: Context) -> pa.Array:
     return by_type(
         entities, lambda i, where: ctx.columns(entities.types[i], entities.edge).take(name, where)
     )
+
+
+def load(entities: Entities, names: Sequence[str], ctx: Context) -> None:
+    """Have columns of the bound entities in memory, as far as they are wanted whole."""
+    for i, kind in enumerate(entities.types):
+        if entities.of_type(i).any():
+            columns = ctx.columns(kind, entities.edge)
+            columns.load(dict.fromkeys(names), len(entities.position))
 
 
 def by_type(entities: Entities, fetch: Callable[[int, Positions], pa.Array]) -> pa.Array:

@@ -16,12 +16,15 @@ import numpy as np
 from omnigraph.lang import ir
 from omnigraph.read.adjacency import Merged
 from omnigraph.read.arrays import Ints, Mask, Whole, distinct
+from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.edges import topology
 from omnigraph.read.rows import Entities
 from omnigraph.read.topology import Topology
 
-MARKS_MAX = 1 << 26  # bytes of visited marks at a time
+NOBODY: Ints = np.empty(0, np.int64)
+MARKS_MAX = 1 << 22  # bytes of visited marks at a time; every mark may become a pair of numbers
+MARKS_PART = 256  # of a budget
 
 
 def opposite(direction: ir.Direction) -> ir.Direction:
@@ -100,19 +103,28 @@ class Space:
         position = (nodes - self.starts[which]).astype(np.int32)
         return Entities(types, position, codes if len(types) > 1 else None), codes >= 0
 
-    def neighbours(self, nodes: Whole, back: bool = False) -> Whole:
-        """The neighbours of a set of nodes, with repetitions."""
+    def neighbours(self, nodes: Whole, ctx: Context, back: bool = False) -> Iterator[Whole]:
+        """The neighbours of a set of nodes, with repetitions, a block at a time."""
         if len(self.types) == 1 and len(self.ways) == 1:
-            return self.ways[0].view(back).neighbours(nodes)
-        found = [self._along(way, nodes, back)[1] for way in self.ways]
-        return np.concatenate(found)
+            yield from checked(self.ways[0].view(back).neighbours(nodes, ctx.sizes()))
+            return
+        for way in self.ways:
+            for _, found in self._along(way, nodes, ctx, back):
+                yield found
 
-    def hop(self, nodes: Whole) -> tuple[Ints, Ints]:
-        """All hops from these nodes: the index of the source, the node reached."""
-        found = [self._along(way, nodes, False) for way in self.ways]
-        if len(found) == 1:
-            return found[0]
-        return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+    def hops(self, nodes: Whole, ctx: Context) -> Iterator[tuple[Ints, Ints]]:
+        """All hops from these nodes, a block at a time: the index of the source, the node reached."""
+        for way in self.ways:
+            yield from self._along(way, nodes, ctx, False)
+
+    def next_level(self, nodes: Whole, seen: Mask, ctx: Context, back: bool = False) -> Whole:
+        """The neighbours of a set of nodes that were not seen before, each once; they count as seen now."""
+        found = []
+        for some in self.neighbours(nodes, ctx, back):
+            new = distinct(some[~seen[some]], self.size)
+            seen[new] = True
+            found.append(new)
+        return found[0] if len(found) == 1 else np.concatenate([NOBODY, *found])
 
     def edges(
         self, nodes: Whole, edge_types: tuple[str, ...], back: bool = False
@@ -129,12 +141,14 @@ class Space:
         source, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
         return source, node, code, edge.astype(np.int64)
 
-    def _along(self, way: Way, nodes: Whole, back: bool) -> tuple[Ints, Ints]:
+    def _along(
+        self, way: Way, nodes: Whole, ctx: Context, back: bool
+    ) -> Iterator[tuple[Ints, Ints]]:
         near, far = (way.far, way.near) if back else (way.near, way.far)
         start, end = self.starts[near], self.starts[near + 1]
         chosen = np.flatnonzero((nodes >= start) & (nodes < end))
-        hop = way.view(back).hop(nodes[chosen] - start)
-        return chosen[hop.source], hop.node + self.starts[far]
+        for hop in checked(way.view(back).hops(nodes[chosen] - start, ctx.sizes())):
+            yield chosen[hop.source], hop.node + self.starts[far]
 
 
 # --- from one source ---------------------------------------------------------------------------------------------
@@ -149,12 +163,9 @@ def levels(
     seen[source] = True
     yield frontier
     for _ in range(hops_max):
-        ctx.check()
-        found = space.neighbours(frontier, back)
-        frontier = distinct(found[~seen[found]], space.size)
+        frontier = space.next_level(frontier, seen, ctx, back)
         if not len(frontier):
             return
-        seen[frontier] = True
         yield frontier
 
 
@@ -167,26 +178,33 @@ def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context)
             found.append(nodes)
         elif low == 1 and space.loops is not None:
             found.append(nodes[space.loops[nodes]])  # the source, by an edge to itself
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    return np.concatenate(found) if found else NOBODY
 
 
 # --- from many sources -------------------------------------------------------------------------------------------
 
 
-def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> tuple[Ints, Whole]:
-    """Pairs (index of the source, node reached), ordered by source."""
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What some consecutive sources reach."""
+
+    first: int  # of the sources
+    count: int
+    pair: Ints  # ascending: which of them, counted from the first
+    node: Whole
+
+
+def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> Iterator[Reached]:
+    """What each source reaches, for as many sources at a time as memory is there for."""
     if len(sources) == 1:
         nodes = reach_from(space, int(sources[0]), bounds, ctx)
-        return np.zeros(len(nodes), np.int64), nodes
-    group = max(1, MARKS_MAX // max(space.size, 1))
-    parts = []
-    for start in range(0, len(sources), group):
-        which, nodes = _reach_group(space, sources[start : start + group], bounds, ctx)
-        parts.append((which + start, nodes))
-        ctx.admit(sum(len(p[0]) for p in parts))
-    if not parts:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        yield Reached(0, 1, np.zeros(len(nodes), np.int64), nodes)
+        return
+    marks = max(space.size, min(MARKS_MAX, ctx.budget.bytes_max // MARKS_PART))
+    group = max(1, marks // max(space.size, 1))
+    for start in range(0, max(len(sources), 1), group):
+        some = sources[start : start + group]
+        yield Reached(start, len(some), *_reach_group(space, some, bounds, ctx))
 
 
 def _reach_group(
@@ -194,23 +212,32 @@ def _reach_group(
 ) -> tuple[Ints, Ints]:
     low, high = bounds
     seen = np.zeros(len(sources) * space.size, np.bool_)
+    found = np.zeros(len(seen), np.bool_)
     frontier: Ints = np.arange(len(sources)) * space.size + sources
     seen[frontier] = True
-    found = []
     for distance in range(high + 1):
         if distance >= low:
-            found.append(frontier)
+            found[frontier] = True
         elif low == 1 and space.loops is not None:
-            found.append(frontier[space.loops[frontier % space.size]])
+            found[frontier[space.loops[frontier % space.size]]] = True
         if distance == high or not len(frontier):
             break
-        ctx.check()
-        which, nodes = space.hop(frontier % space.size)
-        reached = (frontier // space.size)[which] * space.size + nodes
-        frontier = distinct(reached[~seen[reached]], len(seen))
-        seen[frontier] = True
-    pairs = np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
-    return pairs // space.size, pairs % space.size
+        frontier = _next_of_group(space, frontier, seen, ctx)
+    pairs = np.flatnonzero(found)
+    which = pairs // max(space.size, 1)
+    return which, pairs - which * space.size
+
+
+def _next_of_group(space: Space, frontier: Ints, seen: Mask, ctx: Context) -> Ints:
+    nodes = frontier % space.size
+    base = frontier - nodes
+    level = []
+    for which, reached in space.hops(nodes, ctx):
+        at = base[which] + reached
+        new = distinct(at[~seen[at]], len(seen))
+        seen[new] = True
+        level.append(new)
+    return level[0] if len(level) == 1 else np.concatenate([NOBODY, *level])
 
 
 # --- between two nodes -------------------------------------------------------------------------------------------
@@ -218,7 +245,7 @@ def _reach_group(
 Stages = tuple[list[Whole], list[Whole]]  # the levels walked from each end until they met
 
 
-def meet(space: Space, a: int, b: int, hops_max: int) -> Stages | None:
+def meet(space: Space, a: int, b: int, hops_max: int, ctx: Context) -> Stages | None:
     """Walk from both ends, always with the smaller frontier, until a node is seen from both."""
     ahead: list[Whole] = [np.array([a], np.int64)]
     behind: list[Whole] = [np.array([b], np.int64)]
@@ -229,22 +256,28 @@ def meet(space: Space, a: int, b: int, hops_max: int) -> Stages | None:
     while len(ahead) + len(behind) - 2 < hops_max:
         forward = len(ahead[-1]) <= len(behind[-1])
         side = ahead if forward else behind
-        found = space.neighbours(side[-1], back=not forward)
-        level = distinct(found[~seen[forward][found]], space.size)
+        level = space.next_level(side[-1], seen[forward], ctx, back=not forward)
         if not len(level):
             return None
-        seen[forward][level] = True
         side.append(level)
         if seen[not forward][level].any():
             return ahead, behind
     return None
 
 
-def layers(space: Space, ahead: list[Whole], behind: list[Whole]) -> list[Whole]:
+def layers(space: Space, stages: Stages, ctx: Context) -> list[Whole]:
     """The nodes of all shortest paths, by their distance from the first end."""
+    ahead, behind = stages
     found: list[Whole] = [np.intersect1d(ahead[-1], behind[-1])]
     for level in reversed(ahead[:-1]):
-        found.insert(0, np.intersect1d(space.neighbours(found[0], back=True), level))
+        found.insert(0, _neighbours_among(space, found[0], level, ctx, back=True))
     for level in reversed(behind[:-1]):
-        found.append(np.intersect1d(space.neighbours(found[-1]), level))
+        found.append(_neighbours_among(space, found[-1], level, ctx))
     return found
+
+
+def _neighbours_among(
+    space: Space, nodes: Whole, level: Whole, ctx: Context, back: bool = False
+) -> Whole:
+    parts = [np.intersect1d(some, level) for some in space.neighbours(nodes, ctx, back)]
+    return parts[0] if len(parts) == 1 else np.unique(np.concatenate([NOBODY, *parts]))

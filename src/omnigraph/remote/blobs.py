@@ -6,37 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.errors import OptionInvalid
-from omnigraph.remote.transport import Answer, Asked, RemoteFailure, Transport
+from omnigraph.read.blobs import Blob
+from omnigraph.remote.transport import Answer, HttpRequest, RemoteFailure, Transport
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteBlob:
-    """A blob at one commit. It stays the same whoever writes meanwhile."""
+class RemoteBytes:
+    """What a server stores of a blob at one commit."""
 
     http: Transport
     asked: Mapping[str, Any]
-    size: int
+    length: int
 
-    def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes from `start` up to `end`, without it."""
-        stop = self.size if end is None else min(end, self.size)
-        if start < 0 or (end is not None and end < start):
-            raise OptionInvalid(f"a range of bytes ascends from 0: {start} to {end}")
-        if start >= stop:
-            return b""
-        headers = {"Range": f"bytes={start}-{stop - 1}"}
-        request = Asked("GET", "/blob", self.asked, headers=headers, safe=True)
+    def size(self) -> int:
+        return self.length
+
+    def read_range(self, offset: int, size: int) -> bytes:
+        headers = {"Range": f"bytes={offset}-{offset + size - 1}"}
+        request = HttpRequest("GET", "/blob", self.asked, headers=headers, safe=True)
         return self.http.send(request, lambda answer: bytes(answer.data))
 
 
-def open_blob(http: Transport, asked: Mapping[str, Any]) -> RemoteBlob:
-    """The blob that is asked for, with its size; an error if it is not there."""
+def open_blob(http: Transport, asked: Mapping[str, Any]) -> Blob:
+    """The blob that is asked for; an error if it is not there."""
     try:
-        size = http.send(Asked("HEAD", "/blob", asked, safe=True), _length)
+        size = http.send(HttpRequest("HEAD", "/blob", asked, safe=True), _length)
     except RemoteFailure:  # an answer without a body does not say why
-        size = http.send(Asked("GET", "/blob", asked, safe=True), _length)
-    return RemoteBlob(http, asked, size)
+        size = http.send(HttpRequest("GET", "/blob", asked, safe=True), _length)
+    return Blob(RemoteBytes(http, asked, size))
 
 
 def _length(answer: Answer) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.merge.diff import INSERT
 from omnigraph.merge.feed import Change
-from omnigraph.remote import shapes
+from omnigraph.wire.feed import FeedBlock, FeedOutput
 
 STORED = {"from": "src", "to": "dst"}  # what loads and exports call the ends of an edge
 
@@ -20,7 +20,7 @@ STORED = {"from": "src", "to": "dst"}  # what loads and exports call the ends of
 class RemoteFeed:
     """The changes of a branch after a commit; iterating reads them page by page."""
 
-    pages: Callable[[Mapping[str, Any]], Any]
+    pages: Callable[[Mapping[str, Any]], FeedOutput]
     query: Mapping[str, Any]
     start: str
     after: str | None
@@ -38,8 +38,8 @@ class RemoteFeed:
     def _commits(self) -> Iterator[tuple[str, list[Change]]]:
         held: tuple[str, list[Change]] | None = None
         for block in self._blocks():
-            id = block["cause"]["graph_commit_id"]
-            found = [shapes.change_of(id, change) for change in block["changes"]]
+            id = block.cause.graph_commit_id
+            found = [change.value(id) for change in block.changes]
             if held is not None and held[0] == id:  # a commit may go on on the next page
                 held[1].extend(found)
                 continue
@@ -49,17 +49,17 @@ class RemoteFeed:
         if held is not None:
             yield held
 
-    def _blocks(self) -> Iterator[Mapping[str, Any]]:
+    def _blocks(self) -> Iterator[FeedBlock]:
         position: dict[str, Any] = {"start": self.start}
         while True:
             page = self.pages({**self.query, **position})
-            yield from page["blocks"]
-            if "next_page_token" in page:
-                position = {"page_token": page["next_page_token"]}
-            elif page["caught_up"]:
+            yield from page.blocks
+            if page.next_page_token:
+                position = {"page_token": page.next_page_token}
+            elif page.caught_up:
                 return
             else:
-                position = {"cursor": page["cursor"]}
+                position = {"cursor": page.cursor}
 
     def __iter__(self) -> Iterator[Change]:
         for _, changes in self.commits():

@@ -1,32 +1,36 @@
-"""The verbs of a graph, over HTTP."""
+"""A graph that a server holds: a verb is a request, and the server runs its body.
+
+Most verbs are sent as they are: `verbs` names the route and the structs of a request and its answer, whose fields are
+the parameters of the verb. Those that stream, or that a server answers in its own way, have a function in `SENT`.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from omnigraph.branch import BlockOptions
+from omnigraph.branch import BlockOptions, MutateStep, Step, Written, outcome_of
 from omnigraph.errors import OmnigraphError, OptionInvalid, TableNotFound
-from omnigraph.merge.diff import RowDiff
+from omnigraph.graph import Graph, schema_text
 from omnigraph.model.limits import DEFAULT
-from omnigraph.model.names import branch_name
-from omnigraph.outcomes import Commit, EntityHistory, LoadResult, MergeResult, MutateResult
-from omnigraph.read.export import MANIFEST, PART_ROWS, Exported, Part
-from omnigraph.remote import shapes
-from omnigraph.remote.blobs import RemoteBlob, open_blob
-from omnigraph.remote.branch import RemoteBranch
+from omnigraph.outcomes import LoadResult, MergeResult
+from omnigraph.read.blobs import Blob
+from omnigraph.read.export import PART_ROWS, Exported, ExportFolder, ExportPart
+from omnigraph.remote.blobs import open_blob
 from omnigraph.remote.feed import RemoteBaseline, RemoteFeed
 from omnigraph.remote.jobs import Job, bytes_in, export_by_job, job, jobs, saved, settled
-from omnigraph.remote.sources import upload_of
+from omnigraph.remote.results import RemoteDiff, RemoteResult, RemoteSnapshot
+from omnigraph.remote.sources import records_of, upload_of
 from omnigraph.remote.transport import (
     Answer,
-    Asked,
+    HttpRequest,
     NotServed,
     Transport,
     decoded,
@@ -34,6 +38,17 @@ from omnigraph.remote.transport import (
     segment,
 )
 from omnigraph.storage import metrics
+from omnigraph.verbs import VERBS, Description
+from omnigraph.wire.answers import (
+    ConflictOutput,
+    DiffOutput,
+    ReadOutput,
+    SnapshotOutput,
+    WriteOutput,
+    commit_of,
+)
+from omnigraph.wire.feed import FeedOutput
+from omnigraph.wire.requests import ROW_COUNTS, WriteRequest, WriteStep
 
 ARROW = "application/vnd.apache.arrow.stream"
 IF_COMMIT = "Omnigraph-If-Graph-Commit"
@@ -46,246 +61,35 @@ FORMATS = {
 DIFF_ROWS_MAX = 10_000
 STREAMED_ROWS_MAX = PART_ROWS  # of an export; more of them are a job
 STREAMED_BYTES_MAX = DEFAULT.interactive_bytes_max  # of files to load
-UNSERVED = frozenset(
-    {
-        "analytics",
-        "check_load",
-        "cleanup",
-        "clone",
-        "doctor",
-        "mutation",
-        "optimize",
-        "publish",
-        "repository",
-        "spark",
-        "upkeep",
-    }
-)
+POINTS = frozenset({"at", "a", "b", "from_", "to"})  # parameters that may be a time
+HERE = frozenset({"branch", "write"})  # made of verbs that are sent
+NAMED_PART = re.compile(r"{\w+}")
+Given = dict[str, Any]  # the arguments of a verb, by parameter
 
 
-class RemoteGraph:
-    """A graph that a server holds. The actor of a write is whoever the token belongs to."""
+class RemoteGraph(Graph):
+    """A graph that a server holds. The actor of a write is the owner of the token."""
 
     def __init__(self, address: str, token: str | None = None) -> None:
         self._http = Transport(address, token)
+
+    def __getattribute__(self, name: str) -> Any:
+        """Closed by default: a method without a description would look for files that are not here."""
+        if not name.startswith("_") and name not in VERBS and hasattr(Graph, name):
+            raise NotServed(f"{name} is not available through a server")
+        return super().__getattribute__(name)
 
     @property
     def uri(self) -> str:
         """Where the graph is served."""
         return self._http.address
 
-    def __repr__(self) -> str:
-        return f"Graph({self.uri!r})"
-
     def _repr_html_(self) -> str:
         from omnigraph.drawing.notebook import graph_html
 
-        now = self.snapshot()
+        now: Any = self.snapshot()
         counts = {name: rows for (_, name), rows in now.rows.items()}
         return graph_html(self.uri, self.branches(), now.catalog, counts)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in UNSERVED:
-            raise NotServed(f"{name} is not available through a server")
-        raise AttributeError(f"a served graph has no {name!r}")
-
-    # --- reading -----------------------------------------------------------------------------------------------
-
-    def query(
-        self,
-        text: str,
-        params: Mapping[str, Any] | None = None,
-        name: str | None = None,
-        branch: str = "main",
-        at: object = None,
-        engine: str = "local",
-        *,
-        timeout: float | None = None,
-        max_rows: int | None = None,
-        explain: bool = False,
-    ) -> shapes.RemoteResult:
-        """Run a read; the rows come as Arrow."""
-        if engine != "local":
-            raise OptionInvalid("a server runs queries itself; engine must be 'local'")
-        content = {
-            "query": text,
-            "name": name,
-            "params": params,
-            "branch": branch,
-            "at": _point(at),
-            "timeout": timeout,
-            "max_rows": max_rows,
-            "explain": explain,
-        }
-        if explain:
-            told = self._http.json("POST", "/query", content, safe=True)
-            table = pa.Table.from_pylist(told["rows"])
-            return shapes.RemoteResult(table, told["graph_commit_id"], told["explain"])
-        return self._arrow(content)
-
-    def _arrow(self, content: Mapping[str, Any]) -> shapes.RemoteResult:
-        raw = encoded(content)
-        headers = {"Content-Type": "application/json", "Accept": ARROW}
-        asked = Asked("POST", "/query", body=lambda: raw, headers=headers, safe=True)
-        return self._http.send(asked, _table)
-
-    def schema(self, branch: str = "main", at: object = None) -> str:
-        """The text of the schema in force."""
-        found = self._http.json("GET", "/schema", query=_at(branch, at), safe=True)
-        return str(found["schema_source"])
-
-    def snapshot(self, branch: str = "main", at: object = None) -> shapes.RemoteSnapshot:
-        """What a state consists of."""
-        told = self._http.json("GET", "/snapshot", query=_at(branch, at), safe=True)
-        rows = {(d["entity_kind"], d["type_name"]): d["entity_count"] for d in told["datasets"]}
-        commit = told["graph_commit_id"]
-        schema = partial(self.schema, branch, commit)
-        return shapes.RemoteSnapshot(commit, told["graph_branch"], rows, schema)
-
-    def blob(
-        self, type: str, id: str, property: str, branch: str = "main", at: object = None
-    ) -> RemoteBlob:
-        """A blob of one entity: its size, and its bytes by range."""
-        state = self.snapshot(branch, at)
-        kinds = [kind for kind, name in state.rows if name == type]
-        if not kinds:
-            raise TableNotFound(f"there is no type {type}")
-        asked = {"entity": kinds[0], "type": type, "id": id, "property": property}
-        return open_blob(self._http, asked | {"snapshot": state.commit_id})
-
-    def export(
-        self,
-        dest: str | os.PathLike[str],
-        format: str = "ndjson",
-        branch: str = "main",
-        at: object = None,
-        types: Sequence[str] | None = None,
-        engine: str = "auto",  # noqa: ARG002  a server has one
-        *,
-        order: str | None = None,
-    ) -> Exported:
-        """Write one state to files in the folder `dest`: ndjson, parquet, arrow or csv; much of it as a job."""
-        if format not in (*FORMATS, "csv"):
-            raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, csv, not {format!r}")
-        if order is not None and format not in FORMATS:
-            raise OptionInvalid(f"a server writes {format} without an order; leave order= out")
-        snapshot = self.snapshot(branch, at)
-        chosen = {k: n for k, n in snapshot.rows.items() if types is None or k[1] in types}
-        is_large = sum(chosen.values()) > STREAMED_ROWS_MAX and order is None
-        if format not in FORMATS or is_large:
-            return export_by_job(self._http, dest, format, snapshot.commit_id, types)
-        folder = Path(dest)
-        folder.mkdir(parents=True, exist_ok=True)
-        parts = tuple(
-            self._part(folder, kind, name, rows, format, snapshot.commit_id, order)
-            for (kind, name), rows in sorted(chosen.items(), key=lambda k: k[0][0] != "node")
-        )
-        done = Exported(snapshot.commit_id, format, parts)
-        (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=2))
-        return done
-
-    def _part(
-        self,
-        folder: Path,
-        kind: str,
-        name: str,
-        rows: int,
-        format: str,
-        commit: str,
-        order: str | None,
-    ) -> Part:
-        file = f"{kind}-{name}.{format}"
-        query = {"at": commit, "types": [name], **({} if order is None else {"order": order})}
-        headers = {"Accept": FORMATS[format]}
-        asked = Asked("GET", "/export", query, headers=headers, safe=True)
-        partial = folder / f".{file}.partial"
-        size, digest = self._http.send(asked, lambda answer: saved(answer, partial))
-        os.replace(partial, folder / file)
-        return Part(file, name, rows, size, digest)
-
-    # --- writing -----------------------------------------------------------------------------------------------
-
-    def mutate(
-        self,
-        text: str,
-        params: Mapping[str, Any] | None = None,
-        name: str | None = None,
-        branch: str = "main",
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        idempotency_key: str | None = None,
-        *,
-        dry_run: bool = False,
-        timeout: float | None = None,
-    ) -> MutateResult:
-        """Run a mutation as one commit; a dry run only counts."""
-        content = {
-            "query": text,
-            "name": name,
-            "params": params,
-            "branch": branch,
-            "message": message,
-            "timeout": timeout,
-            "dry_run": dry_run,
-        }
-        headers = _key(idempotency_key)
-        path = "/mutate"
-        if if_commit is not None:
-            path, headers[IF_COMMIT] = "/mutate/if-graph-commit", if_commit
-        safe = idempotency_key is not None
-        return shapes.mutated(self._http.json("POST", path, content, headers=headers, safe=safe))
-
-    def branch(self, name: str) -> RemoteBranch:
-        """The same verbs, bound to a branch."""
-        return RemoteBranch(self, branch_name(name))
-
-    def write_steps(self, options: BlockOptions, steps: Sequence[Mapping[str, Any]]) -> Any:
-        """Several writes as one commit; what `branch(…).write(…)` sends."""
-        content = {"branch": options.branch, "message": options.message, "steps": steps}
-        headers = _key(options.idempotency_key)
-        path = "/write"
-        if options.if_commit is not None:
-            path, headers[IF_COMMIT] = "/write/if-graph-commit", options.if_commit
-        safe = options.idempotency_key is not None
-        timed = content | {"timeout": options.timeout}
-        return self._http.json("POST", path, timed, headers=headers, safe=safe)
-
-    def load(
-        self,
-        source: Any,
-        mode: str = "merge",
-        branch: str = "main",
-        create_from: str | None = None,
-        engine: str = "auto",
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        idempotency_key: str | None = None,
-        *,
-        timeout: float | None = None,
-        options: Any = None,
-        progress: Any = None,
-        violations: Any = True,
-    ) -> LoadResult:
-        """Load records, files or tables as one commit; they are streamed."""
-        folder = None if isinstance(violations, bool) else violations
-        _decided_there(timeout=timeout, options=options, progress=progress, violations=folder)
-        if engine not in ("auto", "local"):
-            raise OptionInvalid("a server loads itself; engine must be 'auto'")
-        upload = upload_of(source)
-        asked = Asked(
-            "POST",
-            "/load",
-            {"mode": mode, "branch": branch, "from": create_from, "message": message},
-            upload.body,
-            {"Content-Type": upload.media, **_key(idempotency_key), **_patience(source)},
-            safe=idempotency_key is not None,
-            repeatable=upload.repeatable,
-        )
-        metrics.progress("sending")
-        return shapes.loaded(settled(self._http, self._http.send(asked, decoded)))
-
-    # --- long work ---------------------------------------------------------------------------------------------
 
     def jobs(self) -> list[Job]:
         """Your loads and exports that go on alone, newest first."""
@@ -295,237 +99,94 @@ class RemoteGraph:
         """One of them; `wait` on it, or `cancel` it."""
         return job(self._http, id)
 
-    def plan_schema(
-        self, text: str, branch: str = "main", *, allow_data_loss: bool = False
-    ) -> shapes.RemotePlan:
-        """What applying a schema would do."""
-        content = _schema(text, branch, allow_data_loss=allow_data_loss)
-        told = self._http.json("POST", "/schema/plan", content, safe=True)
-        return shapes.RemotePlan(told["supported"], _steps(told))
-
-    def apply_schema(
+    def _run(
         self,
-        text: str,
-        branch: str = "main",
-        allow_data_loss: bool = False,
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        *,
-        timeout: float | None = None,
-    ) -> shapes.RemotePlan:
-        """Bring a schema into force, as one commit."""
-        _decided_there(timeout=timeout)
-        content = _schema(text, branch, allow_data_loss=allow_data_loss) | {"message": message}
-        told = self._http.json("POST", "/schema/apply", content)
-        commit = shapes.commit_of(told["commit"])
-        return shapes.RemotePlan(told["supported"], _steps(told), told["applied"], commit)
+        verb: Description,
+        body: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Any:
+        if verb.name in HERE:
+            return body(self, *args, **named)
+        if verb.route is None:
+            raise NotServed(f"{verb.name} is not available through a server")
+        bound = _signature(body).bind(self, *args, **named)
+        bound.apply_defaults()
+        _, *given = bound.arguments.items()
+        return SENT.get(verb.name, _sent)(self, verb, dict(given))
 
-    # --- branches, tags, history -------------------------------------------------------------------------------
-
-    def branches(self) -> list[str]:
-        """The names of all branches, main first."""
-        found = self._http.json("GET", "/branches", safe=True)["branches"]
-        return sorted(found, key=lambda name: (name != "main", name))
-
-    def create_branch(self, name: str, from_: str = "main", *, actor: str | None = None) -> None:  # noqa: ARG002
-        """Make a branch."""
-        self._http.json("POST", "/branches", {"name": name, "from": from_})
-
-    def delete_branch(self, name: str, *, actor: str | None = None) -> None:  # noqa: ARG002
-        """Delete a branch."""
-        self._http.json("DELETE", f"/branches/{segment(name)}")
-
-    def tag(
-        self,
-        name: str,
-        at: object = None,
-        *,
-        branch: str = "main",
-        actor: str | None = None,  # noqa: ARG002
-    ) -> str:
-        """Name a commit. Returns its id."""
-        content = {"name": name, "at": _point(at), "branch": branch}
-        return str(self._http.json("POST", "/tags", content)["graph_commit_id"])
-
-    def delete_tag(self, name: str) -> None:
-        """Take a tag away."""
-        self._http.json("DELETE", f"/tags/{segment(name)}")
-
-    def tags(self) -> dict[str, str]:
-        """All tags and the ids of their commits."""
-        found = self._http.json("GET", "/tags", safe=True)["tags"]
-        return {tag["name"]: tag["graph_commit_id"] for tag in found}
-
-    def log(
-        self,
-        branch: str = "main",
-        limit: int | None = 50,
-        actor: str | None = None,
-        kind: str | None = None,
-        *,
-        at: object = None,
-        maintenance: bool = False,
-    ) -> list[Commit]:
-        """The commits that led to the head of a branch, newest first."""
-        query = _at(branch, at) | {"limit": limit, "actor": actor, "kind": kind}
-        query["maintenance"] = "true" if maintenance else None
-        found = self._http.json("GET", "/commits", query=query, safe=True)["commits"]
-        return [commit for told in found if (commit := shapes.commit_of(told)) is not None]
-
-    def commit(self, id: str) -> Commit:
-        """One commit by its id."""
-        found = shapes.commit_of(self._http.json("GET", f"/commits/{segment(id)}", safe=True))
-        assert found is not None  # noqa: S101  a commit that was found is told
-        return found
-
-    def history(
-        self, type: str, id: str, branch: str = "main", at: object = None, limit: int = 50
-    ) -> EntityHistory:
-        """What happened to one node or edge, newest first."""
-        path = f"/entities/{segment(type)}/{segment(id)}/history"
-        told = self._http.json("GET", path, query=_at(branch, at) | {"limit": limit}, safe=True)
-        return shapes.entity_history(told)
-
-    # --- merging -----------------------------------------------------------------------------------------------
-
-    def merge(
-        self,
-        source: str,
-        into: str = "main",
-        dry_run: bool = False,
-        *,
-        strategy: str | Mapping[str, str] | None = None,
-        resolutions: Sequence[Mapping[str, Any]] | None = None,
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        timeout: float | None = None,
-    ) -> MergeResult:
-        """Bring what a branch did to another; conflicts are an outcome."""
-        _decided_there(timeout=timeout)
-        content = {"source": source, "target": into, "dry_run": dry_run, "message": message}
-        decided = {"strategy": strategy, "resolutions": resolutions}
-        return self._merged("/branches/merge", content | decided)
-
-    def revert(
-        self,
-        commit: str,
-        branch: str = "main",
-        dry_run: bool = False,
-        *,
-        strategy: str | Mapping[str, str] | None = None,
-        resolutions: Sequence[Mapping[str, Any]] | None = None,
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        timeout: float | None = None,
-    ) -> MergeResult:
-        """Undo a commit by publishing its inverse."""
-        _decided_there(timeout=timeout)
-        content = {"commit": commit, "branch": branch, "dry_run": dry_run, "message": message}
-        decided = {"strategy": strategy, "resolutions": resolutions}
-        return self._merged("/revert", content | decided)
-
-    def cherry_pick(
-        self,
-        commit: str,
-        branch: str = "main",
-        dry_run: bool = False,
-        *,
-        strategy: str | Mapping[str, str] | None = None,
-        resolutions: Sequence[Mapping[str, Any]] | None = None,
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        timeout: float | None = None,
-    ) -> MergeResult:
-        """Do what one commit did on a branch."""
-        _decided_there(timeout=timeout)
-        content = {"commit": commit, "branch": branch, "dry_run": dry_run, "message": message}
-        decided = {"strategy": strategy, "resolutions": resolutions}
-        return self._merged("/cherry-pick", content | decided)
-
-    def reset(
-        self,
-        to: object,
-        branch: str = "main",
-        *,
-        message: str | None = None,
-        actor: str | None = None,  # noqa: ARG002  the token says who
-        timeout: float | None = None,
-    ) -> MergeResult:
-        """Make a branch what it was at another point."""
-        _decided_there(timeout=timeout)
-        content = {"commit": _point(to), "branch": branch, "message": message}
-        return self._merged("/reset", content)
-
-    def _merged(self, path: str, content: Mapping[str, Any]) -> MergeResult:
-        try:
-            return shapes.merged(self._http.json("POST", path, content))
-        except OmnigraphError as error:
-            if error.code != "merge_conflicts":
-                raise
-            return shapes.conflicted(error.details["merge_conflicts"])
-
-    def diff(
-        self,
-        a: object,
-        b: object,
-        *,
-        branch: str = "main",
-        types: Sequence[str] | None = None,
-        operations: Sequence[str] | None = None,
-    ) -> shapes.RemoteDiff:
-        """What turns one point into another."""
-        query: dict[str, Any] = {"a": _point(a), "b": _point(b), "branch": branch}
-        query |= {"limit": DIFF_ROWS_MAX, "types": types, "op": operations}
-        told = self._http.json("GET", "/diff", query=query, safe=True)
-        rows = [RowDiff(**row) for row in told["rows"]]
-        return shapes.RemoteDiff(
-            told["from"], told["to"], told["counts"], tuple(told["schema"]), rows, told["truncated"]
+    def _publish_block(self, options: BlockOptions, steps: Sequence[Step]) -> Written:
+        """The steps as one request, which the server publishes as one commit."""
+        path, headers = _conditional("/write", options.if_commit, options.idempotency_key)
+        content = WriteRequest(
+            steps=[_step(step) for step in steps],
+            branch=options.branch,
+            message=options.message,
+            timeout=options.timeout,
+            dry_run=options.dry_run,
         )
-
-    def changes(
-        self,
-        after: str | None = None,
-        branch: str = "main",
-        types: Sequence[str] | None = None,
-        operations: Sequence[str] | None = None,
-        limit: int | None = None,
-    ) -> RemoteFeed:
-        """The changes after a commit, in order."""
-        start = "beginning" if after is None else f"after:{after}"
-        query = {"branch": branch, "type": types, "op": operations}
-        begin = partial(self._baseline, branch, types)
-        return RemoteFeed(self._pages, query, start, after, limit, begin)
-
-    def _baseline(self, branch: str, types: Sequence[str] | None) -> RemoteBaseline:
-        state = self.snapshot(branch)
-        chosen = [key for key in state.rows if types is None or key[1] in types]
-        kinds = sorted(chosen, key=lambda key: (key[0] != "node", key[1]))
-        return RemoteBaseline(state.commit_id, tuple(kinds), self._rows_of)
-
-    def _rows_of(self, type: str, commit: str) -> pa.Table:
-        query, headers = {"at": commit, "types": [type]}, {"Accept": ARROW}
-        asked = Asked("GET", "/export", query, headers=headers, safe=True)
-        return self._http.send(asked, lambda answer: pa.ipc.open_stream(answer).read_all())
-
-    def _pages(self, query: Mapping[str, Any]) -> Any:
-        return self._http.json("GET", "/changes", query=query, safe=True)
+        safe = options.idempotency_key is not None
+        done = self._http.json(WriteOutput, "POST", path, content, headers=headers, safe=safe)
+        results = [outcome_of(step) for step in done.steps]
+        return Written(commit_of(done.commit), results, done.replayed)
 
 
-def _table(answer: Answer) -> shapes.RemoteResult:
-    table = pa.ipc.open_stream(answer).read_all()
-    return shapes.RemoteResult(table, answer.headers[COMMIT_HEADER])
+@cache
+def _signature(body: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(body)
 
 
-def _patience(source: Any) -> dict[str, str]:
-    """Much is loaded as a job, so that no connection has to last as long as the load."""
-    return {"Prefer": "respond-async"} if bytes_in(source) > STREAMED_BYTES_MAX else {}
+def _step(step: Step) -> WriteStep:
+    if isinstance(step, MutateStep):
+        params = None if step.params is None else dict(step.params)
+        return WriteStep(text=step.text, params=params, name=step.name)
+    mode: Any = step.mode
+    return WriteStep(load=records_of(step.source), mode=mode)
 
 
-def _decided_there(**given: Any) -> None:
-    """Refuse what only the server decides, rather than ignore it."""
+# --- as they are -------------------------------------------------------------------------------------------------
+
+
+def _sent(graph: RemoteGraph, verb: Description, given: Given) -> Any:
+    """Send a verb as it is described, and give back what its answer stands for."""
+    return _answered(graph, verb, given).value()
+
+
+def _answered(graph: RemoteGraph, verb: Description, given: Given) -> Any:
+    method, path = (verb.route or "").split()
+    while NAMED_PART.search(path):  # its first parameters, in order
+        path = NAMED_PART.sub(segment(str(given.pop(next(iter(given))))), path, count=1)
+    key = given.pop("idempotency_key", None)
+    path, headers = _conditional(path, given.pop("if_commit", None), key)
+    content = request_of(verb, given)
+    more: dict[str, Any] = {"headers": headers, "safe": not verb.writes or key is not None}
+    if method != "POST":
+        more["query"], content = query_of(content), None
+    return graph._http.json(verb.answer_type, method, path, content, **more)
+
+
+def _conditional(path: str, if_commit: str | None, key: str | None) -> tuple[str, dict[str, str]]:
+    """The path and the headers of a write that depends on the head of its branch, or has a key."""
+    headers = {} if key is None else {"Idempotency-Key": key}
+    if if_commit is None:
+        return path, headers
+    return f"{path}/if-graph-commit", headers | {IF_COMMIT: if_commit}
+
+
+def request_of(verb: Description, given: Given) -> Any:
+    """The request of a verb: a parameter that it has no field for is refused if it is set."""
+    shape = verb.request_type
+    names = () if shape is None else shape.__struct_fields__
     for name, value in given.items():
-        if value is not None:
+        if name not in names and name != "actor" and value is not None and value is not False:
             raise NotServed(f"{name} is not an option of a served graph: its server decides")
+    known = {name: _point(value) if name in POINTS else value for name, value in given.items()}
+    return None if shape is None else shape(**{n: v for n, v in known.items() if n in names})
+
+
+def query_of(request: Any) -> dict[str, Any]:
+    """A request as a query string."""
+    return {} if request is None else msgspec.to_builtins(request)
 
 
 def _point(at: object) -> str | None:
@@ -536,19 +197,191 @@ def _point(at: object) -> str | None:
     raise OptionInvalid(f"{at!r} is not a commit, tag, branch or time")
 
 
-def _at(branch: str, at: object) -> dict[str, Any]:
-    return {"branch": branch, "at": _point(at)}
+# --- in their own way --------------------------------------------------------------------------------------------
 
 
-def _key(key: str | None) -> dict[str, str]:
-    return {} if key is None else {"Idempotency-Key": key}
+def _query(graph: RemoteGraph, verb: Description, given: Given) -> RemoteResult:
+    """The rows come as Arrow; with a plan, as JSON."""
+    if given.pop("engine") != "local":
+        raise OptionInvalid("a server runs queries itself; engine must be 'local'")
+    if given["explain"]:
+        found: ReadOutput = _answered(graph, verb, given)
+        table = pa.Table.from_pylist(found.rows)
+        return RemoteResult(table, found.graph_commit_id or "", found.explain or None)
+    raw = encoded(request_of(verb, given))
+    headers = {"Content-Type": "application/json", "Accept": ARROW}
+    asked = HttpRequest("POST", "/query", body=lambda: raw, headers=headers, safe=True)
+    return graph._http.send(asked, _table)
 
 
-def _schema(text: str, branch: str, *, allow_data_loss: bool) -> dict[str, Any]:
-    if isinstance(text, os.PathLike) or (text.strip().endswith(".pg") and "{" not in text):
-        text = Path(text).read_text(encoding="utf-8")
-    return {"schema_source": text, "branch": branch, "allow_data_loss": allow_data_loss}
+def _table(answer: Answer) -> RemoteResult:
+    return RemoteResult(pa.ipc.open_stream(answer).read_all(), answer.headers[COMMIT_HEADER])
 
 
-def _steps(told: Mapping[str, Any]) -> tuple[shapes.RemoteStep, ...]:
-    return tuple(shapes.RemoteStep(step) for step in told["steps"])
+def _query_many(graph: RemoteGraph, verb: Description, given: Given) -> list[RemoteResult]:
+    """The rows of all runs come as one table of Arrow, and how many of them each run has."""
+    if not given["params"]:
+        return []
+    raw = encoded(request_of(verb, given))
+    headers = {"Content-Type": "application/json", "Accept": ARROW}
+    asked = HttpRequest("POST", "/query/many", body=lambda: raw, headers=headers, safe=True)
+    return graph._http.send(asked, _tables)
+
+
+def _tables(answer: Answer) -> list[RemoteResult]:
+    table = pa.ipc.open_stream(answer).read_all()
+    counts = msgspec.json.decode(table.schema.metadata[ROW_COUNTS.encode()], type=list[int])
+    commit, plain, results, start = answer.headers[COMMIT_HEADER], table.combine_chunks(), [], 0
+    for count in counts:
+        results.append(RemoteResult(plain.slice(start, count), commit))
+        start += count
+    return results
+
+
+def _snapshot(graph: RemoteGraph, verb: Description, given: Given) -> RemoteSnapshot:
+    found: SnapshotOutput = _answered(graph, verb, dict(given))
+    rows = {(d.entity_kind, d.type_name): d.entity_count for d in found.datasets}
+    commit = found.graph_commit_id
+    schema = partial(graph.schema, given["branch"], commit)
+    return RemoteSnapshot(commit, found.graph_branch, rows, schema)
+
+
+def _state(graph: RemoteGraph, given: Given) -> RemoteSnapshot:
+    return _snapshot(graph, VERBS["snapshot"], {name: given.get(name) for name in ("branch", "at")})
+
+
+def _blob(graph: RemoteGraph, _: Description, given: Given) -> Blob:
+    state = _state(graph, given)
+    kinds = [kind for kind, name in state.rows if name == given["type"]]
+    if not kinds:
+        raise TableNotFound(f"there is no type {given['type']}")
+    asked = {name: given[name] for name in ("type", "id", "property")}
+    return open_blob(graph._http, asked | {"entity": kinds[0], "snapshot": state.commit_id})
+
+
+def _changes(graph: RemoteGraph, _: Description, given: Given) -> RemoteFeed:
+    after, types = given["after"], given["types"]
+    start = "beginning" if after is None else f"after:{after}"
+    query = {"branch": given["branch"], "type": types, "op": given["operations"]}
+    pages = partial(_page, graph)
+    return RemoteFeed(pages, query, start, after, given["limit"], partial(_baseline, graph, given))
+
+
+def _page(graph: RemoteGraph, query: Mapping[str, Any]) -> FeedOutput:
+    return graph._http.json(FeedOutput, "GET", "/changes", query=query, safe=True)
+
+
+def _baseline(graph: RemoteGraph, given: Given) -> RemoteBaseline:
+    state, types = _state(graph, {"branch": given["branch"]}), given["types"]
+    chosen = [key for key in state.rows if types is None or key[1] in types]
+    kinds = sorted(chosen, key=lambda key: (key[0] != "node", key[1]))
+    return RemoteBaseline(state.commit_id, tuple(kinds), partial(_rows, graph))
+
+
+def _rows(graph: RemoteGraph, type: str, commit: str) -> pa.Table:
+    query, headers = {"at": commit, "types": [type]}, {"Accept": ARROW}
+    asked = HttpRequest("GET", "/export", query, headers=headers, safe=True)
+    return graph._http.send(asked, lambda answer: pa.ipc.open_stream(answer).read_all())
+
+
+def _diff(graph: RemoteGraph, verb: Description, given: Given) -> RemoteDiff:
+    found: DiffOutput = _answered(graph, verb, given | {"limit": DIFF_ROWS_MAX})
+    return RemoteDiff.of(found)
+
+
+def _schema(graph: RemoteGraph, verb: Description, given: Given) -> Any:
+    """A schema may be a file of this machine."""
+    return _sent(graph, verb, given | {"text": schema_text(given["text"])})
+
+
+def _merged(graph: RemoteGraph, verb: Description, given: Given) -> MergeResult:
+    """Conflicts are an error to the protocol, and an outcome to the holder of a graph."""
+    try:
+        merged: MergeResult = _sent(graph, verb, given)
+        return merged
+    except OmnigraphError as error:
+        if error.code != "merge_conflicts":
+            raise
+        found = msgspec.convert(error.details["merge_conflicts"], list[ConflictOutput])
+        return MergeResult("conflict", None, tuple(conflict.value() for conflict in found))
+
+
+def _load(graph: RemoteGraph, verb: Description, given: Given) -> LoadResult:
+    """What is loaded is streamed; much is loaded as a job, so that no connection has to last as long as the load."""
+    source, key = given.pop("source"), given.pop("idempotency_key")
+    if given.pop("engine") not in ("auto", "local"):
+        raise OptionInvalid("a server loads itself; engine must be 'auto'")
+    if isinstance(given["violations"], bool):
+        del given["violations"]
+    upload = upload_of(source)
+    _, headers = _conditional("", None, key)
+    if bytes_in(source) > STREAMED_BYTES_MAX:
+        headers["Prefer"] = "respond-async"
+    asked = HttpRequest(
+        "POST",
+        "/load",
+        query_of(request_of(verb, given)),
+        upload.body,
+        {"Content-Type": upload.media, **headers},
+        safe=key is not None,
+        repeatable=upload.repeatable,
+    )
+    metrics.progress("sending")
+    answer = graph._http.send(asked, lambda found: decoded(found, dict[str, Any]))
+    return settled(graph._http, answer).value()
+
+
+def _export(graph: RemoteGraph, _: Description, given: Given) -> Exported:
+    """A file for each type; much is written by the server as a job, and then fetched."""
+    format, types, order = given["format"], given["types"], given["order"]
+    if format not in (*FORMATS, "csv"):
+        raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, csv, not {format!r}")
+    if order is not None and format not in FORMATS:
+        raise OptionInvalid(f"a server writes {format} without an order; leave order= out")
+    state = _state(graph, given)
+    chosen = {k: n for k, n in state.rows.items() if types is None or k[1] in types}
+    is_large = sum(chosen.values()) > STREAMED_ROWS_MAX and order is None
+    if format not in FORMATS or is_large:
+        return export_by_job(graph._http, given["dest"], format, state.commit_id, types)
+    folder = ExportFolder.of(given["dest"])
+    query = {"at": state.commit_id, "order": order}
+    parts = tuple(
+        _part(graph, folder, f"{kind}-{name}.{format}", name, rows, query)
+        for (kind, name), rows in sorted(chosen.items(), key=lambda k: k[0][0] != "node")
+    )
+    return folder.finish(Exported(state.commit_id, format, parts))
+
+
+def _part(
+    graph: RemoteGraph,
+    folder: ExportFolder,
+    name: str,
+    type: str,
+    rows: int,
+    query: dict[str, Any],
+) -> ExportPart:
+    headers = {"Accept": FORMATS[name.rpartition(".")[2]]}
+    asked = HttpRequest("GET", "/export", query | {"types": [type]}, headers=headers, safe=True)
+    with folder.file(name) as path:
+        partial = path.with_name(f".{name}.partial")
+        size, digest = graph._http.send(asked, lambda answer: saved(answer, partial))
+        os.replace(partial, path)
+    return ExportPart(name, type, rows, size, digest)
+
+
+SENT: dict[str, Callable[[RemoteGraph, Description, Given], Any]] = {
+    "query": _query,
+    "query_many": _query_many,
+    "snapshot": _snapshot,
+    "blob": _blob,
+    "changes": _changes,
+    "diff": _diff,
+    "plan_schema": _schema,
+    "apply_schema": _schema,
+    "merge": _merged,
+    "revert": _merged,
+    "cherry_pick": _merged,
+    "reset": _merged,
+    "load": _load,
+    "export": _export,
+}

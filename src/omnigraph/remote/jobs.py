@@ -5,19 +5,27 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from omnigraph.errors import Cancelled, Corrupt, Kind, OmnigraphError
-from omnigraph.read.export import MANIFEST, Exported, Part
-from omnigraph.remote.shapes import EPOCH
-from omnigraph.remote.transport import Answer, Asked, Told, Transport, failure_of, segment
+from omnigraph.read.export import Exported, ExportFolder, ExportPart
+from omnigraph.remote.transport import (
+    Answer,
+    ErrorBody,
+    HttpRequest,
+    Transport,
+    failure_of,
+    segment,
+)
 from omnigraph.storage import metrics
+from omnigraph.wire.answers import LoadOutput, moment
+from omnigraph.wire.jobs import JobOutput, JobsOutput, PartOutput
 from omnigraph.write.input.files import expand, size_of
 
 UNFINISHED = ("waiting", "running")
@@ -51,7 +59,7 @@ class Job:
     done: int
     total: int
     commit: str | None
-    told: Mapping[str, Any] = field(repr=False)  # everything the server said
+    answer: JobOutput = field(repr=False)  # everything the server said
     http: Transport = field(repr=False, compare=False)
 
     @property
@@ -61,18 +69,18 @@ class Job:
     @property
     def result(self) -> Any:
         """What came of it; none while it is not done."""
-        return self.told.get("result")
+        return self.answer.result or None
 
     @property
     def error(self) -> OmnigraphError | None:
         """Why it came to nothing; none where it did not."""
         match self.status:
             case "failed":
-                return failure_of(msgspec.convert(self.told["error"], Told), 500)
+                return failure_of(msgspec.convert(self.answer.error, ErrorBody), 500)
             case "cancelled":
                 return Cancelled("the job was cancelled; nothing was published")
             case "lost":
-                return JobLost(f"the job {self.id} was lost", help=self.told.get("hint"))
+                return JobLost(f"the job {self.id} was lost", help=self.answer.hint or None)
             case _:
                 return None
 
@@ -82,8 +90,8 @@ class Job:
 
     def cancel(self) -> Job:
         """Call it off; it stops at its next step. One that is over stays as it is."""
-        told = self.http.json("DELETE", f"/jobs/{segment(self.id)}", safe=True)
-        return job_of(self.http, told)
+        path = f"/jobs/{segment(self.id)}"
+        return job_of(self.http, self.http.json(JobOutput, "DELETE", path, safe=True))
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> Job:
         """The job once it is over, or as it is after `timeout` seconds; raises why it came to nothing."""
@@ -99,36 +107,37 @@ class Job:
         return now
 
     def to_json(self) -> dict[str, Any]:
-        return dict(self.told)
+        found: dict[str, Any] = msgspec.to_builtins(self.answer)
+        return found
 
 
-def job_of(http: Transport, told: Mapping[str, Any]) -> Job:
-    """A job as a server tells it."""
-    progress = told["progress"]
+def job_of(http: Transport, answer: JobOutput) -> Job:
+    """A job as a server describes it."""
     return Job(
-        id=told["job_id"],
-        kind=told["kind"],
-        status=told["status"],
-        branch=told["branch"],
-        actor=told["actor_id"],
-        created=EPOCH + timedelta(microseconds=told["created_at"]),
-        phase=progress["phase"],
-        done=progress["done"],
-        total=progress["total"],
-        commit=told["graph_commit_id"],
-        told=told,
+        id=answer.job_id,
+        kind=answer.kind,
+        status=answer.status,
+        branch=answer.branch,
+        actor=answer.actor_id,
+        created=moment(answer.created_at),
+        phase=answer.progress.phase,
+        done=answer.progress.done,
+        total=answer.progress.total,
+        commit=answer.graph_commit_id,
+        answer=answer,
         http=http,
     )
 
 
 def job(http: Transport, id: str) -> Job:
     """One job by its id."""
-    return job_of(http, http.json("GET", f"/jobs/{segment(id)}", safe=True))
+    return job_of(http, http.json(JobOutput, "GET", f"/jobs/{segment(id)}", safe=True))
 
 
 def jobs(http: Transport) -> list[Job]:
-    """The caller's jobs, newest first; of everybody's, for whoever may administer the graph."""
-    return [job_of(http, told) for told in http.json("GET", "/jobs", safe=True)["jobs"]]
+    """The caller's jobs, newest first; with the permission `admin`, everybody's."""
+    found = http.json(JobsOutput, "GET", "/jobs", safe=True)
+    return [job_of(http, answer) for answer in found.jobs]
 
 
 # --- loads -------------------------------------------------------------------------------------------------------
@@ -145,12 +154,11 @@ def bytes_in(source: Any) -> int:
             return 0
 
 
-def settled(http: Transport, told: Mapping[str, Any]) -> Mapping[str, Any]:
+def settled(http: Transport, answer: dict[str, Any]) -> LoadOutput:
     """The answer to a load, waited for where it became a job."""
-    if "job_id" not in told:
-        return told
-    result: Mapping[str, Any] = job_of(http, told).wait(progress=_say).result
-    return result
+    if "job_id" in answer:
+        answer = job_of(http, msgspec.convert(answer, JobOutput)).wait(progress=_say).result
+    return msgspec.convert(answer, LoadOutput)
 
 
 def _say(phase: str, done: int, total: int) -> None:
@@ -169,27 +177,25 @@ def export_by_job(
 ) -> Exported:
     """Let the server write the parts, which holds the state until it has, and fetch them."""
     content = {"at": commit, "types": types, "format": format}
-    begun = job_of(http, http.json("POST", "/exports", content))
+    begun = job_of(http, http.json(JobOutput, "POST", "/exports", content))
     done = begun.wait(progress=_say)
-    folder = Path(dest)
-    folder.mkdir(parents=True, exist_ok=True)
-    parts = tuple(_fetched(http, done.id, part, folder) for part in done.told["parts"])
-    exported = Exported(commit, format, parts)
-    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(exported), indent=2))
-    return exported
+    folder = ExportFolder.of(dest)
+    parts = tuple(_fetched(http, done.id, part, folder) for part in done.answer.parts or ())
+    return folder.finish(Exported(commit, format, parts))
 
 
-def _fetched(http: Transport, job: str, part: Mapping[str, Any], folder: Path) -> Part:
+def _fetched(http: Transport, job: str, part: PartOutput, folder: ExportFolder) -> ExportPart:
     """One part, under its name once it is whole and what the server said it would be."""
-    name = Path(part["name"]).name
-    partial = folder / f".{name}.partial"
-    asked = Asked("GET", f"/exports/{segment(job)}/parts/{segment(part['name'])}", safe=True)
-    size, digest = http.send(asked, lambda answer: saved(answer, partial))
-    if digest != part["sha256"]:
-        partial.unlink()
-        raise Corrupt(f"the part {name} is not what the server wrote", details={"part": name})
-    os.replace(partial, folder / name)
-    return Part(name, part["type_name"], part["rows"], size, digest)
+    name = Path(part.name).name
+    asked = HttpRequest("GET", f"/exports/{segment(job)}/parts/{segment(part.name)}", safe=True)
+    with folder.file(name) as path:
+        partial = path.with_name(f".{name}.partial")
+        size, digest = http.send(asked, lambda answer: saved(answer, partial))
+        if digest != part.sha256:
+            partial.unlink()
+            raise Corrupt(f"the part {name} is not what the server wrote", details={"part": name})
+        os.replace(partial, path)
+    return ExportPart(name, part.type_name, part.rows, size, digest)
 
 
 def saved(answer: Answer, path: Path) -> tuple[int, str]:

@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.storage import metrics
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import foreign
 from omnigraph.write.input.files import COMPRESSIONS, expand, known_size, open_file
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.problems import InputInvalid, Misfit
-from omnigraph.write.input.sources import foreign_value, is_table, plain_record
+from omnigraph.write.input.problems import InputInvalid
+from omnigraph.write.input.sources import are_paths, is_table, plain_record
 from omnigraph.write.input.tables import as_arrow, suffix_of
 
 NDJSON = "application/x-ndjson"
@@ -69,12 +71,12 @@ def _decoded(number: int, line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise OptionInvalid(f"line {number} is no record: {error}") from error
+        raise OptionInvalid(f"line {number} is not a record: {error}") from error
 
 
 def _rows(name: str, value: Any) -> list[Any]:
     """The rows of one type. Those of a list keep what they leave out; a table has every column in each row."""
-    if _is_path(value) or as_arrow(value) is not None:
+    if _is_path(value) or are_paths(value) or as_arrow(value) is not None:
         return [_plain(row) for row in _table(name, value).to_pylist()]
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
         return [_plain(dict(row)) for row in value]
@@ -113,14 +115,14 @@ def _plain(record: Any, inside: str | None = None) -> Any:
 
 def _foreign(value: Any) -> Any:
     try:
-        return foreign_value(value)
+        return foreign(value)
     except Misfit as bad:
         raise InputInvalid(bad.message) from None
 
 
 def _lines(records: Iterable[Any], inside: str | None) -> Iterator[bytes]:
     """Records as lines, a thousand at a time."""
-    encoder = msgspec.json.Encoder(enc_hook=_foreign)
+    encoder = msgspec.json.Encoder(enc_hook=_foreign, decimal_format="number")
     records = iter(records)
     while held := [_plain(record, inside) for record in islice(records, ROWS_CHUNK)]:
         yield encoder.encode_lines(held)
@@ -142,14 +144,16 @@ def _tables(given: Mapping[str, Any]) -> Upload:
 
 
 def _are_rows(value: Any) -> bool:
-    named = isinstance(value, bytes | Mapping) or _is_path(value)
+    named = isinstance(value, bytes | Mapping) or _is_path(value) or are_paths(value)
     return isinstance(value, Iterable) and not named and as_arrow(value) is None
 
 
 def _table(name: str, value: Any) -> pa.Table:
     """The rows of one type as a table."""
-    if _is_path(value):
-        return _table_file(os.fspath(value))
+    if _is_path(value) or are_paths(value):
+        paths = [value] if _is_path(value) else value
+        files = [_table_file(file) for path in paths for file in expand(path)]
+        return pa.concat_tables(files, promote_options="default")
     found = as_arrow(value)
     if found is None:
         raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {name}")

@@ -1,15 +1,13 @@
-"""Requests to a server: sent with a token, repeated only where that is safe, and their failures told as our errors.
+"""Requests to a server: sent with a token, repeated only where that is safe, and their failures raised as our errors.
 
 A request that certainly did nothing (the server refused it, or was never reached) is repeated. One whose answer was
 lost is repeated only if it reads, or if it carries an idempotency key; otherwise its outcome is unknown, and that is
-what the caller is told.
+what the caller learns.
 """
 
 from __future__ import annotations
 
 import os
-import random
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,13 +21,15 @@ from omnigraph.errors import (
     CommitUnknown,
     Kind,
     OmnigraphError,
+    OptionInvalid,
     Span,
     StoreUnavailable,
 )
+from omnigraph.storage.retry import RETRY_AFTER, Retry
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import plain, spelt
 
-ATTEMPTS_MAX = 5
-BACKOFF_FIRST_SECONDS = 0.05
-BACKOFF_MAX_SECONDS = 5.0
+RETRY = Retry(attempts_max=5, pause_first_seconds=0.05, pause_seconds_max=5.0)
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 3900.0  # longer than any server lets a load run
 TOKEN = "OMNIGRAPH_TOKEN"  # noqa: S105  the name of a variable
@@ -53,7 +53,7 @@ class NotServed(OmnigraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HttpRequest:
     """A request: what may be repeated is said by `safe`, what it is made of by `body`."""
 
     method: str
@@ -86,26 +86,19 @@ class Transport:
             timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS),
         )
 
-    def json(self, method: str, path: str, content: Any = None, **more: Any) -> Any:
-        """Send and receive JSON."""
+    def json(self, answer: type[T], method: str, path: str, content: Any = None, **more: Any) -> T:
+        """Send JSON, and receive what is JSON of this type."""
         headers = {"Content-Type": "application/json", **(more.pop("headers", None) or {})}
         raw = None if content is None else encoded(content)
         body = None if raw is None else (lambda: raw)
-        return self.send(Asked(method, path, body=body, headers=headers, **more), decoded)
+        asked = HttpRequest(method, path, body=body, headers=headers, **more)
+        return self.send(asked, lambda found: decoded(found, answer))
 
-    def send(self, asked: Asked, read: Callable[[Answer], T]) -> T:
+    def send(self, asked: HttpRequest, read: Callable[[Answer], T]) -> T:
         """What `read` makes of the answer to a request, once it is a good one that came in full."""
-        for attempt in range(ATTEMPTS_MAX):
-            try:
-                return self._once(asked, read)
-            except OmnigraphError as error:
-                last = attempt + 1 == ATTEMPTS_MAX
-                if last or not asked.repeatable or not _may_repeat(error, asked):
-                    raise
-                time.sleep(_pause(error, attempt))
-        raise AssertionError("the loop ends by returning or raising")
+        return RETRY.run(lambda: self._once(asked, read), lambda error: _may_repeat(error, asked))
 
-    def _once(self, asked: Asked, read: Callable[[Answer], T]) -> T:
+    def _once(self, asked: HttpRequest, read: Callable[[Answer], T]) -> T:
         body: Any = None if asked.body is None else asked.body()
         try:
             with self._pool.request(
@@ -122,26 +115,28 @@ class Transport:
         except urllib3.exceptions.HTTPError as error:
             raise _lost(error, asked) from error
 
-    def _headers(self, asked: Asked) -> dict[str, str]:
+    def _headers(self, asked: HttpRequest) -> dict[str, str]:
         own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         return {**own, **(asked.headers or {})}
 
 
 def encoded(content: Any) -> bytes:
-    """A value as JSON; arrays and numbers of other libraries are what they stand for, all else is its text."""
-    return msgspec.json.encode(content, enc_hook=_plain)
+    """A value as JSON, from which the server reads what was given; what it cannot read is refused here."""
+    try:
+        return msgspec.json.encode(spelt(plain(content)))
+    except Misfit as misfit:
+        details = {"violations": [misfit.violation().to_json()]}
+        raise OptionInvalid(misfit.message, details=details) from None
+    except UnicodeEncodeError:
+        raise OptionInvalid("a text of the request is not valid Unicode") from None
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def decoded(answer: Answer) -> Any:
+def decoded(answer: Answer, kind: type[T]) -> T:
     """The JSON of an answer."""
     try:
-        return msgspec.json.decode(answer.data)
+        return msgspec.json.decode(answer.data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RemoteFailure(f"the server's answer is not JSON: {error}") from error
+        raise RemoteFailure(f"the server's answer cannot be read: {error}") from error
 
 
 def segment(name: str) -> str:
@@ -151,24 +146,19 @@ def segment(name: str) -> str:
 
 def _query(given: Mapping[str, Any] | None) -> str:
     found = {name: value for name, value in (given or {}).items() if value is not None}
-    return "?" + urlencode(found, doseq=True) if found else ""
+    plain = {n: str(v).lower() if isinstance(v, bool) else v for n, v in found.items()}
+    return "?" + urlencode(plain, doseq=True) if plain else ""
 
 
-def _may_repeat(error: OmnigraphError, asked: Asked) -> bool:
+def _may_repeat(error: OmnigraphError, asked: HttpRequest) -> bool:
+    if not asked.repeatable:
+        return False
     if error.code == "too_many_requests" or error.kind is Kind.UNAVAILABLE:
         return True
     return asked.safe and error.kind is Kind.UNKNOWN_OUTCOME
 
 
-def _pause(error: OmnigraphError, attempt: int) -> float:
-    told = str(error.details.get("retry_after", ""))
-    most = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**attempt)
-    if told.isascii() and told.isdecimal():
-        return min(float(told), BACKOFF_MAX_SECONDS)
-    return random.uniform(most / 2, most)
-
-
-def _lost(error: Exception, asked: Asked) -> OmnigraphError:
+def _lost(error: Exception, asked: HttpRequest) -> OmnigraphError:
     """What it means that no answer came."""
     never_sent = (
         urllib3.exceptions.NewConnectionError,
@@ -189,30 +179,30 @@ def _lost(error: Exception, asked: Asked) -> OmnigraphError:
 
 
 def _failure(answer: Answer) -> OmnigraphError:
-    """The error a server told, as the class that stands for it here."""
+    """The error a server sent, as the class that stands for it here."""
     try:
-        told = msgspec.json.decode(answer.data, type=Told)
+        body = msgspec.json.decode(answer.data, type=ErrorBody)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        told = Told()  # a proxy answered, not a server of ours
-    error = failure_of(told, answer.status)
+        body = ErrorBody()  # a proxy answered, not a server of ours
+    error = failure_of(body, answer.status)
     if "Retry-After" in answer.headers:
-        error.details["retry_after"] = answer.headers["Retry-After"]
+        error.details[RETRY_AFTER] = answer.headers["Retry-After"]
     return error
 
 
-def failure_of(told: Told, status: int) -> OmnigraphError:
-    """A failure as it was told, as the class that stands for it here."""
-    known = _classes().get(told.error_code or "")
+def failure_of(body: ErrorBody, status: int) -> OmnigraphError:
+    """The error of a body, as the class that stands for it here."""
+    known = _classes().get(body.error_code or "")
     error = OmnigraphError.__new__(known or RemoteFailure)
-    message = told.error or f"the server answered with status {status}"
-    details = dict(told.details or {})
-    OmnigraphError.__init__(error, message, help=told.help, span=told.span, details=details)
+    message = body.error or f"the server answered with status {status}"
+    details = dict(body.details or {})
+    OmnigraphError.__init__(error, message, help=body.help, span=body.span, details=details)
     if known is None:
-        _name(error, told, status)
+        _name(error, body, status)
     return error
 
 
-class Told(msgspec.Struct):
+class ErrorBody(msgspec.Struct):
     """The body of a failure."""
 
     error: str | None = None
@@ -223,12 +213,12 @@ class Told(msgspec.Struct):
     span: Span | None = None
 
 
-def _name(error: OmnigraphError, told: Told, status: int) -> None:
+def _name(error: OmnigraphError, body: ErrorBody, status: int) -> None:
     """The code and kind of a failure that has no class here."""
     kinds = {str(kind): kind for kind in Kind}
     fallback = Kind.UNAVAILABLE if status in (502, 503, 504) else Kind.INTERNAL
-    error.kind = kinds.get(told.kind or "", fallback)
-    error.code = told.error_code or error.code
+    error.kind = kinds.get(body.kind or "", fallback)
+    error.code = body.error_code or error.code
 
 
 def _classes() -> dict[str, type[OmnigraphError]]:

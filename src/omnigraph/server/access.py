@@ -1,24 +1,188 @@
-"""Who is guarded by which policy: one for the server itself, at most one for each graph.
-
-Without tokens everything on a graph is open. With tokens, a graph that has no policy can only be read. What concerns
-the server as a whole always needs a policy that allows it. A server that is read-only lets nobody change anything.
-"""
+"""Who may ask at all: bearer tokens, requests of web pages from elsewhere, and which policy guards which graph."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import json
+import logging
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.policy.cedar import Policy
-from omnigraph.policy.guard import Guard, Need
+from omnigraph.policy.guard import Guard
+from omnigraph.server.bodies import media_of
+from omnigraph.server.errors import MediaUnsupported
+from omnigraph.server.settings import ServerInvalid
 
-__all__ = ["ANONYMOUS", "Access", "Need"]
+TOKEN = "OMNIGRAPH_SERVER_BEARER_TOKEN"  # noqa: S105  the name of a variable
+TOKENS_FILE = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
+TOKENS_JSON = "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"
+LOOK_SECONDS = 1.0
+SCHEME = "Bearer "
 ANONYMOUS = "anonymous"
+NAME_CHARACTERS_MAX = 100  # of what somebody calls themselves
+SAID = "omnigraph-actor"  # the header they say it in
+
+log = logging.getLogger("omnigraph.server.identity")
+
+
+class Unauthenticated(OmnigraphError):
+    """The request does not say who is asking, or not convincingly."""
+
+    code, kind = "unauthenticated", Kind.DENIED
+    default_help = "Send the header `Authorization: Bearer <token>`."
+
+
+class Identity:
+    """The tokens of a server: only digests are kept, all of them are compared, and a changed file is read again.
+
+    A secret is the token of whoever started the server: who has it may do everything, and nobody else anything. Their
+    name is what the server was told, else what they say themselves.
+    """
+
+    def __init__(
+        self,
+        tokens_file: str | None = None,
+        environment: Mapping[str, str] = os.environ,
+        secret: str | None = None,
+        holder: str | None = None,
+    ) -> None:
+        self._secret = None if secret is None else _digest(secret)
+        self._holder = holder
+        named = tokens_file or environment.get(TOKENS_FILE)
+        self._file = Path(named) if named else None
+        self._fixed = _from_environment(environment, with_map=self._file is None)
+        self._looked = time.monotonic()
+        self._stamp = self._file_stamp()
+        self._digests = self._fixed | self._read_file()
+        _refuse_shared(self._digests)
+
+    @property
+    def required(self) -> bool:
+        """Whether requests must carry a token."""
+        return bool(self._digests) or self._file is not None
+
+    def actor(self, authorization: str | None, said: str | None = None) -> str | None:
+        """Who the header says it is; none where tokens are not required. Only the holder of a secret is taken at their
+        word, `said`."""
+        self._look_again()
+        if not self.required and self._secret is None:
+            return None
+        if authorization is None or not authorization.startswith(SCHEME):
+            raise Unauthenticated("missing bearer token")
+        given = _digest(authorization.removeprefix(SCHEME))
+        if self._secret is not None and hmac.compare_digest(given, self._secret):
+            return self._holder or _called(said)
+        found: str | None = None
+        for actor, digest in self._digests.items():  # all of them, so that time tells nothing
+            if hmac.compare_digest(given, digest):
+                found = actor
+        if found is None:
+            raise Unauthenticated("invalid bearer token")
+        return found
+
+    def _look_again(self) -> None:
+        """Take over a file that changed; one that cannot be used leaves what was."""
+        now = time.monotonic()
+        if self._file is None or now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        stamp = self._file_stamp()
+        if stamp == self._stamp:
+            return
+        try:
+            digests = self._fixed | self._read_file()
+            _refuse_shared(digests)
+        except ServerInvalid as error:
+            log.error("tokens were not renewed: %s", error.message)  # noqa: TRY400
+            return
+        self._stamp, self._digests = stamp, digests
+        log.info("tokens were renewed: %d actors", len(digests))
+
+    def _file_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = os.stat(self._file) if self._file else None
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def _read_file(self) -> dict[str, bytes]:
+        if self._file is None:
+            return {}
+        try:
+            return _digests(self._file.read_text(encoding="utf-8"), str(self._file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ServerInvalid(f"the tokens in {self._file} cannot be read: {error}") from error
+
+
+def _called(said: str | None) -> str | None:
+    """What somebody calls themselves, as headers spell it."""
+    return unquote(said or "").strip()[:NAME_CHARACTERS_MAX] or None
+
+
+def _from_environment(environment: Mapping[str, str], *, with_map: bool) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    single = environment.get(TOKEN, "").strip()
+    if single:
+        found["default"] = _digest(single)
+    if with_map and environment.get(TOKENS_JSON):
+        found |= _digests(environment[TOKENS_JSON], TOKENS_JSON)
+    return found
+
+
+def _digests(text: str, source: str) -> dict[str, bytes]:
+    """Actors and the digests of their tokens. Errors never quote the text: it is full of secrets."""
+    try:
+        pairs = json.loads(text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        raise ServerInvalid(f"{source} is not a JSON object of actor: token") from None
+    if not isinstance(pairs, tuple) or any(not _is_pair(pair) for pair in pairs):
+        raise ServerInvalid(f"{source} must be a JSON object of actor: token, all of them texts")
+    actors = [actor.strip() for actor, _ in pairs]
+    if not all(actors) or len(set(actors)) != len(actors):
+        raise ServerInvalid(f"{source} has an actor without a name, or one twice")
+    if not all(token.strip() for _, token in pairs):
+        raise ServerInvalid(f"{source} has an actor without a token")
+    digests = {actor: _digest(pair[1].strip()) for actor, pair in zip(actors, pairs, strict=True)}
+    _refuse_shared(digests)
+    return digests
+
+
+def _is_pair(pair: object) -> bool:
+    return isinstance(pair, tuple) and all(map(_is_text, pair))
+
+
+def _is_text(part: object) -> bool:
+    """JSON can spell half a character; nobody can send one."""
+    return isinstance(part, str) and part.encode("utf-8", "ignore").decode() == part
+
+
+def _refuse_shared(digests: Mapping[str, bytes]) -> None:
+    if len(set(digests.values())) != len(digests):
+        raise ServerInvalid("two actors have the same token")
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+# --- policies --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The policies of a server."""
+    """The policies of a server: one for the server itself, at most one for each graph.
+
+    Without tokens everything on a graph is open. With tokens, a graph that has no policy can only be read. What
+    concerns the server as a whole always needs a policy that allows it. Nothing can be changed where `read_only`.
+    """
 
     authenticated: bool
     server: Policy | None = None
@@ -32,3 +196,108 @@ class Access:
         if not self.authenticated and not self.read_only:
             return None
         return Guard(self.graphs.get(graph), actor or ANONYMOUS, graph, self.read_only)
+
+
+# --- pages from elsewhere --------------------------------------------------------------------------------------------
+#
+# A page that is open in a browser can send requests from that machine to that machine. They are recognised by what
+# browsers say and pages cannot forge: the name in `Host` (a page whose own name leads here, by DNS, shows that name),
+# `Origin`, and `Sec-Fetch-Site`. Programs send neither of the last two. Where there are tokens none of this is needed:
+# pages have none, and browsers send none by themselves.
+
+LOCALHOST = "localhost"
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+OURS = frozenset(
+    {"same-origin", "none"}
+)  # `none`: somebody typed the address, or opened a bookmark
+# What a page may send to anybody without asking first.
+SIMPLE = frozenset({"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
+
+
+class HostRefused(OmnigraphError):
+    """The server does not go by this name.
+
+    A web page can make its own name lead to your machine, so a server without tokens answers only to names it knows:
+    `localhost`, any IP address, and those it was given.
+    """
+
+    code, kind = "host_refused", Kind.DENIED
+    default_help = "Use localhost or the address, or start the server with `--allow-host NAME`."
+
+
+class OriginRefused(OmnigraphError):
+    """A web page of another origin sent this request.
+
+    A server without tokens would do what any page asks that is open in a browser on the same machine.
+    """
+
+    code, kind = "origin_refused", Kind.DENIED
+    default_help = (
+        "Use the explorer of this server, or a program; to allow pages of others, use tokens."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The names a server without tokens goes by, besides `localhost` and addresses.
+
+    Those it was given are what people see: a proxy in front may say another name in `Host`, and pages of a name it was
+    given (with its port, unless that is the usual one) are its own.
+    """
+
+    given: frozenset[str] = frozenset()
+    bound: str = ""  # where it listens
+
+    def check(self, method: str, headers: Mapping[str, str], *, is_page: bool) -> None:
+        """Refuse what a page of somebody else may have sent; `is_page`: the answer is one to look at."""
+        host = headers.get("host", "")
+        if host and not self._is_known(host):
+            raise HostRefused(f"this server does not go by the name {host[:80]!r}")
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(origin, host):
+            raise OriginRefused(f"a page of {origin[:80]!r} may not use this server")
+        site = headers.get("sec-fetch-site", "none")
+        if origin is None and site not in OURS and not _is_visit(method, headers, is_page=is_page):
+            raise OriginRefused("a page of another site may not use this server")
+        media = media_of(headers)
+        if method == "POST" and media in SIMPLE:
+            given = repr(media) if media else "none"
+            raise MediaUnsupported(
+                f"a POST needs a Content-Type that no page of another site can send; it had {given}",
+                help="Send application/json, application/x-ndjson, or for files application/octet-stream.",
+            )
+
+    def _is_known(self, host: str) -> bool:
+        name = _name(host)
+        known = {LOCALHOST, self.bound, *map(_name, self.given)}
+        return name in known or _is_address(name)
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        try:
+            found = urlsplit(origin)
+        except ValueError:
+            return False
+        place = found.netloc.lower()
+        return found.scheme in ("http", "https") and place in {host.lower(), *self.given}
+
+
+def _is_visit(method: str, headers: Mapping[str, str], *, is_page: bool) -> bool:
+    """Whether somebody followed a link to a page of ours, which changes nothing and shows the other site nothing."""
+    return is_page and method in SAFE and headers.get("sec-fetch-mode") == "navigate"
+
+
+def _name(host: str) -> str:
+    """The name in `name:port`, where an address of version 6 is in brackets."""
+    inner, bracket, _ = host.partition("]")
+    if bracket:
+        return inner.removeprefix("[")
+    return host.partition(":")[0].lower().rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    """An address cannot be made to lead elsewhere."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """One request from its first byte to its last: recognised, allowed, bounded, run in a thread, answered.
 
-The only module that sees ASGI. The event loop moves bytes; everything that thinks or waits for a store runs in threads.
+The event loop moves bytes; everything that thinks or waits for a store runs in threads.
 """
 
 from __future__ import annotations
@@ -10,70 +10,73 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
 
 import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.maintenance.upkeep import Upkeep
+from omnigraph.read.budget import cancelled_by, who_cancels
 from omnigraph.server import openapi
-from omnigraph.server.access import Access, Need
+from omnigraph.server.access import SAID, Access, Identity, Origins
 from omnigraph.server.bodies import (
     BodyLimits,
     ClientGone,
     announced,
     decode,
     fill,
+    media_of,
     new_spool,
     read_all,
+    within,
 )
-from omnigraph.server.calls import IF_COMMIT, JSON, STREAMED, Answer, Call, Served
-from omnigraph.server.errors import (
-    LengthAmbiguous,
-    RequestInvalid,
-    body_of,
-    headers_of,
-    status_of,
-)
-from omnigraph.server.identity import Identity
+from omnigraph.server.counts import Counted, Counts
+from omnigraph.server.errors import RequestInvalid, body_of, headers_of, status_of
 from omnigraph.server.jobs import Jobs
-from omnigraph.server.limits import Admission
-from omnigraph.server.origins import Origins
+from omnigraph.server.limits import Admission, Gate, Holding
+from omnigraph.server.request import (
+    GONE,
+    IF_COMMIT,
+    STREAMED,
+    Answer,
+    HttpCall,
+    Served,
+    read_headers,
+    read_query,
+)
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.routes.jobs import start_load
+from omnigraph.server.routing import Handler, Route, Routes, RouteWork, routed_path
 from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
-from omnigraph.server.table import Route, Router, Work
-from omnigraph.server.telemetry import SERVER, Telemetry, caller, describe, tracer
-from omnigraph.server.turns import Turns
-from omnigraph.server.wire import LoadOutput
+from omnigraph.server.telemetry import Telemetry, spanned
+from omnigraph.server.threads import Threads, Turns
+from omnigraph.wire.answers import LoadOutput
 
 T = TypeVar("T")
-S = TypeVar("S", bound=msgspec.Struct)
-Scope = MutableMapping[str, Any]
-Send = Callable[[Any], Awaitable[None]]
-Receive = Callable[[], Awaitable[Any]]
 
 log = logging.getLogger("omnigraph.server")
-ONCE = frozenset(
-    (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
-     b"idempotency-key", IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
-)  # fmt: skip
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 COMMIT_ID = re.compile(r"[0-9A-Za-z.]{1,64}")
-PROTECTIVE = {
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-}
+POLICY = b"content-security-policy"
+PROTECTIVE = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+NOTHING_FROM_ELSEWHERE = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 UNKNOWN_ROUTE = "unknown"
+OBSERVED = "omnigraph.observed"  # where a scope keeps it
 DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
 ORIGINS = Origins()
+BODILESS = frozenset({204, 304})
+LENGTH = "Content-Length"
 _request_ids = count(
     secrets.randbits(63)
 )  # unlike those of other processes, and without a system call
@@ -97,6 +100,7 @@ class Server:
         bounds: Bounds = BOUNDS,
         quarantined: tuple[str, ...] = (),
         origins: Origins = ORIGINS,
+        counts: Counts | None = None,
     ) -> None:
         if access.authenticated is not identity.required:
             raise ServerInvalid("tokens and policies do not agree on whether there are tokens")
@@ -106,192 +110,279 @@ class Server:
         self.bounds = bounds
         self.quarantined = quarantined
         self.origins = origins
-        self.admission = Admission(bounds)
+        counts = counts or Counts()
+        self.admission = Admission(bounds, counts)
         self.telemetry = Telemetry()
-        self.router = Router(ROUTES)
-        self.pool = ThreadPoolExecutor(bounds.workers, "omnigraph-worker")
-        self.load_pool = Turns(bounds.loads_max, "omnigraph-load")
-        self.jobs = Jobs(bounds)
+        self.under_way = 0  # requests
+        self.router = Routes(ROUTES, self._answering)
+        self.pool = Threads(bounds.threads_max, "omnigraph-worker")
+        loads = Gate(counts, Counted.LOADS_RUNNING, bounds.loads_max)
+        self.load_pool = Turns(bounds.loads_max, "omnigraph-load", loads)
+        self.jobs = Jobs(self.admission)
+        self.maintains = False
+        self.upkeeps: dict[str, Upkeep] = {}
         self.document = openapi.document(ROUTES, authenticated=identity.required)
         self.docs = openapi.page(ROUTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await Exchange(self, scope, receive, send).run()
+        if scope["type"] != "http":
+            return
+        self.under_way += 1
+        try:
+            await Observed(self, scope, send).run(receive)
+        finally:
+            self.under_way -= 1
 
-    async def in_thread(self, work: Callable[[], T], pool: Executor | None = None) -> T:
+    def _answering(self, route: Route) -> ASGIApp:
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            with ExitStack() as held:
+                await Exchange(self, route, scope, receive, send, held).answer()
+
+        return answer
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
         """Run something that waits, without keeping the event loop."""
+        return await self.pool.submit(self._queued(work))
+
+    async def in_load_thread(self, actor: str | None, work: Callable[[], T]) -> T:
+        """The same for loads, which have threads of their own and take turns."""
+        return await asyncio.wrap_future(self.load_pool.submit(actor, self._queued(work)))
+
+    def _queued(self, work: Callable[[], T]) -> Callable[[], T]:
         self.telemetry.queued.inc()
-        started = _Started(self.telemetry.queued.dec)
-        context = copy_context()
-        return await asyncio.get_running_loop().run_in_executor(
-            pool or self.pool, lambda: context.run(started.run, work)
-        )
+        gone = who_cancels()
+
+        def begin() -> T:
+            self.telemetry.queued.dec()
+            if gone is not None and gone():
+                raise ClientGone("the client went away before its turn came")
+            return work()
+
+        return partial(copy_context().run, begin)
+
+    def maintain(self) -> None:
+        """Keep the graphs in order in the background where that is wanted, as long as no other process does."""
+        if not self.maintains:
+            return
+        self.upkeeps = {id: served.graph.upkeep() for id, served in self.graphs.items()}
+        self.telemetry.maintenance.upkeeps = self.upkeeps
+        for upkeep in self.upkeeps.values():
+            upkeep.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests or jobs are under way."""
+        return self.under_way > 0 or self.jobs.is_busy
 
     def close(self) -> None:
         """Refuse what is new, and wait for what was begun."""
         self.admission.closing = True
-        self.pool.shutdown(wait=True)
+        for upkeep in self.upkeeps.values():
+            upkeep.stop()
+        self.pool.shutdown()
         self.load_pool.shutdown()
         self.jobs.close()
 
 
-class _Started:
-    """Work that says when a thread took it up."""
+class Observed:
+    """A request from outside: what is recorded of it, how failures are reported, and what all answers have."""
 
-    def __init__(self, begun: Callable[[], None]) -> None:
-        self._begun = begun
-
-    def run(self, work: Callable[[], T]) -> T:
-        self._begun()
-        return work()
-
-
-class Exchange:
-    """One request and its answer."""
-
-    def __init__(self, server: Server, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, server: Server, scope: Scope, send: Send) -> None:
         self.server = server
         self.scope = scope
-        self.receive = receive
-        self.send = send
-        self.held = ExitStack()  # what the request holds until it is answered
+        self._send = send
         self.begun = time.perf_counter()
-        self.is_head = scope["method"] == "HEAD"
         self.request_id = f"{next(_request_ids):016x}"
-        self.started = False
+        self.started = self.ended = False
+        self.gone: Callable[[], bool] = scope.get(GONE, _never)
+        self.headers: Mapping[str, str] = {}
         self.record: dict[str, Any] = {
             "method": scope["method"],
-            "path": scope.get("raw_path", b"").split(b"?")[0].decode("ascii", "replace"),
+            "path": _raw_path(scope).partition(b"?")[0].decode("ascii", "replace"),
             "route": UNKNOWN_ROUTE,
             "status": 0,
             "actor": None,
             "commit": None,
         }
 
-    async def run(self) -> None:
+    async def run(self, receive: Receive) -> None:
         """Answer, whatever happens, and write it down."""
-        self.server.telemetry.in_flight.inc()
-        with tracer.start_as_current_span(
-            "request", context=caller(self.scope["headers"]), kind=SERVER
-        ) as span:
+        self.server.telemetry.begun(self.scope["method"])
+        with spanned(self.scope["headers"], self.record):
             try:
-                await self._answer()
+                await self._route(receive)
             except OmnigraphError as error:
                 await self._fail(error)
             except Exception as error:
                 log.exception("request %s failed", self.request_id)
                 await self._fail(OmnigraphError("internal error", help=""), error)
             finally:
-                self.held.close()
-                self.server.telemetry.in_flight.dec()
                 self.record["seconds"] = time.perf_counter() - self.begun
                 self.record["request_id"] = self.request_id
-                describe(span, self.record)
                 self.server.telemetry.answered(self.record)
 
-    async def _answer(self) -> None:
-        headers = _headers(self.scope)
-        self.request_id = _request_id(headers, self.request_id)
-        match = self.server.router.match(self.scope["method"], _raw_path(self.scope))
-        route = match.route
-        self.record["route"] = route.name
-        if not self.server.identity.required:
-            is_page = route.page or route.public
-            self.server.origins.check(self.scope["method"], headers, is_page=is_page)
-        actor = None if route.public else self.server.identity.actor(headers.get("authorization"))
-        self.record["actor"] = actor
-        call = self._call(route, headers, match.params, actor)
-        if route.work is Work.NONE:
-            await self._send_answer(route, _made(route.handler(call)))
-            return
-        self.held.enter_context(self.server.admission.request(actor))
-        answer = await self._work(route, call)
-        self.record["commit"] = answer.commit
-        await self._send_answer(route, answer)
+    async def _route(self, receive: Receive) -> None:
+        self.headers = read_headers(self.scope["headers"])
+        self.request_id = _request_id(self.headers) or self.request_id
+        path = routed_path(_raw_path(self.scope))
+        scope = {**self.scope, "path": path, "root_path": "", OBSERVED: self}
+        await self.server.router(scope, receive, self.send)
+        if not self.ended:
+            raise ClientGone("the client went away")
 
-    def _call(
-        self, route: Route, headers: Mapping[str, str], params: dict[str, str], actor: str | None
-    ) -> Call:
-        graph = None if route.flat else params["graph_id"]
-        call = Call(
-            actor=actor,
-            bounds=self.server.bounds,
-            headers=headers,
-            path=params,
-            guard=self.server.access.guard(actor, graph),
-            state=self.server,
+    async def send(self, message: Message) -> None:
+        """Pass on what is sent: with the headers every answer has, and only while the client takes it."""
+        if message["type"] == "http.response.start":
+            self.started, self.record["status"] = True, message["status"]
+            headers = message["headers"] = [*message["headers"], *PROTECTIVE]
+            headers.append((b"x-request-id", self.request_id.encode()))
+            if not any(name == POLICY for name, _ in headers):
+                headers.append((POLICY, NOTHING_FROM_ELSEWHERE))
+        else:
+            self.ended = not message.get("more_body", False)
+        try:
+            await within(self.server.bounds.stall_seconds_max, self._send(message))
+        except TimeoutError:
+            raise ClientGone("the client does not take its answer") from None
+
+    async def _fail(self, error: OmnigraphError, cause: BaseException | None = None) -> None:
+        """Report a failure; once an answer has begun, the connection can only be broken off."""
+        self.server.telemetry.failed(error)
+        if self.started:
+            raise cause or error
+        status = status_of(error)
+        if status >= 500:
+            log.error("request %s: %s: %s", self.request_id, error.code, error.message)
+        body = msgspec.json.encode(body_of(error), enc_hook=str)
+        await self.whole(Answer(status=status, headers=headers_of(error), raw=body))
+
+    async def whole(self, answer: Answer) -> None:
+        """Send an answer that is there; to a HEAD, all but its body."""
+        raw = answer.raw or b""
+        headers = _headers(answer)
+        if answer.status not in BODILESS and LENGTH not in answer.headers:
+            headers.append((b"content-length", b"%d" % len(raw)))
+        body = b"" if self.scope["method"] == "HEAD" else raw
+        await self.send(
+            {"type": "http.response.start", "status": answer.status, "headers": headers}
         )
-        if not route.flat:
-            call.graph_id = graph_id(params["graph_id"])
-            call.served = self.server.graphs.get(call.graph_id)
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def begin(self, answer: Answer) -> None:
+        """Send the head of an answer that is made as it is sent."""
+        headers = _headers(answer)
+        await self.send(
+            {"type": "http.response.start", "status": answer.status, "headers": headers}
+        )
+
+    async def block(self, block: bytes, *, more: bool = True) -> None:
+        """Send a part of such an answer, no faster than the client takes it."""
+        await self.send({"type": "http.response.body", "body": block, "more_body": more})
+        if self.gone():
+            raise ClientGone("the client went away")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request whose route is known, and its answer."""
+
+    server: Server
+    route: Route
+    scope: Scope
+    receive: Receive
+    send: Send
+    held: ExitStack  # what the request holds until it is answered
+
+    async def answer(self) -> None:
+        """Do what the route does, if whoever asks may have it."""
+        route, server, observed = self.route, self.server, self.scope[OBSERVED]
+        headers, record = observed.headers, observed.record
+        record["route"] = route.name
+        if not server.identity.required:
+            is_page = route.page or route.public
+            server.origins.check(self.scope["method"], headers, is_page=is_page)
+        actor = None
+        if not route.public:
+            actor = server.identity.actor(headers.get("authorization"), headers.get(SAID))
+        record["actor"] = actor
+        call = self._call(headers, actor)
+        if route.work is RouteWork.NONE:
+            await self._respond(_made(route.handler(call)))
+            return
+        holding = server.admission.request(actor)
+        self.held.callback(holding.release)
+        answer = await self._work(call, holding)
+        record["commit"] = answer.commit
+        await self._respond(answer)
+
+    def _call(self, headers: Mapping[str, str], actor: str | None) -> HttpCall:
+        route, server, path = self.route, self.server, self.scope["path_params"]
+        graph = path.get("graph_id")
+        guard = server.access.guard(actor, graph)
+        call = HttpCall(actor, server.bounds, headers, path, guard, state=server)
+        if graph is not None:
+            call.graph_id = graph_id(graph)
+            call.served = server.graphs.get(graph)
             if call.served is None:
-                raise GraphNotServed(f"graph '{call.graph_id}' not found")
+                raise GraphNotServed(f"graph '{graph}' not found")
         _check_condition(route, headers)
         if route.query is not None:
-            call.query = _query_string(self.scope, route.query)
+            call.query = read_query(self.scope["query_string"], route.query)
         return call
 
     # --- the work ------------------------------------------------------------------------------------------------
 
-    async def _work(self, route: Route, call: Call) -> Answer:
-        if route.work is Work.LOAD and _is_stream(route, call):
-            return await self._load_stream(route, call)
-        if route.body is not None:
-            call.body = await self._json(route, call)
-        if route.work is Work.EXPORT:
-            self.held.enter_context(self.server.admission.slot("exports_max", call.actor))
-        if _becomes_job(route, call):
-            return await self.server.in_thread(lambda: _begin(route, call))
-        pool = self.server.load_pool.of(call.actor) if route.work is Work.LOAD else None
-        return await self.server.in_thread(lambda: _run(route, call), pool)
+    async def _work(self, call: HttpCall, holding: Holding) -> Answer:
+        route = self.route
+        is_load = route.work is RouteWork.LOAD
+        cancelled_by(self.scope[OBSERVED].gone)  # queries end when nobody waits for them any more
+        if is_load and (route.streams or media_of(call.headers) in STREAMED):
+            await self._receive_load(call, holding)
+        elif route.body is not None:
+            call.body = await self._json(call, holding, route.body)
+        if route.work is RouteWork.EXPORT:
+            holding.slot("exports_max")
+        if call.is_async and route.answer is LoadOutput:  # goes on as a job
+            return await self.server.in_thread(lambda: _run(route, call, start_load))
+        if is_load:
+            return await self.server.in_load_thread(call.actor, lambda: _run(route, call, _handle))
+        return await self.server.in_thread(lambda: _run(route, call, _handle))
 
-    async def _json(self, route: Route, call: Call) -> Any:
-        assert route.body is not None  # noqa: S101
-        name = "json_load_bytes_max" if route.work is Work.LOAD else "body_bytes_max"
-        limits = self._limits(name)
-        raw = await read_all(self._counted(call, limits), call.headers, limits)
-        streamed = STREAMED if route.work is Work.LOAD else ()
+    async def _json(self, call: HttpCall, holding: Holding, shape: type[T]) -> T:
+        is_load = self.route.work is RouteWork.LOAD
+        limits = self._limits("json_load_bytes_max" if is_load else "body_bytes_max")
+        raw = await read_all(self._counted(call, holding, limits), call.headers, limits)
+        streamed = STREAMED if is_load else ()
         if len(raw) <= DECODED_AT_ONCE_BYTES_MAX:
-            return decode(raw, route.body, call.headers, streamed)
-        shape = route.body
+            return decode(raw, shape, call.headers, streamed)
         return await self.server.in_thread(lambda: decode(raw, shape, call.headers, streamed))
 
-    async def _load_stream(self, route: Route, call: Call) -> Answer:
-        """A load of any size: allowed first, then received to disk, then read by a thread for loads."""
-        assert route.body is not None  # noqa: S101
-        call.body = _query_string(self.scope, route.body)
-        await self.server.in_thread(lambda: _authorize(route, call))
+    async def _receive_load(self, call: HttpCall, holding: Holding) -> None:
+        """The body of a load of any size: allowed first, then received to disk."""
+        assert self.route.body is not None  # noqa: S101
+        call.body = read_query(self.scope["query_string"], self.route.body)
+        await self.server.in_thread(lambda: _authorize(self.route, call))
         limits = self._limits("load_bytes_max")
-        self.held.enter_context(self.server.admission.slot("uploads_max", call.actor))
-        receive = self._counted(call, limits)
+        holding.slot("uploads_max")
+        receive = self._counted(call, holding, limits)
         call.spool = new_spool(call.headers, limits)
         self.held.callback(lambda: None if call.goes_on else call.close())
-        receiving = fill(call.spool, receive, limits, self.server.in_thread)
         try:
-            await asyncio.wait_for(receiving, self.server.bounds.load_seconds_max)
+            async with asyncio.timeout(self.server.bounds.load_seconds_max):
+                await fill(call.spool, receive, limits, self.server.in_thread)
         except TimeoutError:
             raise ClientGone("the body took too long") from None
-        return await self._loaded(route, call)
 
-    def _counted(self, call: Call, limits: BodyLimits) -> Receive:
+    def _counted(self, call: HttpCall, holding: Holding, limits: BodyLimits) -> Receive:
         """The body of a request, whose bytes its actor holds until the request is answered."""
-        size = announced(call.headers, limits)
-        held = self.held.enter_context(self.server.admission.body(call.actor, size))
+        holding.bytes(announced(call.headers, limits))
 
-        async def receive() -> Any:
+        async def receive() -> Message:
             message = await self.receive()
-            held.come(len(message.get("body", b"")))
+            holding.come(len(message.get("body", b"")))
             return message
 
         return receive
-
-    async def _loaded(self, route: Route, call: Call) -> Answer:
-        """A load whose body is here: done while the client waits, or as a job that is asked about later."""
-        if _becomes_job(route, call):
-            return await self.server.in_thread(lambda: _made(start_load(call, route.handler)))
-        pool = self.server.load_pool.of(call.actor)
-        return await self.server.in_thread(lambda: _made(route.handler(call)), pool)
 
     def _limits(self, name: str) -> BodyLimits:
         bounds = self.server.bounds
@@ -301,138 +392,71 @@ class Exchange:
 
     # --- the answer ----------------------------------------------------------------------------------------------
 
-    async def _send_answer(self, route: Route, answer: Answer) -> None:
+    async def _respond(self, answer: Answer) -> None:
+        observed: Observed = self.scope[OBSERVED]
         try:
-            await self._send_whole(route, answer)
+            if self.route.successor is not None:
+                link = f'<{self.route.successor}>; rel="successor-version"'
+                answer.headers |= {"Deprecation": "true", "Link": link}
+            if answer.app is not None:
+                await answer.app(self.scope, self.receive, self.send)
+            elif answer.blocks is None or self.scope["method"] == "HEAD":
+                await observed.whole(answer)
+            else:
+                await self._stream(observed, answer, answer.blocks)
         finally:
             if answer.release is not None:  # in a thread that is there even while the server ends
                 await asyncio.to_thread(answer.release)
 
-    async def _send_whole(self, route: Route, answer: Answer) -> None:
-        if route.successor is not None:
-            answer.headers |= {
-                "Deprecation": "true",
-                "Link": f'<{route.successor}>; rel="successor-version"',
-            }
-        if answer.blocks is not None and not self.is_head:
-            await self._stream(answer)
-            return
-        body = answer.raw or b""
-        length = {} if answer.status == 304 else {"Content-Length": str(len(body))}
-        await self._start(answer.status, answer.media, length | answer.headers)
-        await self._body(b"" if self.is_head else body, more=False)
-
-    async def _stream(self, answer: Answer) -> None:
+    async def _stream(self, observed: Observed, answer: Answer, blocks: Iterator[bytes]) -> None:
         """Blocks as they are made, no faster than the client takes them."""
-        blocks: Iterator[bytes] = answer.blocks or iter(())
-        block = await self._next(blocks)  # what fails before the first block is still an error
-        await self._start(answer.status, answer.media, answer.headers)
-        gone = asyncio.ensure_future(self._gone())
-        try:
-            while block is not None:
-                if gone.done():
-                    raise ClientGone("the client went away")
-                await self._body(block, more=True)
-                block = await self._next(blocks)
-            await self._body(b"", more=False)
-        finally:
-            gone.cancel()
-
-    async def _gone(self) -> None:
-        """Ends when the client goes away."""
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+        block = await self._next(blocks)  # what fails before it is still an error
+        await observed.begin(answer)
+        while block is not None:
+            await observed.block(block)
+            block = await self._next(blocks)
+        await observed.block(b"", more=False)
 
     async def _next(self, blocks: Iterator[bytes]) -> bytes | None:
-        return await self.server.in_thread(lambda: next(blocks, None))
-
-    async def _start(self, status: int, media: str, headers: Mapping[str, str]) -> None:
-        self.record["status"] = status
-        sent = {"Content-Type": media, "X-Request-Id": self.request_id, **PROTECTIVE, **headers}
-        raw = [
-            (k.lower().encode("latin-1"), v.encode("latin-1", "replace")) for k, v in sent.items()
-        ]
-        self.started = True
-        await self.send({"type": "http.response.start", "status": status, "headers": raw})
-
-    async def _body(self, body: bytes, *, more: bool) -> None:
-        message = {"type": "http.response.body", "body": body, "more_body": more}
-        try:
-            async with asyncio.timeout(self.server.bounds.stall_seconds_max):
-                await self.send(message)
-        except TimeoutError:
-            raise ClientGone("the client does not take its answer") from None
-
-    async def _fail(self, error: OmnigraphError, cause: BaseException | None = None) -> None:
-        """Tell a failure; once an answer has begun, only breaking it off can."""
-        self.server.telemetry.errors.labels(str(error.code), str(error.kind)).inc()
-        if self.started:
-            raise cause or error
-        status = status_of(error)
-        if status >= 500:
-            log.error("request %s: %s: %s", self.request_id, error.code, error.message)
-        body = msgspec.json.encode(body_of(error), enc_hook=str)
-        await self._start(status, JSON, {"Content-Length": str(len(body)), **headers_of(error)})
-        await self._body(b"" if self.is_head else body, more=False)
+        """A client that goes away leaves no thread behind."""
+        return await asyncio.shield(self.server.in_thread(lambda: next(blocks, None)))
 
 
 # --- in a thread ---------------------------------------------------------------------------------------------------
 
 
-def _authorize(route: Route, call: Call) -> None:
-    need: Need
+def _authorize(route: Route, call: HttpCall) -> None:
     for need in route.needs(call):
         call.require(need)
 
 
-def _run(route: Route, call: Call) -> Answer:
-    """Nothing below a route happens before it is allowed."""
-    _authorize(route, call)
-    return _made(route.handler(call))
+def _run(route: Route, call: HttpCall, work: Callable[[HttpCall, Handler], Answer]) -> Answer:
+    """Nothing below a route happens before it is allowed; a body that was spooled was allowed before that."""
+    if call.spool is None:
+        _authorize(route, call)
+    return _made(work(call, route.handler))
 
 
-def _becomes_job(route: Route, call: Call) -> bool:
-    return call.is_async and route.answer is LoadOutput
-
-
-def _begin(route: Route, call: Call) -> Answer:
-    """As `_run`, but what is allowed goes on alone."""
-    _authorize(route, call)
-    return _made(start_load(call, route.handler))
+def _handle(call: HttpCall, handler: Handler) -> Answer:
+    return handler(call)
 
 
 def _made(answer: Answer) -> Answer:
     """The answer with its JSON written."""
-    if answer.raw is None and answer.blocks is None:
+    if answer.raw is None and answer.blocks is None and answer.app is None:
         answer.raw = msgspec.json.encode(answer.content, enc_hook=str)
     return answer
 
 
-# --- reading requests ------------------------------------------------------------------------------------------------
+def _headers(answer: Answer) -> list[tuple[bytes, bytes]]:
+    headers = [(b"content-type", answer.media.encode("latin-1"))]
+    for name, value in answer.headers.items():
+        headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
+    return headers
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    """Headers by name. One that decides something may be there only once: two readers might choose differently."""
-    found: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        lower = name.lower()
-        key = lower.decode("latin-1")
-        if key in found:
-            if lower in ONCE:
-                raise RequestInvalid(f"the header {key} is there twice")
-            found[key] += "," + value.decode("latin-1")
-        else:
-            found[key] = value.decode("latin-1")
-    if "content-length" in found and "transfer-encoding" in found:
-        raise LengthAmbiguous(
-            "a request has Content-Length or Transfer-Encoding, not both", {"Connection": "close"}
-        )
-    return found
-
-
-def _request_id(headers: Mapping[str, str], fresh: str) -> str:
-    given = headers.get("x-request-id", "")
-    return given if REQUEST_ID.fullmatch(given) else fresh
+def _never() -> bool:
+    return False
 
 
 def _raw_path(scope: Scope) -> bytes:
@@ -448,28 +472,6 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
         raise RequestInvalid(f"conditional writes go to the route that ends in /{IF_COMMIT[10:]}")
 
 
-def _is_stream(route: Route, call: Call) -> bool:
-    media = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return route.streams or media in STREAMED
-
-
-def _query_string(scope: Scope, shape: type[S]) -> S:
-    """The query string as a struct: lists may repeat, everything else may not."""
-    text = scope["query_string"].decode("latin-1")
-    fields = {f.encode_name: f for f in msgspec.structs.fields(shape)}
-    given: dict[str, Any] = {}
-    try:
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=1000, errors="strict")
-    except (ValueError, UnicodeDecodeError):
-        raise RequestInvalid("the query string cannot be read") from None
-    for name, value in pairs:
-        if name in fields and "list" in str(fields[name].type):
-            given.setdefault(name, []).append(value)
-        elif name in given:
-            raise RequestInvalid(f"the parameter {name[:80]!r} is there twice")
-        else:
-            given[name] = value
-    try:
-        return msgspec.convert(given, shape, strict=False)
-    except msgspec.ValidationError as error:
-        raise RequestInvalid(f"the query string does not fit: {error}") from None
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    given = headers.get("x-request-id", "")
+    return given if REQUEST_ID.fullmatch(given) else None

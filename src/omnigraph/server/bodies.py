@@ -10,15 +10,23 @@ import asyncio
 import hashlib
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any, TypeVar
 
 import msgspec
 
 from omnigraph.errors import Kind, LimitExceeded, OmnigraphError
-from omnigraph.server.errors import MediaUnsupported, RequestInvalid
-from omnigraph.server.limits import exceeded
+from omnigraph.server.errors import MediaUnsupported, RequestInvalid, exceeded
 
 T = TypeVar("T")
 Receive = Callable[[], Awaitable[Any]]
@@ -52,8 +60,7 @@ async def chunks(receive: Receive, stall_seconds: float) -> AsyncIterator[bytes]
     more = True
     while more:
         try:
-            async with asyncio.timeout(stall_seconds):
-                message = await receive()
+            message = await within(stall_seconds, receive())
         except TimeoutError:
             raise ClientGone(f"no byte came within {stall_seconds:g} s") from None
         if message["type"] != "http.request":
@@ -61,6 +68,43 @@ async def chunks(receive: Receive, stall_seconds: float) -> AsyncIterator[bytes]
         more = message.get("more_body", False)
         if message.get("body"):
             yield message["body"]
+
+
+class _Begun(Awaitable[T]):
+    """What is left of a coroutine that has to wait for something."""
+
+    def __init__(self, waits_for: Any, rest: Generator[Any, Any, T]) -> None:
+        self._waits_for = waits_for
+        self._rest = rest
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        waits_for, rest = self._waits_for, self._rest
+        while True:
+            try:
+                yield waits_for
+                resume = partial(rest.send, None)
+            except BaseException as error:
+                resume = partial(rest.throw, error)
+            try:
+                waits_for = resume()
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """The result of some work, or TimeoutError. Most work need not wait at all, and then there is no timer."""
+    rest = work.__await__()
+    try:
+        waits_for = next(rest)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    async with asyncio.timeout(seconds):
+        return await _Begun(waits_for, rest)
+
+
+def media_of(headers: Mapping[str, str]) -> str:
+    """The media type of a body, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def announced(headers: Mapping[str, str], limits: BodyLimits) -> int:
@@ -125,7 +169,7 @@ class Unpacker:
             )
 
 
-class _Plain:
+class _PlainBody:
     """Bytes that were never compressed."""
 
     eof = True
@@ -176,10 +220,10 @@ class _Zstd:
         return piece, (self._stream.unused_data if self.eof else b"") + rest
 
 
-def _frames(encoding: str) -> Callable[[], _Plain | _Gzip | _Zstd]:
+def _frames(encoding: str) -> Callable[[], _PlainBody | _Gzip | _Zstd]:
     match encoding.strip().lower():
         case "" | "identity":
-            return _Plain
+            return _PlainBody
         case "gzip" | "x-gzip":
             return _Gzip
         case "zstd":
@@ -209,7 +253,7 @@ def decode(
     raw: bytes, shape: type[T], headers: Mapping[str, str], streamed: Sequence[str] = ()
 ) -> T:
     """A JSON body as the struct a route takes; an empty one has no fields. `streamed` is what it takes besides."""
-    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = media_of(headers)
     if raw and media != "application/json":
         taken = " or ".join(["application/json", *streamed])
         raise MediaUnsupported(f"this route takes {taken}, not {media[:80]!r}")

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
+
+from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import open_graph
 from omnigraph.policy.cedar import Policy, read_policy
-from omnigraph.server.access import Access
+from omnigraph.server.access import Access, Identity, Origins
 from omnigraph.server.app import Server
-from omnigraph.server.calls import Served
-from omnigraph.server.identity import Identity
-from omnigraph.server.origins import Origins
+from omnigraph.server.counts import Counts
+from omnigraph.server.listening import Listen, bound
+from omnigraph.server.request import Served
 from omnigraph.server.settings import GraphSettings, ServerInvalid, Settings, from_environment
-from omnigraph.server.stored import stored_queries
+from omnigraph.server.stored_queries import stored_queries
 
 OPENED_AT_ONCE = 4
 KEEP_ALIVE_SECONDS = 30
-HEADER_BYTES_MAX = 64 << 10
+BUSY_SECONDS = 0.1  # between two looks whether it still is
 
 log = logging.getLogger("omnigraph.server")
 
 
-@dataclass(frozen=True, slots=True)
-class Listen:
-    """Where a server listens, and how."""
-
-    host: str = "127.0.0.1"
-    port: int = 8080
-    tls_cert: str | None = None
-    tls_key: str | None = None
+LOCALLY = Listen()
 
 
 def build(
@@ -45,13 +40,15 @@ def build(
     *,
     host: str = "",
     secret: str | None = None,
+    holder: str | None = None,
+    counts: Counts | None = None,
 ) -> Server:
     """The application for some settings; whatever is unsafe or unclear refuses to start.
 
-    `host` is the name it will listen on. With a secret, only who has it is served.
+    `host` is the name it will listen on. With a secret, only its `holder` is served. Workers share `counts`.
     """
     settings = from_environment(settings, environment)
-    identity = Identity(settings.tokens_file, environment, secret)
+    identity = Identity(settings.tokens_file, environment, secret, holder)
     policies = {
         id: _policy(graph.policy, for_server=False)
         for id, graph in settings.graphs.items()
@@ -64,7 +61,9 @@ def build(
     graphs, quarantined = _opened(settings)
     access = Access(identity.required, server_policy, policies, settings.read_only)
     origins = Origins(frozenset(name.lower() for name in settings.hosts), host.lower())
-    return Server(graphs, identity, access, settings.limits, quarantined, origins)
+    server = Server(graphs, identity, access, settings.limits, quarantined, origins, counts)
+    server.maintains = settings.maintain and not settings.read_only
+    return server
 
 
 def _policy(path: str, *, for_server: bool) -> Policy:
@@ -80,12 +79,12 @@ def _check_identity(settings: Settings, identity: Identity, *, any_policy: bool)
         return
     if any_policy:
         raise ServerInvalid(
-            "there are policies but no tokens: nobody could be told apart",
+            "policies need tokens: without them, callers cannot be identified",
             help="Name a file with --tokens-file, or set OMNIGRAPH_SERVER_BEARER_TOKEN.",
         )
     if not settings.unauthenticated:
         raise ServerInvalid(
-            "there are no tokens, so anybody could do anything",
+            "there are no tokens, so anyone could do anything",
             help="Name a file with --tokens-file, set OMNIGRAPH_SERVER_BEARER_TOKEN, "
             "or say --unauthenticated if that is what you want.",
         )
@@ -94,7 +93,7 @@ def _check_identity(settings: Settings, identity: Identity, *, any_policy: bool)
 def _opened(settings: Settings) -> tuple[dict[str, Served], tuple[str, ...]]:
     """The graphs that can be served, and the ids of those that cannot."""
     if not settings.graphs:
-        raise ServerInvalid("there is no graph to serve")
+        raise ServerInvalid("no graphs to serve")
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
         tried = {id: pool.submit(_open, id, g, settings) for id, g in settings.graphs.items()}
     found: dict[str, Served] = {}
@@ -121,45 +120,98 @@ def _open(id: str, graph: GraphSettings, settings: Settings) -> Served:
 # --- listening -----------------------------------------------------------------------------------------------------
 
 
-def serve(server: Server, listen: Listen, announce: Callable[[str], None]) -> None:
-    """Listen until told to stop; then finish what was begun. `announce` is told the address."""
+class Current:
+    """The server in force; another one may take its place, and then it ends what it has begun."""
+
+    def __init__(self, server: Server, again: Callable[[Server], Server] | None) -> None:
+        self.server = server
+        self._again = again
+        self._asked = False
+        self._renewing: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.server(scope, receive, send)
+
+    def renew(self) -> None:
+        """Read the settings again, and serve by them from now on; what cannot be used leaves what was."""
+        self._asked = True
+        if self._again is not None and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.get_running_loop().create_task(self._renew_all(self._again))
+
+    async def _renew_all(self, again: Callable[[Server], Server]) -> None:
+        while self._asked:
+            self._asked = False
+            await self._renew(again)
+
+    async def _renew(self, again: Callable[[Server], Server]) -> None:
+        old = self.server
+        try:
+            new = await asyncio.to_thread(again, old)
+        except OmnigraphError as error:
+            log.error("the settings were not renewed: %s", error.message)  # noqa: TRY400
+            return
+        new.telemetry = old.telemetry
+        new.maintain()
+        self.server = new
+        log.info("the settings were renewed")
+        ending = asyncio.get_running_loop().create_task(_end(old))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+
+async def _end(server: Server) -> None:
+    """Close a server once it has done what it had begun."""
+    while server.is_busy:
+        await asyncio.sleep(BUSY_SECONDS)
+    await asyncio.to_thread(server.close)
+
+
+def serve(
+    server: Server,
+    listen: Listen,
+    announce: Callable[[str], None],
+    again: Callable[[Server], Server] | None = None,
+) -> None:
+    """Listen until stopped; then finish what was begun. `announce` gets the address.
+
+    On SIGHUP, `again` makes the server that takes the place of the one it is given.
+    """
     import uvicorn
+
+    current = Current(server, again)
 
     class Announcing(uvicorn.Server):
         """Says where it listens once it does."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            for bound in sockets or ():
-                host, port = bound.getsockname()[:2]
+            if again is not None:
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, current.renew)
+            for each in sockets or ():
+                host, port = each.getsockname()[:2]
                 announce(f"{host}:{port}")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            server.admission.closing = True
+            current.server.admission.closing = True
             await super().shutdown(sockets)
 
-    bound = _bound(listen)
+    own = bound(listen)
+    server.maintain()
     try:
-        Announcing(uvicorn.Config(server, **_options(server, listen))).run(sockets=[bound])
+        Announcing(uvicorn.Config(current, **options(server, listen))).run(sockets=[own])
     finally:
-        server.close()
+        current.server.close()
 
 
-def _bound(listen: Listen) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    # With the protocol named, asyncio sends small answers at once instead of waiting for acknowledgements.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((listen.host, listen.port))
-    except OSError as error:
-        bound.close()
-        raise ServerInvalid(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
-    return bound
+def options(server: Server, listen: Listen = LOCALLY) -> dict[str, Any]:
+    """How uvicorn speaks HTTP for us."""
+    from omnigraph.server.protocol import Connection
 
-
-def _options(server: Server, listen: Listen) -> dict[str, Any]:
     return {
+        "http": Connection,
+        "ws": "none",
+        "interface": "asgi3",
         "lifespan": "off",
         "log_config": None,
         "access_log": False,
@@ -167,17 +219,6 @@ def _options(server: Server, listen: Listen) -> dict[str, Any]:
         "proxy_headers": False,
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": int(server.bounds.shutdown_seconds_max),
-        "h11_max_incomplete_event_size": HEADER_BYTES_MAX,
         "ssl_certfile": listen.tls_cert,
         "ssl_keyfile": listen.tls_key,
     }
-
-
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Log lines with their time, for people and for collectors."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    root = logging.getLogger("omnigraph")
-    root.addHandler(handler)
-    root.setLevel(level)
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what concerns requests is ours to say

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from omnigraph.errors import CODES, Kind, OmnigraphError
-from omnigraph.server.limits import ServerBusy, TooManyRequests
 
 STATUSES = {
     Kind.INVALID: 400,
@@ -79,7 +78,7 @@ class NotAllowedHere(Headed):
 
 
 class RouteNotFound(OmnigraphError):
-    """There is no such path."""
+    """The path does not exist."""
 
     code, kind = "route_not_found", Kind.NOT_FOUND
     default_help = "`/docs` shows all routes; those of a graph start with /graphs/{id}."
@@ -116,11 +115,32 @@ class NotAcceptable(OmnigraphError):
     default_help = "The message names what can be had."
 
 
+class TooManyRequests(OmnigraphError):
+    """An actor asks for too much at once."""
+
+    code, kind = "too_many_requests", Kind.LIMIT
+    default_help = "Wait for earlier requests to end; the header Retry-After says how long at most."
+    retry_after = 60
+
+
+class ServerBusy(OmnigraphError):
+    """The server has as much to do as it may; nothing happened."""
+
+    code, kind = "server_busy", Kind.UNAVAILABLE
+    default_help = "Try again in a moment."
+    retry_after = 1
+
+
 class MergeConflicts(OmnigraphError):
     """A merge has conflicts; nothing was published."""
 
     code, kind = "merge_conflicts", Kind.CONFLICT
     default_help = "Decide them with `strategy` or `resolutions`, or change one of the branches."
+
+
+def exceeded(name: str, limit: float, observed: float) -> dict[str, object]:
+    """The details of a limit that was exceeded: its name, its value, and what was seen."""
+    return {"limit": name, "limit_value": limit, "observed": observed}
 
 
 def status_of(error: OmnigraphError) -> int:

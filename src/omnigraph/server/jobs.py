@@ -9,30 +9,29 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from omnigraph.core import jobs as stored
-from omnigraph.core.jobs import JobRecord
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Cancelled, Kind, OmnigraphError
-from omnigraph.server.access import ANONYMOUS
+from omnigraph.maintenance import jobs as stored
+from omnigraph.maintenance.jobs import JobRecord
+from omnigraph.server.counts import Counted
 from omnigraph.server.errors import body_of
-from omnigraph.server.limits import check_share
-from omnigraph.server.settings import Bounds
-from omnigraph.server.turns import Turns
+from omnigraph.server.limits import Admission, Gate, Holding
+from omnigraph.server.threads import Turns
 
-TOLD_SECONDS = 1.0  # progress is written at most so often
-SEEN_SECONDS = 10.0  # and at least so often
+SAVED_SECONDS = 1.0  # progress is saved at most this often
+SEEN_SECONDS = 10.0  # and at least this often
+ASKED_SECONDS = 0.5  # between two looks whether another process was asked to call a job off
 log = logging.getLogger("omnigraph.server.jobs")
 
 
 class JobNotFound(OmnigraphError):
-    """There is no such job, or it is somebody else's."""
+    """The job does not exist, or belongs to another actor."""
 
     code, kind = "job_not_found", Kind.NOT_FOUND
     default_help = "`GET /graphs/{id}/jobs` lists your jobs."
@@ -45,20 +44,22 @@ class JobExpired(OmnigraphError):
     default_help = "Start another export."
 
 
-class Job:
+class RunningJob:
     """A job of this process. Its record changes as the work goes on."""
 
-    def __init__(self, repo: Repository, record: JobRecord) -> None:
+    def __init__(self, repo: Repository, record: JobRecord, held: Holding) -> None:
         self.repo = repo
+        self.held = held  # of what its actor may have
         self.record = record
         self.cancelled = threading.Event()
+        self.was_asked = False  # by way of the store
         self._lock = threading.Lock()
-        self._told = 0.0
+        self._saved = 0.0
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """Say how far the work is; raises where somebody called it off."""
+        """Say how far the work is; raises once it is cancelled."""
         self.check()
-        late = phase != self.record.phase or time.monotonic() - self._told > TOLD_SECONDS
+        late = phase != self.record.phase or time.monotonic() - self._saved > SAVED_SECONDS
         self.update(late, phase=phase, done=done, total=total)
 
     def check(self) -> None:
@@ -67,40 +68,53 @@ class Job:
 
     def update(self, written: bool = True, **changed: Any) -> None:
         with self._lock:
-            seen = self.repo.world.now()
+            seen = self.repo.clock.now()
             self.record = msgspec.structs.replace(self.record, seen=seen, **changed)
             if written:
-                self._told = time.monotonic()
+                self._saved = time.monotonic()
                 stored.save_job(self.repo, self.record)
 
     def still_here(self) -> None:
         """Say that the work goes on, where nothing was said for a while."""
-        if not self.record.is_finished and time.monotonic() - self._told > SEEN_SECONDS:
+        if not self.record.is_finished and time.monotonic() - self._saved > SEEN_SECONDS:
             self.update()
+
+    def look_if_cancelled(self) -> None:
+        """Another process may have been told that nobody wants the job any more."""
+        if not self.cancelled.is_set() and stored.is_asked_to_cancel(self.repo, self.record.job):
+            self.was_asked = True
+            self.cancelled.set()
 
 
 class Jobs:
     """The jobs of a server."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
-        self._pool = Turns(bounds.jobs_running_max, "omnigraph-job")
+    def __init__(self, admission: Admission) -> None:
+        most = admission.bounds.jobs_running_max
+        self._admission = admission
+        gate = Gate(admission.counts, Counted.JOBS_RUNNING, most)
+        self._pool = Turns(most, "omnigraph-job", gate)
         self._lock = threading.Lock()
-        self._mine: dict[str, Job] = {}
+        self._mine: dict[str, RunningJob] = {}
         self._closed = threading.Event()
         self._speaker: threading.Thread | None = None
 
-    def start(self, repo: Repository, record: JobRecord, work: Callable[[Job], Any]) -> JobRecord:
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._mine)
+
+    def start(
+        self, repo: Repository, record: JobRecord, work: Callable[[RunningJob], Any]
+    ) -> JobRecord:
         """Queue work; what it returns becomes the result of the job."""
-        job = Job(repo, record)
+        job = RunningJob(repo, record, Holding(self._admission, record.actor))
+        job.held.slot("jobs_max")
         with self._lock:
-            held = Counter(_owner(other) for other in self._mine.values())
-            check_share("jobs_max", self._bounds.jobs_max, held, record.actor)
             self._mine[record.job] = job
             self._speak()
         try:
             job.update()
-            self._pool.of(record.actor).submit(self._run, job, work)
+            self._pool.submit(record.actor, lambda: self._run(job, work))
         except BaseException:
             self._forget(job)
             raise
@@ -116,7 +130,11 @@ class Jobs:
         mine = self._mine.get(id)
         if mine is not None:
             mine.cancelled.set()
-        return self.find(repo, id)
+            return mine.record
+        found = stored.load_job(repo, id)
+        if found is not None and not found.is_finished:  # it runs elsewhere
+            stored.ask_to_cancel(repo, id)
+        return found
 
     def close(self) -> None:
         """Call everything off, and wait until nothing runs any more."""
@@ -129,7 +147,7 @@ class Jobs:
 
     # --- running -------------------------------------------------------------------------------------------------
 
-    def _run(self, job: Job, work: Callable[[Job], Any]) -> None:
+    def _run(self, job: RunningJob, work: Callable[[RunningJob], Any]) -> None:
         try:
             job.check()
             job.update(status=stored.RUNNING)
@@ -142,13 +160,17 @@ class Jobs:
             log.exception("job %s failed", job.record.job)
             self._failed(job, stored.FAILED, OmnigraphError("internal error", help=""))
         finally:
+            if job.was_asked:
+                with suppress(OmnigraphError):
+                    stored.forget_cancel(job.repo, job.record.job)
             self._forget(job)
 
-    def _failed(self, job: Job, status: str, error: OmnigraphError) -> None:
-        with suppress(OmnigraphError):  # a store that is gone cannot be told; the job will be lost
+    def _failed(self, job: RunningJob, status: str, error: OmnigraphError) -> None:
+        with suppress(OmnigraphError):  # without the store, the job will be lost
             job.update(status=status, error=_plain(body_of(error)))
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: RunningJob) -> None:
+        job.held.release()
         with self._lock:
             self._mine.pop(job.record.job, None)
 
@@ -162,14 +184,11 @@ class Jobs:
             self._speaker.start()
 
     def _speaking(self) -> None:
-        while not self._closed.wait(SEEN_SECONDS / 2):
+        while not self._closed.wait(ASKED_SECONDS):
             for job in list(self._mine.values()):
                 with suppress(OmnigraphError):
                     job.still_here()
-
-
-def _owner(job: Job) -> str:
-    return job.record.actor or ANONYMOUS
+                    job.look_if_cancelled()
 
 
 def _plain(value: Any) -> Any:

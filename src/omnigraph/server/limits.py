@@ -1,148 +1,157 @@
-"""How much at once: requests and bytes of one actor, requests of everybody, and shares of uploads, exports and jobs."""
+"""How much at once: requests and bytes of one actor, requests of everybody, shares of uploads, exports and jobs.
+
+The limits are those of a server, whatever the number of its workers: see `counts`.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
 
-from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.server.access import ANONYMOUS
+from omnigraph.server.counts import Counted, Counts
+from omnigraph.server.errors import ServerBusy, TooManyRequests, exceeded
 from omnigraph.server.settings import Bounds
 
-RETRY_AFTER_SECONDS = 60
-BUSY_RETRY_AFTER_SECONDS = 1
-
-
-class TooManyRequests(OmnigraphError):
-    """An actor asks for too much at once."""
-
-    code, kind = "too_many_requests", Kind.LIMIT
-    default_help = "Wait for earlier requests to end; the header Retry-After says how long at most."
-    retry_after = RETRY_AFTER_SECONDS
-
-
-class ServerBusy(OmnigraphError):
-    """The server has as much to do as it may; nothing happened."""
-
-    code, kind = "server_busy", Kind.UNAVAILABLE
-    default_help = "Try again in a moment."
-    retry_after = BUSY_RETRY_AFTER_SECONDS
+SLOTS = {
+    "uploads_max": Counted.UPLOADS,
+    "exports_max": Counted.EXPORTS,
+    "jobs_max": Counted.JOBS,
+}
+GATE_SECONDS = 0.05  # between two looks whether others have finished
 
 
 class Admission:
-    """Counts of what is in flight. Used only on the event loop, so it needs no lock."""
+    """Decides who may begin something, and knows what is held."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
-        self.requests = 0
-        self.slots: dict[str, Counter[str]] = {}  # by name, then by actor
-        self._actors: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
+    def __init__(self, bounds: Bounds, counts: Counts) -> None:
+        self.bounds = bounds
+        self.counts = counts
         self.closing = False
 
-    @contextmanager
-    def request(self, actor: str | None) -> Iterator[None]:
-        """Admit one request of an actor for as long as it lasts."""
-        who = actor or ANONYMOUS
+    @property
+    def requests(self) -> int:
+        """Those in flight, in all workers."""
+        return self.counts.everybody(Counted.REQUESTS)
+
+    def request(self, actor: str | None) -> Holding:
+        """Admit one request of an actor until what this returns is released."""
         if self.closing:
             raise ServerBusy("the server is shutting down")
-        if self.requests >= self._bounds.in_flight_max:
-            raise ServerBusy(
-                "the server is busy",
-                details=exceeded("in_flight_max", self._bounds.in_flight_max, self.requests + 1),
-            )
-        mine, limit = self._actors[who] + 1, self._bounds.actor_in_flight_max
+        held = Holding(self, actor)
+        held.take(Counted.REQUESTS, 1, self._check_request)
+        return held
+
+    def _check_request(self, _: str, mine: int, everybody: int) -> None:
+        most, limit = self.bounds.in_flight_max, self.bounds.actor_in_flight_max
+        if everybody > most:
+            details = exceeded("in_flight_max", most, everybody)
+            raise ServerBusy("the server is busy", details=details)
         if mine > limit:
             raise TooManyRequests(
                 f"{mine} at once are more than actor_in_flight_max={limit}",
                 details=exceeded("actor_in_flight_max", limit, mine),
             )
-        self.requests += 1
-        self._actors[who] += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
-            _less(self._actors, who, 1)
-
-    @contextmanager
-    def body(self, actor: str | None, announced: int) -> Iterator[HeldBytes]:
-        """Admit a body: as many bytes as it announces, or as come of it."""
-        held = HeldBytes(self._bytes, actor or ANONYMOUS, self._bounds.actor_bytes_max)
-        try:
-            held.hold(announced)
-            yield held
-        finally:
-            held.release()
-
-    @contextmanager
-    def slot(self, name: str, actor: str | None) -> Iterator[None]:
-        """Admit one of few: an upload, an export."""
-        key = actor or ANONYMOUS
-        held = self.slots.setdefault(name, Counter())
-        check_share(name, getattr(self._bounds, name), held, actor)
-        held[key] += 1
-        try:
-            yield
-        finally:
-            _less(held, key, 1)
 
 
-class HeldBytes:
-    """What one body takes of the bytes its actor may have in flight."""
+class Holding:
+    """What one request, or one job, holds of what its actor may have at once."""
 
-    def __init__(self, counts: Counter[str], actor: str, limit: int) -> None:
-        self._counts = counts
+    def __init__(self, admission: Admission, actor: str | None) -> None:
+        self._bounds = admission.bounds
+        self._counts = admission.counts
         self._actor = actor
-        self._limit = limit
-        self._held = 0
+        self._held: dict[Counted, int] = {}
         self._come = 0
 
-    def hold(self, size: int) -> None:
-        """Take so many bytes in all."""
-        more = size - self._held
-        wanted = self._counts[self._actor] + more
-        if wanted > self._limit:
-            raise TooManyRequests(
-                f"{wanted} bytes of requests in flight are more than actor_bytes_max={self._limit}",
-                details=exceeded("actor_bytes_max", self._limit, wanted),
-            )
-        self._counts[self._actor] += more
-        self._held = size
+    def take(self, kind: Counted, n: int, check: Callable[[str, int, int], None]) -> None:
+        """Take so much more, unless the check refuses what the actor and everybody would have then."""
+        who = self._actor or ANONYMOUS
+        with self._counts:
+            mine, everybody = self._counts.held(kind, who)
+            check(who, mine + n, everybody + n)
+            self._counts.add(kind, who, n)
+        self._held[kind] = self._held.get(kind, 0) + n
+
+    def slot(self, name: str) -> None:
+        """Take one of few: an upload, an export, a job. No actor has more than half of them."""
+        limit = getattr(self._bounds, name)
+
+        def check(_: str, mine: int, everybody: int) -> None:
+            check_share(name, limit, mine, everybody, self._actor)
+
+        self.take(SLOTS[name], 1, check)
+
+    def bytes(self, size: int) -> None:
+        """Hold so many bytes in all."""
+        more = size - self._held.get(Counted.BYTES, 0)
+        if more > 0:
+            self.take(Counted.BYTES, more, self._check_bytes)
 
     def come(self, size: int) -> None:
         """Count bytes that came in: a body need not announce its size, and may be larger than it did."""
         self._come += size
-        if self._come > self._held:
-            self.hold(self._come)
+        self.bytes(self._come)
+
+    def _check_bytes(self, _: str, mine: int, __: int) -> None:
+        limit = self._bounds.actor_bytes_max
+        if mine > limit:
+            raise TooManyRequests(
+                f"{mine} bytes of requests in flight are more than actor_bytes_max={limit}",
+                details=exceeded("actor_bytes_max", limit, mine),
+            )
 
     def release(self) -> None:
-        _less(self._counts, self._actor, self._held)
+        """Give everything back."""
+        who, held = self._actor or ANONYMOUS, self._held
+        if held:
+            with self._counts:
+                for kind, n in held.items():
+                    self._counts.add(kind, who, -n)
+            held.clear()
 
 
-def check_share(name: str, limit: int, held: Mapping[str, int], actor: str | None) -> None:
-    """Refuse whoever has half of a limit already, and everybody when nothing of it is left.
+def check_share(name: str, limit: int, mine: int, everybody: int, actor: str | None) -> None:
+    """Refuse whoever would have more than half of a limit, and everybody when it would be exceeded.
 
     So no actor is refused because of what another one does. Without tokens all callers are one.
     """
     share = limit if actor is None else (limit + 1) // 2
-    mine, all_held = held.get(actor or ANONYMOUS, 0), sum(held.values())
-    if mine >= share:
+    if mine > share:
         raise TooManyRequests(
-            f"{mine + 1} at once are more than one actor may have of {name}={limit}",
-            details=exceeded(name, share, mine + 1),
+            f"{mine} at once are more than one actor may have of {name}={limit}",
+            details=exceeded(name, share, mine),
         )
-    if all_held >= limit:
-        raise ServerBusy("the server is busy", details=exceeded(name, limit, all_held + 1))
+    if everybody > limit:
+        raise ServerBusy("the server is busy", details=exceeded(name, limit, everybody))
 
 
-def exceeded(name: str, limit: float, observed: float) -> dict[str, object]:
-    """The details of a limit that was exceeded: its name, its value, and what was seen."""
-    return {"limit": name, "limit_value": limit, "observed": observed}
+class Gate:
+    """Lets so many pass at once, in all workers."""
 
+    def __init__(self, counts: Counts, kind: Counted, most: int) -> None:
+        self._counts = counts
+        self._kind = kind
+        self._most = most
+        self._opened = threading.Event()
 
-def _less(counts: Counter[str], key: str, n: int) -> None:
-    counts[key] -= n
-    if counts[key] <= 0:
-        del counts[key]
+    def enter(self) -> None:
+        """Wait until there is room."""
+        while not self._entered():
+            self._opened.wait(GATE_SECONDS)
+
+    def _entered(self) -> bool:
+        with self._counts:
+            _, everybody = self._counts.held(self._kind, ANONYMOUS)
+            has_room = everybody < self._most or self._opened.is_set()
+            if has_room:
+                self._counts.add(self._kind, ANONYMOUS, 1)
+        return has_room
+
+    def leave(self) -> None:
+        with self._counts:
+            self._counts.add(self._kind, ANONYMOUS, -1)
+
+    def open(self) -> None:
+        """Let everybody pass, because all of it is being called off."""
+        self._opened.set()

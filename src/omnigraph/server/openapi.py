@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 import omnigraph
-from omnigraph.server.calls import IF_COMMIT, STREAMED
-from omnigraph.server.table import Route, Work
+from omnigraph.server.request import IF_COMMIT, STREAMED
+from omnigraph.server.routing import Route, RouteWork
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -65,6 +65,8 @@ def _operation(
         "parameters": list(_parameters(route, named, components)),
         "responses": _responses(route, named),
     }
+    if route.verb is not None:
+        found["description"] = route.verb.about
     if route.body is not None:
         found["requestBody"] = _request_body(route, named)
     if route.successor is not None:
@@ -87,17 +89,17 @@ def _parameters(
 ) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", route.full_path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-    shape = route.query if route.work is not Work.LOAD else route.body
+    shape = route.query if route.work is not RouteWork.LOAD else route.body
     if shape is not None:
         schema = components[named[shape]["$ref"].rsplit("/", 1)[1]]
         needed = schema.get("required", [])
         for name, kind in schema["properties"].items():
-            if route.work is Work.LOAD and name in ("data", "uri"):
+            if route.work is RouteWork.LOAD and name in ("data", "uri"):
                 continue
             yield {"name": name, "in": "query", "required": name in needed, "schema": kind}
     if route.conditional:
         yield {"name": IF_COMMIT, "in": "header", "required": True, "schema": {"type": "string"}}
-    if route.work in (Work.WRITE, Work.LOAD) and route.body is not None:
+    if route.work in (RouteWork.WRITE, RouteWork.LOAD) and route.body is not None:
         yield {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}
 
 
@@ -107,9 +109,9 @@ def _request_body(route: Route, named: dict[Any, Any]) -> dict[str, Any]:
     if route.streams:
         media = STREAMED[0] if route.path == "/load/ndjson" else "application/octet-stream"
         content = {media: streams[STREAMED[0]]}
-    elif route.work is Work.LOAD:
+    elif route.work is RouteWork.LOAD:
         content |= streams
-    return {"required": bool(route.work is Work.LOAD), "content": content}
+    return {"required": bool(route.work is RouteWork.LOAD), "content": content}
 
 
 def _responses(route: Route, named: dict[Any, Any]) -> dict[str, Any]:

@@ -44,8 +44,8 @@ class GraphIdInvalid(OmnigraphError):
 class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything has a limit; these are the server's."""
 
-    workers: int = 16  # threads that run reads and writes
-    in_flight_max: int = 512  # requests of everybody
+    threads_max: int = 16  # of a process, for reads and writes
+    in_flight_max: int = 512  # requests of everybody, in all workers; so are all that follow
     actor_in_flight_max: int = 64
     actor_bytes_max: int = 4 << 30  # of request bodies in flight
     loads_max: int = 4  # at once; they run beside the workers
@@ -64,6 +64,7 @@ class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     write_seconds_max: float = 120.0
     load_seconds_max: float = 3600.0
     query_rows_max: int = 1_000_000
+    slow_query_seconds: float = 1.0  # from which on a query is logged, with its plan
     diff_rows_max: int = 10_000
     commits_max: int = 10_000
     stall_seconds_max: float = 30.0  # without a byte from or to a client
@@ -89,6 +90,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     read_only: bool = False  # answer reads alone
     require_all_graphs: bool = False  # do not start while one cannot be opened
     group_commit: bool = True  # writers of one branch share commits
+    maintain: bool = (
+        True  # compact, index, expire and clean in the background, one process at a time
+    )
     load_from: list[str] = []  # addresses loads by reference may be read from
     limits: Bounds = Bounds()  # see the table
 

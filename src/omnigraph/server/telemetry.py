@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
+from opentelemetry import metrics as otel
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client.multiprocess import MultiProcessCollector
 
+from omnigraph.errors import OmnigraphError
+from omnigraph.maintenance.upkeep import Upkeep
+from omnigraph.read import PROCESS, SHARED
+from omnigraph.server.listening import METRICS_FOLDER
 from omnigraph.storage import metrics
 
 access = logging.getLogger("omnigraph.server.access")
@@ -19,10 +26,33 @@ tracer = trace.get_tracer("omnigraph.server")
 SERVER = trace.SpanKind.SERVER
 TRACE_HEADERS = (b"traceparent", b"tracestate", b"baggage")
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+NOTHING = nullcontext()
 FIELDS = ("ops", "stages", "opens", "bytes_read", "bytes_written")
 
 
-def caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
+@contextmanager
+def _span(headers: Iterable[tuple[bytes, bytes]], record: Mapping[str, Any]) -> Iterator[None]:
+    with tracer.start_as_current_span("request", context=_caller(headers), kind=SERVER) as span:
+        try:
+            yield
+        finally:
+            _describe(span, record)
+
+
+def spanned(
+    headers: Iterable[tuple[bytes, bytes]], record: Mapping[str, Any]
+) -> AbstractContextManager[None]:
+    """A span around a request, described by its record at the end; nothing where nobody collects spans."""
+    return _span(headers, record) if _is_traced() else NOTHING
+
+
+def _is_traced() -> bool:
+    """Whether somebody has configured OpenTelemetry: until then its API stands for nothing."""
+    unset = trace.ProxyTracer, trace.ProxyTracerProvider
+    return (type(tracer), type(trace.get_tracer_provider())) != unset
+
+
+def _caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
     """The span of whoever asks, where the headers name it."""
     found = {
         name.decode("latin-1").lower(): value.decode("latin-1")
@@ -32,8 +62,8 @@ def caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
     return propagate.extract(found) if found else None
 
 
-def describe(span: trace.Span, record: Mapping[str, Any]) -> None:
-    """Say what a request was; nothing is made up where nobody listens."""
+def _describe(span: trace.Span, record: Mapping[str, Any]) -> None:
+    """Say what a request was."""
     if not span.is_recording():
         return
     span.update_name(str(record["route"]))
@@ -42,22 +72,173 @@ def describe(span: trace.Span, record: Mapping[str, Any]) -> None:
         span.set_status(trace.StatusCode.ERROR)
 
 
-class StorageCosts(Collector):
+class StorageCosts:
     """What operations cost in requests to the store, as `storage.metrics` counts it."""
 
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        totals = metrics.totals()
-        families = {
-            name: CounterMetricFamily(
-                f"omnigraph_storage_{name}", f"Storage {name} by operation.", labels=["operation"]
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._told: dict[tuple[str, str], int] = {}
+        self._counters = {
+            name: Counter(
+                f"omnigraph_storage_{name}",
+                f"Storage {name} by operation.",
+                ["operation"],
+                registry=registry,
             )
             for name in (*FIELDS, "operations")
         }
-        for operation, cost in sorted(totals.items()):
-            for name in FIELDS:
-                families[name].add_metric([operation], getattr(cost, name))
-            families["operations"].add_metric([operation], cost.kinds["operations"])
-        yield from families.values()
+
+    def refresh(self) -> None:
+        """Count what was added since the last time."""
+        for operation, cost in metrics.totals().items():
+            for name, counter in self._counters.items():
+                now = cost.kinds[name] if name == "operations" else getattr(cost, name)
+                before = self._told.get((operation, name), 0)
+                if now > before:
+                    counter.labels(operation).inc(now - before)
+                    self._told[operation, name] = now
+
+
+class MaintenanceState:
+    """How far maintenance is: what it did, what is left, and whether writers have to wait for it."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.upkeeps: Mapping[str, Upkeep] = {}
+        self._told: dict[tuple[str, str], float] = {}
+        self._actions = Counter(
+            "omnigraph_maintenance_actions",
+            "What maintenance did, by kind; `failed` is tried again.",
+            ["graph", "kind"],
+            registry=registry,
+        )
+        self._waited = Counter(
+            "omnigraph_writes_slowed_seconds",
+            "How long writers waited because maintenance was behind.",
+            ["graph"],
+            registry=registry,
+        )
+        self._held = Gauge(
+            "omnigraph_maintenance_held",
+            "Whether a process of this server maintains the graph.",
+            ["graph"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._backlog = Gauge(
+            "omnigraph_maintenance_backlog",
+            "What is left to do: `fragments` to put together, `rows` to index or to give up.",
+            ["graph", "of"],
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+
+    def refresh(self) -> None:
+        """Look at how far it is now."""
+        for id, upkeep in self.upkeeps.items():
+            caretaker = upkeep.caretaker
+            for kind, count in list(caretaker.counts.items()):
+                self._actions.labels(id, kind).inc(self._more((id, kind), count))
+            self._waited.labels(id).inc(self._more((id, ""), upkeep.waited_seconds))
+            self._held.labels(id).set(caretaker.office.held)
+            self._backlog.labels(id, "fragments").set(caretaker.backlog.fragments)
+            self._backlog.labels(id, "rows").set(caretaker.backlog.rows)
+
+    def _more(self, key: tuple[str, str], now: float) -> float:
+        """What was added since the last time; settings that were renewed begin at nothing."""
+        before = self._told.get(key, 0.0)
+        self._told[key] = now
+        return now - before if now >= before else now
+
+
+class ReadingMemory:
+    """What queries and the cache of tables hold of the memory of the process, or of all workers."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._spilt = 0
+        self._used = Gauge(
+            "omnigraph_memory_bytes",
+            "Memory held for reading, by what holds it.",
+            ["held_by"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._most = Gauge(
+            "omnigraph_memory_bytes_max",
+            "Memory that may be held for reading.",
+            ["held_by"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._spilled = Counter(
+            "omnigraph_spilled_bytes", "Bytes queries wrote to disk.", registry=registry
+        )
+
+    def refresh(self) -> None:
+        """Look at what is held now."""
+        for name, part in (("queries", PROCESS), ("cache", SHARED)):
+            self._used.labels(name).set(part.bytes_used)
+            self._most.labels(name).set(part.bytes_max)
+        spilt = PROCESS.spilled_bytes
+        self._spilled.inc(spilt - self._spilt)
+        self._spilt = spilt
+
+
+class Metered:
+    """The same for OpenTelemetry, under the names its conventions have; nothing where nobody collects."""
+
+    def __init__(self) -> None:
+        self._provider = otel.get_meter_provider()
+        meter = self._provider.get_meter("omnigraph.server")
+        self._seconds = meter.create_histogram(
+            "http.server.request.duration",
+            "s",
+            "How long requests took.",
+            explicit_bucket_boundaries_advisory=BUCKETS,
+        )
+        self._active = meter.create_up_down_counter(
+            "http.server.active_requests", "{request}", "Requests being answered."
+        )
+        self._errors = meter.create_counter("omnigraph.errors", "{error}", "Failures by code.")
+        for name in (*FIELDS, "operations"):
+            meter.create_observable_counter(
+                f"omnigraph.storage.{name}",
+                [partial(_storage, name)],
+                description=f"Storage {name} by operation.",
+            )
+        meter.create_observable_gauge(
+            "omnigraph.memory.used", [_memory], "By", "Memory held for reading, by what holds it."
+        )
+
+    @property
+    def _is_collected(self) -> bool:
+        return type(otel.get_meter_provider()).__module__ != "opentelemetry.metrics._internal"
+
+    def begun(self, method: str) -> None:
+        if self._is_collected:
+            self._active.add(1, {"http.request.method": method})
+
+    def ended(self, record: Mapping[str, Any]) -> None:
+        if not self._is_collected:
+            return
+        method = {"http.request.method": record["method"]}
+        self._active.add(-1, method)
+        route = str(record["route"]).partition(" ")[2] or str(record["route"])
+        facts = {"http.route": route, "http.response.status_code": record["status"]}
+        self._seconds.record(record["seconds"], method | facts)
+
+    def failed(self, code: str, kind: str) -> None:
+        if self._is_collected:
+            self._errors.add(1, {"error.type": code, "omnigraph.error.kind": kind})
+
+
+def _storage(name: str, _: otel.CallbackOptions) -> Iterator[otel.Observation]:
+    for operation, cost in metrics.totals().items():
+        n = cost.kinds[name] if name == "operations" else getattr(cost, name)
+        yield otel.Observation(n, {"omnigraph.operation": operation})
+
+
+def _memory(_: otel.CallbackOptions) -> Iterator[otel.Observation]:
+    for name, part in (("queries", PROCESS), ("cache", SHARED)):
+        yield otel.Observation(part.bytes_used, {"omnigraph.held_by": name})
 
 
 class Telemetry:
@@ -65,7 +246,11 @@ class Telemetry:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(StorageCosts())
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self.storage = StorageCosts(self.registry)
+        self.memory = ReadingMemory(self.registry)
+        self._metered = Metered()
+        self.maintenance = MaintenanceState(self.registry)
         self.requests = Counter(
             "omnigraph_requests",
             "Requests answered.",
@@ -86,20 +271,58 @@ class Telemetry:
             registry=self.registry,
         )
         self.in_flight = Gauge(
-            "omnigraph_requests_in_flight", "Requests being answered.", registry=self.registry
+            "omnigraph_requests_in_flight",
+            "Requests being answered.",
+            registry=self.registry,
+            multiprocess_mode="livesum",
         )
         self.queued = Gauge(
-            "omnigraph_queue_depth", "Work waiting for a thread.", registry=self.registry
+            "omnigraph_queue_depth",
+            "Work waiting for a thread.",
+            registry=self.registry,
+            multiprocess_mode="livesum",
         )
 
+    def _count(self, route: str, status: int, seconds: float) -> None:
+        """Looking a label up takes longer than counting."""
+        known = self._known.get((route, status))
+        if known is None:
+            known = self.requests.labels(route, str(status)), self.seconds.labels(route)
+            self._known[route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
+
+    def refresh(self) -> None:
+        """Take over what is counted elsewhere."""
+        self.storage.refresh()
+        self.memory.refresh()
+        self.maintenance.refresh()
+
     def text(self) -> bytes:
-        """All metrics in the text format of Prometheus."""
-        return generate_latest(self.registry)
+        """All metrics in the text format of Prometheus; those of all workers, where there are several."""
+        self.refresh()
+        registry = self.registry
+        if METRICS_FOLDER in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+    def begun(self, method: str) -> None:
+        """Count a request that has come."""
+        self.in_flight.inc()
+        self._metered.begun(method)
+
+    def failed(self, error: OmnigraphError) -> None:
+        """Count a failure."""
+        code, kind = str(error.code), str(error.kind)
+        self.errors.labels(code, kind).inc()
+        self._metered.failed(code, kind)
 
     def answered(self, record: dict[str, Any]) -> None:
         """Count an answer and write its line."""
-        self.requests.labels(record["route"], str(record["status"])).inc()
-        self.seconds.labels(record["route"]).observe(record["seconds"])
+        self.in_flight.dec()
+        self._metered.ended(record)
+        self._count(record["route"], record["status"], record["seconds"])
         if not access.isEnabledFor(logging.INFO):
             return
         access.info(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -19,9 +20,16 @@ from omnigraph.errors import (
     StoreNotDurable,
     StoreOutcomeUnknown,
 )
-from omnigraph.storage.disk import MISSING, REFUSED, refusal, sync
+from omnigraph.storage.disk import (
+    MISSING,
+    REFUSED,
+    inside,
+    inside_text,
+    refusal,
+    refuse_stray,
+    sync,
+)
 from omnigraph.storage.objects import STREAM_BYTES, ObjectInfo, ObjectStore, counted, numbered
-from omnigraph.storage.paths import inside, refuse_stray
 
 TEMPORARY = "_tmp"
 PLACE_ATTEMPTS_MAX = 4
@@ -47,13 +55,36 @@ class LocalObjects:
 
     def get(self, key: str) -> bytes:
         counted("get")
-        with self._reading(key):
-            return self._path(key).read_bytes()
+        try:
+            with open(inside_text(self._root, key), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise self._failed(key, error) from error
+
+    def map(self, key: str) -> mmap.mmap:
+        """The object as memory of which the system reads what is looked at. Replacing the object does not change it."""
+        counted("get")
+        with self._reading(key), open(self._path(key), "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def stream(self, key: str) -> IO[bytes]:
         counted("get")
         with self._reading(key):
             return open(self._path(key), "rb")
+
+    def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        counted("get", bytes=length)
+        with self._reading(key), open(self._path(key), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - length))
+            return file.read(), size
+
+    def get_ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        if not spans:
+            return []
+        counted("get", bytes=sum(stop - start for start, stop in spans))
+        with self._reading(key), open(self._path(key), "rb", buffering=0) as file:
+            return [os.pread(file.fileno(), stop - start, start) for start, stop in spans]
 
     def signed(self, key: str, seconds: int) -> None:  # noqa: ARG002  a disk has no addresses
         return None
@@ -260,3 +291,8 @@ def rely_on(objects: ObjectStore, key: str) -> None:
     """See `LocalObjects.rely_on`. In an object store nothing is a folder that could be removed by mistake."""
     if isinstance(objects, LocalObjects):
         objects.rely_on(key)
+
+
+def mapped(objects: ObjectStore, key: str) -> mmap.mmap | None:
+    """See `LocalObjects.map`; None where the store is no disk."""
+    return objects.map(key) if isinstance(objects, LocalObjects) else None

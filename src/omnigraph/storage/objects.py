@@ -14,7 +14,7 @@ import contextlib
 import io
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -36,6 +36,12 @@ NUMBER_MAX = (1 << 60) - 1
 REQUEST_SECONDS_MAX = 60
 READ_RETRIES_MAX = 5
 STREAM_BYTES = 8 << 20
+S3_SCHEMES = ("s3", "s3a", "s3n")  # Hadoop has names of its own for the same objects
+ELSEWHERE_SCHEMES = ("gs", "gcs", "hdfs", "abfs", "abfss", "wasb", "wasbs", "az", "dbfs", "viewfs")
+ELSEWHERE = (
+    "Graphs and files are kept on disks and S3 (s3://, s3a://). "
+    "Files that a Spark session can read are loaded as DataFrames: g.load({'Person': spark.read.parquet('…')})."
+)
 KEYS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -85,7 +91,7 @@ class ObjectStore(Protocol):
         ...
 
 
-class LargeObjects(Protocol):
+class LargeObjects(ObjectStore, Protocol):
     """A store of objects too large for memory, as all but those of tests are."""
 
     def put_file(self, key: str, path: Path) -> None:
@@ -94,6 +100,14 @@ class LargeObjects(Protocol):
 
     def stream(self, key: str) -> IO[bytes]:
         """The object's bytes, read as they are asked for, from any position."""
+        ...
+
+    def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        """The last bytes of the object, all where it has no more, and how many it has."""
+        ...
+
+    def get_ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes between each start and end; fewer where the object ends before."""
         ...
 
     def signed(self, key: str, seconds: int) -> str | None:
@@ -180,6 +194,26 @@ class RemoteObjects:
         with self._translated(key, reading=True):
             reader = obstore.open_reader(self._store, key, buffer_size=STREAM_BYTES)
         return cast(IO[bytes], _ObjectStream(reader))
+
+    def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        import obstore
+
+        counted("get", bytes=length)
+        with self._translated(key, reading=True):
+            found = obstore.get(self._store, key, options={"range": {"suffix": length}})
+            return bytes(found.bytes()), int(found.meta["size"])
+
+    def get_ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        import obstore
+
+        if not spans:
+            return []
+        metrics.request("get", len(spans), sum(stop - start for start, stop in spans))
+        metrics.stage()
+        starts, ends = zip(*spans, strict=True)
+        with self._translated(key, reading=True):
+            found = obstore.get_ranges(self._store, key, starts=starts, ends=ends)
+        return [bytes(each) for each in found]
 
     def look(self, key: str) -> tuple[int, str]:
         """How many bytes the object has, and a text that changes when they do."""
@@ -315,13 +349,16 @@ def locate(uri: object, environment: Mapping[str, str] | None = None) -> Locatio
     if parts.scheme == "memory":
         name = (parts.netloc + parts.path).strip("/")
         return Location(f"memory://{name or 'default'}", "memory", {})
-    if parts.scheme == "s3" and parts.netloc:
+    if parts.scheme in S3_SCHEMES and parts.netloc:
         prefix = parts.path.strip("/")
         address = f"s3://{parts.netloc}" + (f"/{prefix}" if prefix else "")
         return Location(
             address, "s3", s3_options(os.environ if environment is None else environment)
         )
-    raise AddressInvalid(f"addresses of the form {parts.scheme}://… are not supported here")
+    raise AddressInvalid(
+        f"addresses of the form {parts.scheme}://… are not supported here",
+        help=ELSEWHERE if parts.scheme in ELSEWHERE_SCHEMES else None,
+    )
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:

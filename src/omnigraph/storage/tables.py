@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from omnigraph.model.predicates import Predicate
+from omnigraph.lang.ir import Expr
 
 ADDRESS = "_rowaddr"  # the column name under which row addresses are returned
+FRAGMENT_ROWS_MAX = 2**20  # of a full one
+CHEAP_ROWS = 2**16  # fragments up to this size are put together whatever comes to them
+DELETED_PART_MAX = 0.1  # of a fragment, before it is rewritten without its deleted rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,54 @@ class FragmentInfo:
         """The file the rows were written to: fragments that share it have the same rows in the same places."""
         return self.files.split(",", 1)[0]
 
+    @property
+    def live_rows(self) -> int:
+        return self.physical_rows - self.deleted_rows
+
+
+Group: TypeAlias = tuple[
+    int, tuple[int, ...]
+]  # live rows, and the ids of the fragments they are in
+
+
+def rewrite_groups(fragments: Iterable[FragmentInfo]) -> tuple[tuple[int, ...], ...]:
+    """The ids of fragments to be rewritten, each group as one: none where rewriting would gain nothing.
+
+    Small fragments are put together; a large one is rewritten when at least as many rows come to it, so that a row is
+    rewritten a few times in its life and a table has few fragments. What follows from this is a fixed point.
+    """
+    each = {f.fragment_id: f for f in fragments}
+    groups: list[Group] = [(f.live_rows, (i,)) for i, f in each.items()]
+    fewer = _together(groups)
+    while len(fewer) < len(groups):
+        groups, fewer = fewer, _together(fewer)
+    worn = {i for i, f in each.items() if f.deleted_rows > DELETED_PART_MAX * f.physical_rows}
+    chosen = (ids for _, ids in groups if len(ids) > 1 or worn & set(ids))
+    return tuple(sorted(tuple(sorted(ids)) for ids in chosen))
+
+
+def _together(groups: Iterable[Group]) -> list[Group]:
+    """From the largest to the smallest, each with the one before it where they belong together."""
+    stack: list[Group] = []
+    for group in sorted(groups, reverse=True):
+        stack.append(group)
+        while len(stack) > 1 and _belong_together(stack[-2][0], stack[-1][0]):
+            (rows, ids), (more, others) = stack.pop(), stack.pop()
+            stack.append((rows + more, others + ids))
+    return stack
+
+
+def _belong_together(larger: int, smaller: int) -> bool:
+    fits = larger + smaller <= FRAGMENT_ROWS_MAX
+    return fits and larger <= max(smaller, CHEAP_ROWS)
+
+
+class Cells(NamedTuple):
+    """See `Table.cells`: the values of a column as they lie in one data file."""
+
+    file: str
+    column: str  # the column as the file knows it, and its type
+
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
@@ -52,6 +103,7 @@ class IndexInfo:
     column: str
     kind: str
     covered_fragments: frozenset[int]
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +139,8 @@ class TableEdit:
     """Everything that turns one version of a table into the next; all of it becomes ONE version.
 
     Order of meaning: columns are edited, `delete` (addresses of rows in the base) is removed or, with `replace_all`,
-    every row; then `append` rows are added; then indices are built over the result.
+    every row; then `append` rows are added; then indices are built over the result. `earlier` is what the same edit
+    gave on another version: files written for it may be used again.
     """
 
     columns: ColumnEdit | None = None
@@ -97,6 +150,7 @@ class TableEdit:
     indices: tuple[IndexEdit, ...] = ()
     drop_indices: tuple[str, ...] = ()
     compact: bool = False
+    earlier: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +169,7 @@ class Staged:
     replaced: frozenset[str] = frozenset()
     appended: tuple[str, ...] = ()
     only_appends: bool = False
+    written: NewFragments | None = None  # the new rows by themselves, for another base
     bytes_written: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -126,12 +181,12 @@ class Table(Protocol):
     def ref(self) -> TableRef: ...
     @property
     def schema(self) -> pa.Schema: ...
-    def count(self, predicate: Predicate | None = None) -> int: ...
+    def count(self, predicate: Expr | None = None) -> int: ...
 
     def scan(
         self,
         columns: Sequence[str],
-        predicate: Predicate | None = None,
+        predicate: Expr | None = None,
         *,
         limit: int | None = None,
         with_address: bool = False,
@@ -142,7 +197,7 @@ class Table(Protocol):
     def batches(
         self,
         columns: Sequence[str],
-        predicate: Predicate | None = None,
+        predicate: Expr | None = None,
         *,
         with_address: bool = False,
         batch_rows: int = 65_536,
@@ -178,6 +233,27 @@ class Table(Protocol):
 
     def files(self) -> frozenset[str]:
         """Every object this version needs, relative to the table's folder; a trailing slash names a whole folder."""
+        ...
+
+
+@runtime_checkable
+class WrittenTable(Protocol):
+    """A table whose data files can be read as they were written, whatever was deleted since."""
+
+    def cells(self, column: str, fragment: FragmentInfo) -> Cells: ...
+
+    def written(self, column: str, fragment: FragmentInfo) -> Iterator[pa.Array]:
+        """The values of a column in a fragment, those of deleted rows included."""
+        ...
+
+
+@runtime_checkable
+class VectorTable(Protocol):
+    """A table that may have indices over vectors."""
+
+    def near(self, column: str, vector: Sequence[float], count: int, probes: int) -> pa.UInt64Array:
+        """Addresses of rows that are likely among the nearest: by the index on the column, and by exact distances where
+        it does not cover."""
         ...
 
 

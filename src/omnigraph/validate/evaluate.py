@@ -12,21 +12,9 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.changes import Changes
 from omnigraph.storage import metrics
-from omnigraph.validate.cardinality import check_cardinality
-from omnigraph.validate.endpoints import check_endpoints, check_orphans
-from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Check, Finding, Looked
-from omnigraph.validate.keys import check_keys
-from omnigraph.validate.unique import check_unique
-from omnigraph.validate.values import check_values
+from omnigraph.validate.checks import CHECKS
+from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, Looked
 
-CHECKS: tuple[Check, ...] = (
-    check_values,
-    check_keys,
-    check_unique,
-    check_endpoints,
-    check_orphans,
-    check_cardinality,
-)
 NAMED_MAX = 3  # violations a message spells out
 
 

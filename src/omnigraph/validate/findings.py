@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation
-from omnigraph.lang.cast import datetime_text
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes, Origin
+from omnigraph.model.columns import one_array
+from omnigraph.values.spelling import datetime_text
 
 VIOLATIONS_MAX = 100
 SHOWN_CHARACTERS_MAX = 80  # of a value in a message
@@ -52,23 +53,20 @@ Check = Callable[[Case], Iterator[Finding]]
 
 def column(rows: pa.Table, name: str) -> pa.Array:
     """A column in one piece."""
-    values = rows.column(name)
-    return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    return one_array(rows.column(name))
 
 
 def offenders(
     rows: pa.Table,
-    mask: pa.Array | pa.ChunkedArray,
+    mask: pa.Array | pa.ChunkedArray | None,
     columns: tuple[str, ...],
     origin: Origin,
     limit: int,
 ) -> Iterator[tuple[dict[str, Any], str | None, int | None]]:
     """The rows where the mask is true, the first by id up to a limit: their `id` and columns, file and line."""
-    if not pc.any(mask).as_py():
+    if mask is None or not pc.any(mask).as_py():
         return
-    if isinstance(mask, pa.ChunkedArray):
-        mask = mask.combine_chunks()
-    numbers = pc.indices_nonzero(mask.fill_null(False))
+    numbers = pc.indices_nonzero(one_array(mask).fill_null(False))
     found = rows.select(_with_id(rows, columns)).take(numbers)
     if "id" in found.column_names:
         order = pc.sort_indices(found["id"])[:limit]

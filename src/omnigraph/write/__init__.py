@@ -8,7 +8,6 @@ What several verbs need:
 - `matching`         the rows a condition selects, and what finding them rested on
 - `embed`            vectors for the texts a write brings
 - `stored_rules`     whether stored rows obey the rules a schema change brings
-- `pending_indices`  which declared indices are built, and how far
 
 The verbs:
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from omnigraph.core.plan import (
     Alter,
+    DropTable,
     NewSchema,
     PublishPlan,
     Register,
@@ -17,9 +18,9 @@ from omnigraph.core.plan import (
     Verb,
     read_whole,
 )
-from omnigraph.core.plan import Tombstone as DropTable
 from omnigraph.core.records import StoredSchema
 from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import WriteConflict
 from omnigraph.lang.schema import (
     MigrationPlan,
     SchemaIR,
@@ -41,8 +42,8 @@ from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.storage.tables import ColumnEdit
 from omnigraph.validate import Report
-from omnigraph.write.resolve import default_of
-from omnigraph.write.stored_rules import broken_rules
+from omnigraph.values.columns import default_of
+from omnigraph.write.stored_rules import JudgedTables, broken_rules
 
 Kind = NodeType | EdgeType
 SchemaOf = Callable[[str], SchemaIR]  # a schema's hash, as commits name it, to the schema
@@ -62,25 +63,40 @@ class SchemaOutcome:
 
 
 def apply_schema(text: str, schema_of: SchemaOf, *, allow_data_loss: bool = False) -> Verb:
-    """A write that brings the schema of a text into force. It is to be published alone, not folded with others."""
+    """A write that brings the schema of a text into force. It is to be published alone, not folded with others.
+
+    Rows that others write meanwhile are judged by the new rules, and only those. Another schema meanwhile is a
+    conflict: the text was written for the one there was.
+    """
+    judged = JudgedTables()
+    first: list[str] = []
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        accepted = schema_of(txn.snapshot.commit.schema)
+        now = txn.snapshot.commit
+        first.append(now.schema)
+        if now.schema != first[0]:
+            raise WriteConflict(
+                f"the schema was changed meanwhile, by commit {now.content} at the latest"
+            )
+        accepted = schema_of(now.schema)
         migration = plan_migration(accepted, text, allow_data_loss=allow_data_loss)
         if not migration.steps:
             return PublishPlan(kind="schema", empty=True, value=SchemaOutcome(migration, False))
         migration.raise_unsupported()
-        return _published(migration, text, txn)
+        return _published(migration, text, txn, judged)
 
     return verb
 
 
-def _published(migration: MigrationPlan, text: str, txn: WriteTxn) -> PublishPlan:
+def _published(
+    migration: MigrationPlan, text: str, txn: WriteTxn, judged: JudgedTables
+) -> PublishPlan:
     catalog = catalog_of(migration.desired_ir)
     before, after = _by_table(txn.catalog), _by_table(catalog)
     edits = table_edits(migration.steps, before, after)
-    violations, looked = broken_rules(migration.steps, before, after, txn)
+    violations, looked = broken_rules(migration.steps, before, after, txn, judged)
     Report(tuple(violations), {}).raise_violations()
+    judged.add(txn, looked)
     stored = StoredSchema(source=text, ir=encode_ir(migration.desired_ir).decode())
     outcome = SchemaOutcome(migration, True, _hard_drops(migration.steps))
     return PublishPlan(
@@ -88,7 +104,8 @@ def _published(migration: MigrationPlan, text: str, txn: WriteTxn) -> PublishPla
         actions=tuple(_actions(migration.steps, edits, after)),
         reads=read_whole(looked),
         schema=NewSchema(stored, catalog),
-        strict=True,
+        strict=any(isinstance(step, DropType | DropProperty) for step in migration.steps),
+        schema_strict=True,
         result=outcome.to_json(),
         value=outcome,
     )
@@ -107,7 +124,7 @@ def _hard_drops(steps: tuple[Step, ...]) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class TableEdit:
+class ColumnChanges:
     """The column changes of one table, gathered from the steps; names are those the table has now."""
 
     add: list[tuple[pa.Field, Any]] = field(default_factory=list)
@@ -122,24 +139,24 @@ class TableEdit:
 
 def table_edits(
     steps: tuple[Step, ...], before: Mapping[str, Kind], after: Mapping[str, Kind]
-) -> dict[str, TableEdit]:
+) -> dict[str, ColumnChanges]:
     """What the steps mean for the columns of tables that stay."""
-    edits: dict[str, TableEdit] = {}
+    edits: dict[str, ColumnChanges] = {}
     for step in steps:
         match step:
             case AddProperty(table_id=str() as table, property_name=name):
                 prop = after[table].properties[name]
                 value = default_of(prop).as_py()
                 column = arrow_schema(after[table]).field(name)
-                edits.setdefault(table, TableEdit()).add.append((column, value))
+                edits.setdefault(table, ColumnChanges()).add.append((column, value))
             case RenameProperty(table_id=str() as table, from_name=old, to_name=new):
-                edits.setdefault(table, TableEdit()).rename.append((old, new))
+                edits.setdefault(table, ColumnChanges()).rename.append((old, new))
             case DropProperty(table_id=str() as table, property_name=name):
-                edits.setdefault(table, TableEdit()).drop.append(name)
+                edits.setdefault(table, ColumnChanges()).drop.append(name)
             case WidenProperty(table_id=str() as table, property_name=name, property_id=identity):
                 column = arrow_schema(after[table]).field(name)
                 now = name_of(before[table], identity)
-                edits.setdefault(table, TableEdit()).cast.append(column.with_name(now))
+                edits.setdefault(table, ColumnChanges()).cast.append(column.with_name(now))
     return edits
 
 
@@ -149,7 +166,7 @@ def name_of(kind: Kind, identity: int) -> str:
 
 
 def _actions(
-    steps: tuple[Step, ...], edits: Mapping[str, TableEdit], after: Mapping[str, Kind]
+    steps: tuple[Step, ...], edits: Mapping[str, ColumnChanges], after: Mapping[str, Kind]
 ) -> Iterator[TableAction]:
     renamed = [s.table_id for s in steps if isinstance(s, RenameType) and s.table_id is not None]
     for step in steps:

@@ -30,7 +30,7 @@ from omnigraph.errors import (
     OptionInvalid,
     StoreOutcomeUnknown,
 )
-from omnigraph.merge.cells import equal_rows
+from omnigraph.merge.rows import equal_rows
 from omnigraph.model.names import MAIN
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, ObjectStore, locate, open_objects

@@ -1,4 +1,5 @@
-"""Vectors made from texts (`@embed`), for the rows of a write whose text is new or changed.
+"""Vectors made from texts (`@embed`): for the rows of a write whose text is new or changed, and for stored rows that
+have none.
 
 They are made before anything is staged, and each text once: a write that runs again on a newer head asks for nothing.
 """
@@ -14,17 +15,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.plan import PublishPlan, Reads, Verb
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
-from omnigraph.merge.cells import equal_cells
-from omnigraph.model.catalog import Property
+from omnigraph.expressions.arrow import selected
+from omnigraph.lang import ir
+from omnigraph.merge.conflicts import Decisions
+from omnigraph.merge.lost_cells import States
+from omnigraph.merge.rows import Mask, equal_cells, positions
+from omnigraph.merge.three_way import Sides, lookup
+from omnigraph.model.catalog import NodeType, Property
 from omnigraph.model.changes import Changes, TypeChanges
-from omnigraph.model.columns import arrow_type
+from omnigraph.model.columns import arrow_schema, arrow_type, one_array
+from omnigraph.model.tokens import id_tokens
+from omnigraph.model.types import PropType, Scalar
+from omnigraph.storage.tables import ADDRESS
+from omnigraph.validate import require_valid
+from omnigraph.write.resolve import actions_of, before_columns
 
 if TYPE_CHECKING:
     from omnigraph.read.search.embed import EmbedSettings
 
 Vector = Any  # a sequence of numbers, or an array of them
+TEXT = PropType(Scalar.STRING, nullable=True)
 EmbedTexts = Callable[[Sequence[str], int, str | None], Sequence[Vector]]
 
 
@@ -41,6 +55,16 @@ class Embedder:
     def __init__(self, provider: EmbedTexts) -> None:
         self._provider = provider
         self._known: dict[tuple[str | None, int, str], Vector] = {}
+
+    @property
+    def texts(self) -> int:
+        """How many different texts there were."""
+        return len(self._known)
+
+    @property
+    def characters(self) -> int:
+        """How long they were, all together."""
+        return sum(len(text) for _, _, text in self._known)
 
     def vectors(self, texts: Sequence[str], dim: int, model: str | None) -> list[Vector]:
         """The vectors of some texts."""
@@ -78,9 +102,14 @@ def settings_here() -> EmbedSettings | None:
 
 def embedder_of(settings: EmbedSettings) -> Embedder:
     """What asks the provider of some settings."""
+    return Embedder(asking(settings))
+
+
+def asking(settings: EmbedSettings) -> EmbedTexts:
+    """A function that asks the provider of some settings."""
     from omnigraph.read.search.embed import embed_texts, provider_of
 
-    return Embedder(lambda *asked: list(embed_texts(*asked, provider=provider_of(settings))))
+    return lambda *asked: list(embed_texts(*asked, provider=provider_of(settings)))
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:
@@ -111,13 +140,13 @@ def _stale(rows: pa.Table, prop: Property, change: TypeChanges, txn: WriteTxn) -
     """Rows whose text changed while their vector stayed."""
     source = prop.embed.source if prop.embed is not None else ""
     view = txn.view(change.kind.table_id)
-    stored = view.lookup("id", _one(rows["id"]), [source, prop.name])
-    at = pc.index_in(_one(rows["id"]), value_set=_one(stored["id"]))
+    stored = view.lookup("id", one_array(rows["id"]), [source, prop.name])
+    at = pc.index_in(one_array(rows["id"]), value_set=one_array(stored["id"]))
     before = stored.take(at)
     # No text before and none after is no change.
     same_text = pa.array(equal_cells(rows[source], before[source]))
     changed = pc.indices_nonzero(pc.invert(same_text))
-    old, new = (_one(t[prop.name]).take(changed).to_pylist() for t in (before, rows))
+    old, new = (one_array(t[prop.name]).take(changed).to_pylist() for t in (before, rows))
     kept = [b is None or a == b for a, b in zip(old, new, strict=True)]
     stale = changed.filter(pa.array(kept, pa.bool_())).cast(pa.int64())
     return pc.is_in(pa.array(range(rows.num_rows), pa.int64()), value_set=stale)
@@ -127,19 +156,129 @@ def _embed(
     rows: pa.Table, wanted: pa.Array | pa.ChunkedArray, prop: Property, embedder: Embedder
 ) -> pa.Table:
     """The rows with new vectors where they are wanted; a row without a text gets none."""
-    mask = _one(wanted)
+    mask = one_array(wanted)
     if prop.embed is None or not pc.any(mask, min_count=0).as_py():
         return rows
     texts = rows[prop.embed.source].filter(mask).to_pylist()
     given = [text for text in texts if text is not None]
     made = iter(embedder.vectors(given, prop.type.vector_dim or 0, prop.embed.model))
     fresh = [None if text is None else next(made) for text in texts]
-    both = pa.concat_arrays([_one(rows[prop.name]), pa.array(fresh, arrow_type(prop.type))])
+    both = pa.concat_arrays([one_array(rows[prop.name]), pa.array(fresh, arrow_type(prop.type))])
     places = np.arange(rows.num_rows)
     places[mask.to_numpy(zero_copy_only=False)] = rows.num_rows + np.arange(len(fresh))
     column = both.take(pa.array(places))
     return rows.set_column(rows.schema.get_field_index(prop.name), rows.field(prop.name), column)
 
 
-def _one(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+# --- merged rows ---------------------------------------------------------------------------------------------------
+
+
+def embedded_again(changes: Changes, sides: Sides, states: States, decided: Decisions) -> Changes:
+    """What a merge does, with the vectors made again that one side made from a text the other side has replaced.
+
+    A vector somebody gave, or decided about, stays. So does every vector while no provider is configured, as when a
+    text is changed without one; but a vector of a model that the side of the text does not have is cleared, to be made
+    later.
+    """
+    tables = {
+        table: _vectors_again(change, sides, states, decided) if _embeds(change) else change
+        for table, change in changes.tables.items()
+    }
+    return replace(changes, tables=tables)
+
+
+def _vectors_again(
+    change: TypeChanges, sides: Sides, states: States, decided: Decisions
+) -> TypeChanges:
+    rows = change.updates
+    if rows is None or not rows.num_rows:
+        return change
+    ids = one_array(rows["id"])
+    both = [(s, lookup(s, change.kind, ids)) for s in (sides.ours, sides.theirs)]
+    ours, theirs = (found.take(positions(ids, found["id"])) for _, found in both)
+    for prop in _embeds(change):
+        for one, other, text_from in ((ours, theirs, states.ours), (theirs, ours, states.theirs)):
+            stale = _of_another_text(rows, prop, one, other)
+            stale &= ~_decided_about(change, ids, prop, decided, stale)
+            if stale.any():
+                rows = _made_again(rows, pa.array(stale), prop, text_from)
+    return replace(change, updates=rows)
+
+
+def _of_another_text(rows: pa.Table, prop: Property, one: pa.Table, other: pa.Table) -> Mask:
+    """Where the text is that of one side, and the vector that of the other, which had another text."""
+    source, name = prop.embed.source if prop.embed is not None else "", prop.name
+    text = equal_cells(rows[source], one[source]) & ~equal_cells(rows[source], other[source])
+    vector = equal_cells(rows[name], other[name]) & ~equal_cells(rows[name], one[name])
+    held: Mask = rows[name].is_valid().to_numpy()
+    return text & vector & held
+
+
+def _decided_about(
+    change: TypeChanges, ids: pa.Array, prop: Property, decided: Decisions, among: Mask
+) -> Mask:
+    found = np.zeros(len(ids), np.bool_)
+    for row in np.flatnonzero(among):
+        cell = (change.kind.name, ids[int(row)].as_py(), prop.name)
+        found[row] = cell in decided.rows
+    return found
+
+
+def _made_again(rows: pa.Table, stale: pa.Array, prop: Property, text_from: Snapshot) -> pa.Table:
+    embedder = embedder_for(None)
+    if embedder is not None:
+        return _embed(rows, stale, prop, embedder)
+    known = {
+        p.property_id for kind in text_from.catalog.entities() for p in kind.properties.values()
+    }
+    if prop.property_id in known or not prop.type.nullable:
+        return rows
+    nothing = pa.scalar(None, rows.schema.field(prop.name).type)
+    cleared = pc.if_else(stale, nothing, rows[prop.name])
+    return rows.set_column(rows.schema.get_field_index(prop.name), rows.field(prop.name), cleared)
+
+
+# --- stored rows ---------------------------------------------------------------------------------------------------
+
+
+def without_vector(prop: Property, *, every: bool = False) -> ir.Expr:
+    """The condition of rows whose vector is to be made: they have a text, and no vector unless `every` is wanted."""
+    source = prop.embed.source if prop.embed is not None else ""
+    text = ir.IsNull(ir.Column("", source, TEXT), negated=True)
+    return text if every else ir.And((ir.IsNull(ir.Column("", prop.name, prop.type)), text))
+
+
+def fill_vectors(
+    type_name: str, name: str, ids: pa.Array, embedder: Embedder, *, every: bool = False
+) -> Verb:
+    """The verb that gives some stored rows their vectors; rows that have gone, or have one by now, are left alone."""
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        kind = txn.catalog.nodes.get(type_name)
+        prop = None if kind is None else kind.properties.get(name)
+        if kind is None or prop is None or prop.embed is None:
+            return PublishPlan(kind="embed", empty=True, value=0)
+        stored = txn.view(kind.table_id).lookup("id", ids, arrow_schema(kind).names)
+        rows = selected(without_vector(prop, every=every), stored)
+        if not rows.num_rows:
+            return PublishPlan(kind="embed", empty=True, value=0)
+        changes = Changes({kind.table_id: _with_vectors(rows, kind, prop, embedder)})
+        reads = dict(require_valid(changes, txn))
+        reads[kind.table_id] = reads.get(kind.table_id, Reads()) | Reads(id_tokens(ids))
+        return PublishPlan(
+            kind="embed", actions=actions_of(changes), reads=reads, value=rows.num_rows
+        )
+
+    return verb
+
+
+def _with_vectors(
+    rows: pa.Table, kind: NodeType, prop: Property, embedder: Embedder
+) -> TypeChanges:
+    wanted = pa.array(np.ones(rows.num_rows, np.bool_))
+    updates = _embed(rows.select(arrow_schema(kind).names), wanted, prop, embedder)
+    return TypeChanges(
+        kind,
+        updates=updates.cast(arrow_schema(kind)),
+        before=rows.select([*before_columns(kind), ADDRESS]),
+    )

@@ -18,7 +18,7 @@ from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Gathered, Problems
-from omnigraph.write.input.sources import Source, source_of
+from omnigraph.write.input.sources import InputSource, source_of
 from omnigraph.write.resolve import Mode, actions_of, kind_of, resolve
 
 CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
@@ -57,7 +57,7 @@ def load(
     With a destination for `violations`, everything that breaks a rule is listed there.
     """
     wanted = mode_of(mode)
-    reading = _Reading(source_of(source, options or Options()))
+    reading = _LoadReading(source_of(source, options or Options()))
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
@@ -105,10 +105,10 @@ def mode_of(text: str) -> Mode:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _LoadReading:
     """A source and what was read from it, under which types."""
 
-    source: Source
+    source: InputSource
     read: Sequence[Incoming] | None = None
     kinds: tuple[NodeType | EdgeType, ...] = ()
 

@@ -1,8 +1,7 @@
 """The verb of maintenance: one table in better order, the same rows.
 
 Small fragments and those with many deleted rows are rewritten, and declared indices are completed, as an ordinary
-commit that other writers may overtake: it is planned again then. Whoever writes a table all the time may overtake a
-rewrite for ever, so after a few attempts only the indices are brought up to date; those fit any newer version.
+commit that other writers may overtake: what was rewritten and built is put on their version then.
 """
 
 from __future__ import annotations
@@ -14,16 +13,13 @@ from typing import Any
 from omnigraph.core.plan import CreateIndex, PublishPlan, Rewrite, TableAction, Verb
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.model.catalog import EdgeType, NodeType
-from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table
-from omnigraph.write.pending_indices import KINDS, declared_indices
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.read.search.storing import text_coverage
+from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_groups
 
-FRAGMENT_ROWS = 2**20  # a full one
-REWRITES_MAX = 3  # attempts to rewrite a table under others' hands
-DELETED_PART_MAX = 0.1
 UNCOVERED_ROWS_MAX = 4_096  # per index, before automatic maintenance acts
+VECTOR_ROWS_MIN = 20_000  # of a table; fewer vectors are compared as fast as an index is asked
 SMALL_FRAGMENTS_MAX = 8
-SMALL_FRAGMENT_ROWS = FRAGMENT_ROWS // 8
 
 Kind = NodeType | EdgeType
 
@@ -39,6 +35,7 @@ class TableReport:
     fragments_after: int
     indexed: tuple[str, ...] = ()  # columns whose index was built or completed
     topology_bytes: int = 0
+    text_bytes: int = 0  # of the text indices that were made
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -50,7 +47,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TableWork:
     """What a table needs."""
 
     compact: bool
@@ -66,16 +63,14 @@ class Work:
         return CreateIndex(table_id, self.indices)
 
 
-def optimize(table_id: str, attempts: int = 0) -> Verb:
-    """The verb that brings the table of one type into order; `attempts` were made before."""
+def optimize(table_id: str, *, rewrite: bool = True) -> Verb:
+    """The verb that brings the table of one type into order, or without `rewrite` its indices alone."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        nonlocal attempts
-        attempts += 1
         kinds = {kind.table_id: kind for kind in txn.catalog.entities()}
         if table_id not in kinds or table_id not in txn.snapshot.commit.tables:
-            return PublishPlan(kind="optimize", empty=True, value=Work(False, ()))
-        work = wanted(txn.snapshot, kinds[table_id], rewrite=attempts <= REWRITES_MAX)
+            return PublishPlan(kind="optimize", empty=True, value=TableWork(False, ()))
+        work = wanted(txn.snapshot, kinds[table_id], rewrite=rewrite)
         if work.is_nothing:
             return PublishPlan(kind="optimize", empty=True, value=work)
         return PublishPlan(kind="optimize", actions=(work.action(table_id),), value=work)
@@ -83,41 +78,92 @@ def optimize(table_id: str, attempts: int = 0) -> Verb:
     return verb
 
 
-def wanted(snapshot: Snapshot, kind: Kind, *, rewrite: bool = True) -> Work:
-    """Everything there is to do for a table."""
+def wanted(snapshot: Snapshot, kind: Kind, *, rewrite: bool = True) -> TableWork:
+    """Everything there is to do for a table; nothing, once that is done."""
     table = snapshot.table_of(kind)
     compact = rewrite and _is_scattered(table.fragments())
-    declared = [i.column for i in declared_indices(snapshot.catalog) if _is_of(i, kind)]
-    edits = (IndexEdit(column, "BTREE") for column in declared)
-    found = (edit for edit in edits if compact or uncovered_rows(table, edit.column))
-    return Work(compact, tuple(found) if table.count() else ())
+    columns = indexed_columns(snapshot.catalog, kind)
+    found = [IndexEdit(c, "BTREE") for c in columns if compact or uncovered_rows(table, c)]
+    if table.count() >= VECTOR_ROWS_MIN:
+        found += [
+            edit
+            for edit in _vector_indices(kind)
+            if compact or uncovered_rows(table, edit.column, "vector")
+        ]
+    return TableWork(compact, tuple(found) if table.count() else ())
+
+
+def _vector_indices(kind: Kind) -> Iterator[IndexEdit]:
+    """Of the kind that is built soonest at equal recall: parts of like vectors, a byte for each number."""
+    for name in kind.indexed("vector"):
+        metric = kind.properties[name].metric
+        yield IndexEdit(name, "IVF_SQ", options=(("metric", metric),))
+
+
+def indexed_columns(catalog: Catalog, kind: Kind) -> list[str]:
+    """The columns of a type that are to have an index by value."""
+    return [index.column for index in declared_indices(catalog) if _is_of(index, kind)]
 
 
 def _is_of(index: Any, kind: Kind) -> bool:
-    """Words and vectors are searched with structures of our own, so only values are indexed here."""
+    """Words are in files of our own, and vectors are not indexed in small tables."""
     return bool(index.table_id == kind.table_id and index.kind == "value")
 
 
 def _is_scattered(fragments: tuple[FragmentInfo, ...]) -> bool:
     """Whether rewriting gives fewer fragments, or rids the table of many deleted rows."""
-    physical = sum(f.physical_rows for f in fragments)
-    deleted = sum(f.deleted_rows for f in fragments)
-    small = [f for f in fragments if f.physical_rows < FRAGMENT_ROWS]
-    return len(small) > 1 or deleted > DELETED_PART_MAX * physical
+    return bool(rewrite_groups(fragments))
 
 
-def uncovered_rows(table: Table, column: str) -> int:
-    """The rows no index on a column knows."""
+def uncovered_rows(table: Table, column: str, kind: str = "value") -> int:
+    """The rows no index of a kind on a column knows."""
     covered: frozenset[int] = frozenset().union(
         *(
             index.covered_fragments
             for index in table.indices()
-            if index.column == column and index.kind in KINDS["value"]
+            if index.column == column and index.kind in KINDS[kind]
         )
     )
-    return sum(
-        f.physical_rows - f.deleted_rows for f in table.fragments() if f.fragment_id not in covered
-    )
+    return sum(f.live_rows for f in table.fragments() if f.fragment_id not in covered)
+
+
+# --- what there is ---
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How much of a property an index knows. `TEXT` is kept in files, `EXACT` says that none is needed yet."""
+
+    property: str
+    kind: str
+    rows: int
+    covered_rows: int
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def index_states(snapshot: Snapshot, kind: Kind) -> list[IndexState]:
+    """The indices of a type, by property. Where words are indexed, their files are listed."""
+    table = snapshot.table_of(kind)
+    sizes = {f.fragment_id: f.live_rows for f in table.fragments()}
+    rows = sum(sizes.values())
+    found = [
+        IndexState(
+            i.column, i.kind, rows, sum(sizes.get(f, 0) for f in i.covered_fragments), i.bytes
+        )
+        for i in table.indices()
+    ]
+    found += [
+        IndexState(text.property, "TEXT", rows, text.covered_rows, text.bytes)
+        for text in text_coverage(snapshot, kind)
+    ]
+    if rows < VECTOR_ROWS_MIN:
+        known = {state.property for state in found}
+        exact = [name for name in kind.indexed("vector") if name not in known]
+        found += [IndexState(name, "EXACT", rows, rows, 0) for name in exact]
+    return sorted(found, key=lambda state: (state.property, state.kind))
 
 
 # --- when to act -------------------------------------------------------------------------------------------------
@@ -127,13 +173,71 @@ def due(snapshot: Snapshot) -> Iterator[Kind]:
     """The types whose tables are worth the work now: a look at fragments and indices, no row is read."""
     for kind in snapshot.catalog.entities():
         table = snapshot.table_of(kind)
-        fragments = table.fragments()
-        small = [f for f in fragments if f.physical_rows < SMALL_FRAGMENT_ROWS]
-        physical = sum(f.physical_rows for f in fragments)
-        deleted = sum(f.deleted_rows for f in fragments)
-        if (
-            len(small) > SMALL_FRAGMENTS_MAX
-            or deleted > max(UNCOVERED_ROWS_MAX, DELETED_PART_MAX * physical)
-            or uncovered_rows(table, "id") > UNCOVERED_ROWS_MAX
-        ):
+        if _is_due(table, indexed_columns(snapshot.catalog, kind)):
             yield kind
+
+
+def _is_due(table: Table, columns: list[str]) -> bool:
+    left = _backlog_of(table, columns)
+    return left.fragments > SMALL_FRAGMENTS_MAX or left.rows > UNCOVERED_ROWS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What maintenance has yet to do: fragments to put together, and rows to index or to give up."""
+
+    fragments: int = 0
+    rows: int = 0
+
+    @property
+    def pressure(self) -> float:
+        """How many times over what is due; maintenance begins at 1."""
+        return max(self.fragments / SMALL_FRAGMENTS_MAX, self.rows / UNCOVERED_ROWS_MAX)
+
+
+def backlog(snapshot: Snapshot) -> Backlog:
+    """What the table of a state that needs it most has yet to get."""
+    found = [
+        _backlog_of(snapshot.table_of(kind), indexed_columns(snapshot.catalog, kind))
+        for kind in snapshot.catalog.entities()
+    ]
+    return max(found, key=lambda left: left.pressure, default=Backlog())
+
+
+def _backlog_of(table: Table, columns: list[str]) -> Backlog:
+    fragments = table.fragments()
+    chosen = {i for group in rewrite_groups(fragments) for i in group}
+    deleted = sum(f.deleted_rows for f in fragments if f.fragment_id in chosen)
+    unknown = max((uncovered_rows(table, column) for column in columns), default=0)
+    return Backlog(len(chosen), max(deleted, unknown))
+
+
+KINDS = {
+    "value": frozenset({"BTREE", "BITMAP"}),
+    "text": frozenset({"INVERTED", "TEXT"}),
+    "vector": frozenset({"IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredIndex:
+    """An index the schema asks for: by value (equality, ranges), over words, or over vectors."""
+
+    type_name: str
+    table_id: str
+    column: str
+    kind: str  # value, text or vector
+
+
+def declared_indices(catalog: Catalog) -> Iterator[DeclaredIndex]:
+    """Every index a schema asks for, types by name: ids and ends always, keys, unique groups and `@index`."""
+    for kind in catalog.entities():
+        columns = ["id"] if isinstance(kind, NodeType) else ["id", "src", "dst"]
+        groups = [*kind.uniques, *([kind.key] if kind.key else [])]
+        members = [name for group in groups for name in group if name not in columns]
+        for name in dict.fromkeys([*columns, *members]):
+            yield DeclaredIndex(kind.name, kind.table_id, name, "value")
+        for wanted in ("value", "text", "vector"):
+            for name in kind.indexed(wanted):
+                if wanted != "value" or name not in members:
+                    yield DeclaredIndex(kind.name, kind.table_id, name, wanted)

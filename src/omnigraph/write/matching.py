@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +9,15 @@ import pyarrow as pa
 
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
+from omnigraph.expressions.arrow import NO_PARAMETERS, selected
+from omnigraph.expressions.filters import closed, values_asked_for
+from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import Bound, evaluate, is_constant
-from omnigraph.lang.pushdown import split
-from omnigraph.lang.tree import conjuncts, transform, walk
+from omnigraph.lang.tree import conjuncts, stored_column, stored_columns
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.keys import key_ids
-from omnigraph.model.predicates import Op
 from omnigraph.model.tokens import endpoint_tokens, id_tokens
-from omnigraph.read.context import Context
-from omnigraph.read.expressions import column, holds
-from omnigraph.read.rows import Rows
-from omnigraph.validate.findings import column as whole_column
 
 EVERYTHING = Reads(everything=True)
 
@@ -39,82 +34,27 @@ def matching(
     txn: WriteTxn,
     kind: NodeType | EdgeType,
     predicate: ir.Expr,
-    bound: Bound,
+    bound: ir.Bound,
     columns: list[str],
 ) -> Matched:
     """The rows of a type for which a predicate is true: looked up by id or end where it names them, else scanned."""
     view = txn.view(kind.table_id)
-    anchor = _anchor(predicate, kind, bound)
-    if anchor is not None:
-        name, values = anchor
-        rows = view.lookup(name, values, _read(columns, predicate))
-        reads = Reads(id_tokens(values) if name == "id" else endpoint_tokens(name, values))
-        return Matched(_filtered(rows, predicate, txn, bound), reads)
-    pushed, rest = split(predicate, ir.ROW, bound)
-    rows = view.scan(_read(columns, rest), pushed)
-    return Matched(rows if rest is None else _filtered(rows, rest, txn, bound), EVERYTHING)
-
-
-def computed(expr: ir.Expr, rows: pa.Table, txn: WriteTxn, bound: Bound) -> pa.Array:
-    """The value of an expression for each row."""
-    return column(_over_columns(expr), _rows(rows, expr), Context(txn.snapshot, bound))
-
-
-def _filtered(rows: pa.Table, predicate: ir.Expr, txn: WriteTxn, bound: Bound) -> pa.Table:
-    if not rows.num_rows:
-        return rows
-    mask = holds(_over_columns(predicate), _rows(rows, predicate), Context(txn.snapshot, bound))
-    return rows if mask.all() else rows.filter(pa.array(mask))
-
-
-# --- expressions over the columns of a table -------------------------------------------------------------------------
-
-
-def _over_columns(expr: ir.Expr) -> ir.Expr:
-    """The expression with its columns taken from the rows themselves instead of from a stored table."""
-
-    def change(part: Any) -> Any:
-        name = _column_name(part)
-        return part if name is None else ir.Output(name, part.type)
-
-    return transform(expr, change)
-
-
-def _column_name(part: Any) -> str | None:
-    match part:
-        case ir.Column(_, name):
-            return name
-        case ir.IdOf():
-            return "id"
-        case ir.EndpointOf(_, end):
-            return end.value
-        case _:
-            return None
-
-
-def _names(expr: ir.Expr | None) -> Iterator[str]:
-    for part in walk(expr) if expr is not None else ():
-        name = _column_name(part)
-        if name is not None:
-            yield name
-
-
-def _read(columns: list[str], expr: ir.Expr | None) -> list[str]:
-    return list(dict.fromkeys([*columns, *_names(expr)]))
-
-
-def _rows(rows: pa.Table, expr: ir.Expr) -> Rows:
-    return Rows(rows.num_rows, columns={name: whole_column(rows, name) for name in _names(expr)})
+    condition = closed(predicate, bound)
+    anchor = _anchor(condition, kind)
+    if anchor is None:
+        return Matched(view.scan(columns, condition), EVERYTHING)
+    name, values = anchor
+    rows = view.lookup(name, values, [*dict.fromkeys([*columns, *stored_columns(condition)])])
+    reads = Reads(id_tokens(values) if name == "id" else endpoint_tokens(name, values))
+    return Matched(selected(condition, rows), reads)
 
 
 # --- what names rows -------------------------------------------------------------------------------------------------
 
 
-def _anchor(
-    predicate: ir.Expr, kind: NodeType | EdgeType, bound: Bound
-) -> tuple[str, pa.Array] | None:
+def _anchor(condition: ir.Expr, kind: NodeType | EdgeType) -> tuple[str, pa.Array] | None:
     """A column with an index and the only values of it a matching row can have."""
-    equal = _equalities(predicate, bound)
+    equal = _equalities(condition)
     if "id" in equal:
         return "id", _texts(equal["id"])
     if kind.key is not None and len(kind.key) == 1 and kind.key[0] in equal:
@@ -127,21 +67,14 @@ def _anchor(
     return None
 
 
-def _equalities(predicate: ir.Expr, bound: Bound) -> Mapping[str, list[Any]]:
-    """Columns of which the predicate admits listed values only."""
+def _equalities(condition: ir.Expr) -> dict[str, list[Any]]:
+    """Columns of which a closed condition admits listed values only."""
     found: dict[str, list[Any]] = {}
-    for part in conjuncts(predicate):
-        match part:
-            case ir.Compare(Op.EQ, left, right):
-                expr, other = (right, left) if is_constant(left) else (left, right)
-                values = [evaluate(other, bound)] if is_constant(other) else None
-            case ir.In(expr, members) if is_constant(members):
-                values = list(evaluate(members, bound) or ())
-            case _:
-                continue
-        name = _column_name(expr)
-        if name is not None and values is not None:
-            found.setdefault(name, values)
+    for part in conjuncts(condition):
+        asked = values_asked_for(part, lambda expr: stored_column(expr) is not None)
+        if asked is not None:
+            name = stored_column(asked[0]) or ""
+            found.setdefault(name, list(evaluate(asked[1], NO_PARAMETERS) or ()))
     return found
 
 

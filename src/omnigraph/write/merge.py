@@ -13,6 +13,7 @@ from typing import Any
 from omnigraph.core.footprints import changes as summaries
 from omnigraph.core.footprints import touches
 from omnigraph.core.plan import (
+    Adopt,
     NewSchema,
     PublishPlan,
     Register,
@@ -21,7 +22,7 @@ from omnigraph.core.plan import (
     read_whole,
 )
 from omnigraph.core.records import Commit, StoredSchema
-from omnigraph.core.repository import Repository, Schema
+from omnigraph.core.repository import Repository, SchemaInForce
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid
@@ -37,15 +38,16 @@ from omnigraph.lang.schema.steps import (
 from omnigraph.merge.adopt import adopted, fast_forward, reshaped
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import SCHEMA, UNDECIDED, Conflict, Decisions, of_schemas
-from omnigraph.merge.lens import kinds_of
 from omnigraph.merge.lineage import brought_along, merge_base
 from omnigraph.merge.lost_cells import States, lost_cells
-from omnigraph.merge.settle import settle
+from omnigraph.merge.resolution import settle
+from omnigraph.merge.schema_view import kinds_of
 from omnigraph.merge.three_way import Part, Sides
 from omnigraph.model.catalog import Catalog
-from omnigraph.model.changes import Changes
+from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.names import branch_name
+from omnigraph.write.embed import embedded_again
 from omnigraph.write.resolve import actions_of
 
 UP_TO_DATE = "already_up_to_date"
@@ -79,28 +81,19 @@ class Lineage:
     parents: tuple[str, ...] = ()
 
 
-def merge(
-    repo: Repository,
-    source: str,
-    into: str,
-    decided: Decisions = UNDECIDED,
-    *,
-    dry_run: bool = False,
-) -> Verb:
+def merge(repo: Repository, source: str, into: str, decided: Decisions = UNDECIDED) -> Verb:
     """The verb that merges the head of a branch. It must be published alone: it takes over whole tables."""
     if branch_name(source) == branch_name(into):
         raise OptionInvalid(f"branch {into!r} cannot be merged into itself")
 
     def verb(txn: WriteTxn) -> PublishPlan:
         theirs = repo.head(source).commit
-        return _plan(repo, txn, theirs, decided, dry_run)
+        return _plan(repo, txn, theirs, decided)
 
     return verb
 
 
-def _plan(
-    repo: Repository, txn: WriteTxn, theirs: Commit, decided: Decisions, dry_run: bool
-) -> PublishPlan:
+def _plan(repo: Repository, txn: WriteTxn, theirs: Commit, decided: Decisions) -> PublishPlan:
     ours = txn.snapshot.commit
     base = merge_base(repo, ours, theirs)
     if theirs.content == base.content or _is_same(ours, theirs):
@@ -111,10 +104,8 @@ def _plan(
         (theirs.content,),
     )
     if ours.content == base.content:
-        plan = _fast_forward(repo, txn, base, theirs, lineage)
-    else:
-        plan = three_way(repo, txn, repo.snapshot(base), repo.snapshot(theirs), decided, lineage)
-    return _answer(plan.value) if dry_run else plan
+        return _fast_forward(repo, txn, base, theirs, lineage)
+    return three_way(repo, txn, repo.snapshot(base), repo.snapshot(theirs), decided, lineage)
 
 
 def _is_same(ours: Commit, theirs: Commit) -> bool:
@@ -201,17 +192,31 @@ def three_way(
     schema = _merged_schema(merged.ir, catalog, schemas)
     sides = Sides.of(repo, (base, ours, theirs), catalog, part)
     settled = settle(sides, txn, decided, ours.catalog)
-    lost = lost_cells(States(repo, base, ours, theirs, part), catalog, decided)
+    states = States(repo, base, ours, theirs, part)
+    lost = lost_cells(states, catalog, decided)
     conflicts = (*_dropped(repo, base, ours, theirs, catalog), *lost, *settled.conflicts)
     if conflicts:
         return _answer(MergeOutcome(CONFLICT, conflicts))
-    whole = adopted(settled, sides, ours, theirs)
+    changes = embedded_again(settled.changes, sides, states, decided)
+    settled = replace(settled, changes=changes)
+    whole = {
+        table: replace(adopt, instead=_as_actions(adopt, settled.changes.tables[table], ours))
+        for table, adopt in adopted(settled, sides, ours, theirs).items()
+    }
     rest = Changes({t: c for t, c in settled.changes.tables.items() if t not in whole})
     shape = tuple(a for a in reshaped(sides, ours) if a.table_id not in whole)
     new = _registered(sides, rest)
     actions = (*whole.values(), *new, *shape, *actions_of(rest))
     reads = {**settled.reads, **read_whole(_judged_whole(schemas[1].ir, merged.ir, ours))}
     return published(repo, MERGED, actions, catalog, schema, lineage, reads=reads)
+
+
+def _as_actions(adopt: Adopt, change: TypeChanges, ours: Snapshot) -> tuple[TableAction, ...]:
+    """The rows of a table that is taken over, for a head on which others have written to it; none for a type that is
+    new here or gets another name."""
+    entry = ours.commit.tables.get(adopt.table_id)
+    same = entry is not None and entry.type_name == adopt.entry.type_name
+    return actions_of(Changes({adopt.table_id: change})) if same else ()
 
 
 def _judged_whole(before: SchemaIR, after: SchemaIR, ours: Snapshot) -> Iterator[str]:
@@ -238,7 +243,7 @@ def _registered(sides: Sides, changes: Changes) -> tuple[TableAction, ...]:
     )
 
 
-def _merged_schema(ir: Any, catalog: Catalog, schemas: Sequence[Schema]) -> NewSchema | None:
+def _merged_schema(ir: Any, catalog: Catalog, schemas: Sequence[SchemaInForce]) -> NewSchema | None:
     """The schema that comes into force; None where it is ours. A side's own text is kept where it says the same."""
     _, ours, theirs = schemas
     if ir == ours.ir:

@@ -6,7 +6,8 @@ the state the query started from; it is validated once, on what will be there in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,9 +17,13 @@ import pyarrow.compute as pc
 from omnigraph.core.plan import PublishPlan, Reads, Verb
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import TableNotFound, Violation
+from omnigraph.expressions.arrow import TableRows
+from omnigraph.expressions.arrow import column as computed
+from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
-from omnigraph.lang.evaluate import Bound, evaluate
+from omnigraph.lang.ir import Bound
 from omnigraph.lang.query import QueryKindMismatch, bind_params
+from omnigraph.lang.tree import is_constant
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema
@@ -26,12 +31,13 @@ from omnigraph.model.tokens import endpoint_tokens
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import require_valid
-from omnigraph.validate.endpoints import SIDES, node_type
 from omnigraph.validate.findings import column
-from omnigraph.write.assign import column_of, converted
+from omnigraph.values.columns import column_of, to_column
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import ReadingContext
 from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_for
-from omnigraph.write.input.problems import Misfit, violation
-from omnigraph.write.matching import computed, matching
+from omnigraph.write.input.options import Options
+from omnigraph.write.matching import matching
 from omnigraph.write.resolve import Kind, Mode, actions_of, before_columns, resolve
 
 
@@ -64,14 +70,9 @@ def mutate(
     return verb
 
 
-def rehearsed(verb: Verb) -> Verb:
-    """A verb that says what another would do, and does nothing."""
-    return lambda txn: replace(verb(txn), empty=True)
-
-
 def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | None) -> PublishPlan:
     assert isinstance(query.body, ir.Mutation)  # noqa: S101 - checked by `mutate`
-    progress = Progress(txn)
+    progress = MutationProgress(txn)
     for statement in query.body.statements:
         progress = run(statement, progress, bound)
     outcome = MutateOutcome(progress.nodes, progress.edges)
@@ -97,7 +98,7 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MutationProgress:
     """Where a query stands between two statements."""
 
     txn: WriteTxn  # as the next statement sees it
@@ -108,7 +109,7 @@ class Progress:
     nodes: int = 0
     edges: int = 0
 
-    def after(self, found: Changes, reads: Mapping[str, Reads] | None = None) -> Progress:
+    def after(self, found: Changes, reads: Mapping[str, Reads] | None = None) -> MutationProgress:
         """With what a statement wants."""
         merged = dict(self.changes.tables)
         for change in found:
@@ -121,17 +122,17 @@ class Progress:
             reads=_united(self.reads, reads or {}),
         )
 
-    def counted(self, kind: Kind, rows: int) -> Progress:
+    def counted(self, kind: Kind, rows: int) -> MutationProgress:
         """With so many more entities touched."""
         if isinstance(kind, EdgeType):
             return replace(self, edges=self.edges + rows)
         return replace(self, nodes=self.nodes + rows)
 
-    def broken(self, found: Iterable[Violation]) -> Progress:
+    def broken(self, found: Iterable[Violation]) -> MutationProgress:
         return replace(self, violations=(*self.violations, *found))
 
 
-def run(statement: ir.Statement, progress: Progress, bound: Bound) -> Progress:
+def run(statement: ir.Statement, progress: MutationProgress, bound: Bound) -> MutationProgress:
     """One statement."""
     kind = _kind(statement.target, progress.txn.catalog)
     match statement:
@@ -157,8 +158,8 @@ def _kind(target: ir.Target, catalog: Catalog) -> Kind:
 
 
 def _insert(
-    rows: tuple[ir.InsertRow, ...], kind: Kind, progress: Progress, bound: Bound
-) -> Progress:
+    rows: tuple[ir.InsertRow, ...], kind: Kind, progress: MutationProgress, bound: Bound
+) -> MutationProgress:
     """New entities; with a key, those that exist are changed in the fields named."""
     try:
         given = _given(rows, kind, bound)
@@ -178,7 +179,9 @@ def _given(rows: tuple[ir.InsertRow, ...], kind: Kind, bound: Bound) -> Incoming
     for name, prop in kind.properties.items():
         named = [name in values for values in assigned]
         if any(named):
-            columns[name] = column_of([_value(v.get(name), bound) for v in assigned], prop)
+            given = [_value(v.get(name), bound) for v in assigned]
+            with _placed(kind, prop):
+                columns[name] = column_of(given, prop.type, _context())
         if any(named) and not all(named):
             absent[name] = pa.array([not is_named for is_named in named])
     return Incoming(kind.name, pa.table(columns), absent, edge=isinstance(kind, EdgeType))
@@ -188,10 +191,22 @@ def _value(expr: ir.Expr | None, bound: Bound) -> Any:
     return None if expr is None else evaluate(expr, bound)
 
 
+@contextmanager
+def _placed(kind: Kind, prop: Property) -> Iterator[None]:
+    """Says of a misfit which property it is about."""
+    try:
+        yield
+    except Misfit as misfit:
+        raise misfit.at(f"{kind.name}.{prop.name}", prop.type, prop.name) from None
+
+
+def _context() -> ReadingContext:
+    return replace(Options().context, typed=True)
+
+
 def _misfit(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
-    found = violation(misfit, kind.name)
     entity = ids[misfit.row].as_py() if ids is not None and misfit.row is not None else None
-    return replace(found, id=entity, message=f"{kind.name}: {misfit.message}")
+    return replace(misfit.violation(kind.name), id=entity)
 
 
 # --- update ------------------------------------------------------------------------------------------------------
@@ -201,9 +216,9 @@ def _update(
     values: tuple[ir.Assign, ...],
     predicate: ir.Expr,
     kind: Kind,
-    progress: Progress,
+    progress: MutationProgress,
     bound: Bound,
-) -> Progress:
+) -> MutationProgress:
     """Whole rows with some columns new; every value is computed from the row as it was."""
     schema = arrow_schema(kind)
     found = matching(progress.txn, kind, predicate, bound, schema.names)
@@ -214,7 +229,8 @@ def _update(
     for assign in values:
         prop = kind.properties[assign.property]
         try:
-            new = _assigned(assign.value, prop, found.rows, progress.txn, bound)
+            with _placed(kind, prop):
+                new = _assigned(assign.value, prop, TableRows(found.rows, bound))
         except Misfit as misfit:
             return progress.broken([_misfit(misfit, kind, column(rows, "id"))])
         rows = rows.set_column(schema.get_field_index(assign.property), assign.property, new)
@@ -224,20 +240,20 @@ def _update(
     return progress.after(changes, read).counted(kind, rows.num_rows)
 
 
-def _assigned(
-    value: ir.Expr, prop: Property, rows: pa.Table, txn: WriteTxn, bound: Bound
-) -> pa.Array:
-    """The new values of a property. A blob that is given stands in a text, as in an insert, or is bytes."""
-    if prop.type.is_blob and isinstance(value, ir.Param):
-        given = column_of([evaluate(value, bound)], prop)
-        return pa.repeat(given[0], rows.num_rows)
-    return converted(computed(value, rows, txn, bound), prop)
+def _assigned(value: ir.Expr, prop: Property, rows: TableRows) -> pa.Array:
+    """The new values of a property. A blob that is the same for every row is read once."""
+    if prop.type.is_blob and is_constant(value):
+        given = column_of([evaluate(value, rows.bound)], prop.type, _context())
+        return pa.repeat(given[0], rows.n)
+    return to_column(computed(value, rows), prop.type, _context())
 
 
 # --- delete ------------------------------------------------------------------------------------------------------
 
 
-def _delete(predicate: ir.Expr, kind: Kind, progress: Progress, bound: Bound) -> Progress:
+def _delete(
+    predicate: ir.Expr, kind: Kind, progress: MutationProgress, bound: Bound
+) -> MutationProgress:
     """Rows go, and with nodes their edges. What an earlier statement deleted is not seen any more."""
     columns = before_columns(kind)
     found = matching(progress.txn, kind, predicate, bound, columns)
@@ -253,14 +269,14 @@ def _deletion(kind: Kind, rows: pa.Table) -> Changes:
     return Changes({kind.table_id: TypeChanges(kind, deletes=rows)} if rows.num_rows else {})
 
 
-def _cascade(node: NodeType, removed: pa.Array, progress: Progress) -> Progress:
+def _cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> MutationProgress:
     """The edges of nodes that go, go too. Tables are looked at side by side."""
     txn = progress.txn
     tasks = [
         (edge, side)
         for edge in txn.catalog.incident_edges(node.name)
-        for side in SIDES
-        if node_type(edge, side) == node.name
+        for side, name in edge.ends
+        if name == node.name
     ]
     found = metrics.parallel([_incident(txn, edge, side, removed) for edge, side in tasks])
     for edge in dict.fromkeys(edge.name for edge, _ in tasks):

@@ -16,18 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.plan import Append, Delete, Overwrite, TableAction, Upsert
+from omnigraph.core.plan import Append, Overwrite, Remove, TableAction, Upsert
 from omnigraph.core.txn import TableView, WriteTxn
 from omnigraph.errors import OptionInvalid, TableNotFound, Violation
-from omnigraph.lang.cast import parse_date, parse_datetime
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import NOWHERE, Changes, Incoming, Origin, TypeChanges
-from omnigraph.model.columns import arrow_schema, arrow_type
+from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.keys import fresh_ids, key_ids
-from omnigraph.model.types import Scalar
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
-from omnigraph.validate.keys import existing_ids, mismatched_ids, missing_keys, repeated_ids
+from omnigraph.validate.rules import existing_ids, mismatched_ids, missing_keys, repeated_ids
+from omnigraph.values.columns import default_of
 
 Kind = NodeType | EdgeType
 Fresh = Callable[[int, datetime], pa.Array]  # makes so many new ids
@@ -90,7 +89,7 @@ def _resolve_type(
     stored = _stored(txn.view(kind.table_id), given, mode) if given.may_exist else None
     if stored is None or not stored.num_rows:
         return TypeChanges(kind, inserts=_whole_new(given), insert_origin=given.origin), violations
-    at = pc.index_in(given.ids, value_set=_one(stored["id"]))
+    at = pc.index_in(given.ids, value_set=one_array(stored["id"]))
     exists = at.is_valid()
     new = given.filter(pc.invert(exists))
     inserts = _whole_new(new) if len(new) else None
@@ -165,7 +164,7 @@ def _together(kind: Kind, parts: list[Incoming]) -> Given:
         for name in names
     }
     count = sum(part.rows.num_rows for part in parts)
-    ids = _one(columns.pop("id")) if "id" in columns else pa.nulls(count, pa.string())
+    ids = one_array(columns.pop("id")) if "id" in columns else pa.nulls(count, pa.string())
     absent = {name: _absent(name, parts) for name in names if _leaves_out(name, parts)}
     return Given(kind, ids, columns, absent, _origin(parts))
 
@@ -337,25 +336,6 @@ def _completed(given: Given, name: str, fill: pa.Scalar | pa.ChunkedArray | None
     return values if absent is None or fill is None else pc.if_else(absent, fill, values)
 
 
-def default_of(prop: Property) -> pa.Scalar:
-    """The value of a property nobody named in a new row."""
-    kind, value = arrow_type(prop.type), prop.default
-    match prop.type.scalar:
-        case Scalar.DATE:
-            value = _each(value, parse_date)
-        case Scalar.DATETIME:
-            value = _each(value, parse_datetime)
-    return pa.scalar(value, kind)
-
-
-def _each(value: Any, read: Any) -> Any:
-    return [read(v) for v in value] if isinstance(value, list) else value and read(value)
-
-
-def _one(values: pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
-
-
 # --- actions -----------------------------------------------------------------------------------------------------
 
 
@@ -371,7 +351,7 @@ def _actions(change: TypeChanges) -> Iterator[TableAction]:
         yield Overwrite(table, arrow_schema(change.kind).empty_table() if rows is None else rows)
         return
     if change.deletes is not None and change.deletes.num_rows:
-        yield Delete(table, change.deletes)
+        yield Remove(table, change.deletes)
     if change.updates is not None and change.updates.num_rows and change.before is not None:
         yield Upsert(table, change.updates, change.before)
     if change.inserts is not None and change.inserts.num_rows:

@@ -1,8 +1,12 @@
-"""Whether the rows that exist obey the rules a schema change brings."""
+"""Whether the rows that exist obey the rules a schema change brings.
+
+Others may write while they are read. What was found valid is remembered by its version, and on a newer one only the
+rows that differ are judged, with those they may break a rule together with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -12,34 +16,75 @@ import pyarrow.compute as pc
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.steps import AddConstraint, ChangeCardinality, Constraint, Step
+from omnigraph.merge.rows import Delta, by_fragments
 from omnigraph.model.catalog import Check, EdgeType, NodeType, Range
 from omnigraph.model.changes import NOWHERE
-from omnigraph.model.columns import arrow_schema
+from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.keys import key_ids
-from omnigraph.validate import miscounted, row_violations, shared_values
+from omnigraph.storage.tables import Table
+from omnigraph.validate.checks import miscounted, shared_values
 from omnigraph.validate.findings import VIOLATIONS_MAX
-from omnigraph.validate.keys import mismatched_ids, missing_keys
-from omnigraph.write.resolve import default_of
+from omnigraph.validate.rules import (
+    EdgesPerSource,
+    Unique,
+    mismatched_ids,
+    missing_keys,
+    row_violations,
+)
+from omnigraph.values.columns import default_of
 
 Kind = NodeType | EdgeType
 
 
+class JudgedTables:
+    """The versions of tables whose rows were found to obey all new rules of one schema change."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Table] = {}
+        self._epoch = -1
+
+    def add(self, txn: WriteTxn, table_ids: Iterable[str]) -> None:
+        """Everything in these tables was found valid."""
+        self._epoch = txn.snapshot.commit.gc_epoch
+        self._found = {table_id: txn.snapshot.table(table_id) for table_id in table_ids}
+
+    def since(self, txn: WriteTxn, table_id: str, columns: Sequence[str]) -> Delta | None:
+        """What changed since a table was judged; none if it never was, or if a collection may have taken that state."""
+        earlier = self._found.get(table_id)
+        if earlier is None or self._epoch != txn.snapshot.commit.gc_epoch:
+            return None
+        return by_fragments(earlier, txn.snapshot.table(table_id), columns)
+
+
 def broken_rules(
-    steps: tuple[Step, ...], before: Mapping[str, Kind], after: Mapping[str, Kind], txn: WriteTxn
+    steps: tuple[Step, ...],
+    before: Mapping[str, Kind],
+    after: Mapping[str, Kind],
+    txn: WriteTxn,
+    judged: JudgedTables,
 ) -> tuple[list[Violation], list[str]]:
     """The stored rows that break a new rule, up to a bound, and the tables that were read to find out."""
     found: list[Violation] = []
-    looked: list[str] = []
-    for step in steps:
-        if not isinstance(step, AddConstraint | ChangeCardinality) or _is_index(step):
-            continue
-        table = step.table_id
+    stored: dict[str, _Stored] = {}
+    new = [
+        (step, step.table_id)
+        for step in steps
+        if isinstance(step, AddConstraint | ChangeCardinality) and not _is_index(step)
+    ]
+    for step, table in new:
         if table is None or table not in before:
             continue
-        looked.append(table)
-        rows = _Stored(before[table], after[table], txn)
-        found += islice(_broken(step, after[table], rows), VIOLATIONS_MAX)
-    return found[:VIOLATIONS_MAX], looked
+        if table not in stored:
+            stored[table] = _Stored(before[table], after[table], txn)
+            named = [name for other, its in new if its == table for name in _fields(other)]
+            columns = stored[table].stored_names((*named, *(after[table].key or ())))
+            stored[table].changed = judged.since(txn, table, columns)
+        found += islice(_broken(step, after[table], stored[table]), VIOLATIONS_MAX)
+    return found[:VIOLATIONS_MAX], list(stored)
+
+
+def _fields(step: AddConstraint | ChangeCardinality) -> tuple[str, ...]:
+    return tuple(step.constraint.fields) if isinstance(step, AddConstraint) else ("src",)
 
 
 def _is_index(step: Step) -> bool:
@@ -53,15 +98,17 @@ def _broken(
     if isinstance(step, AddConstraint):
         yield from _broken_constraint(step.constraint, kind, rows)
     elif isinstance(kind, EdgeType):
-        leaving = _one(rows.read(("src",))["src"])
-        yield from miscounted(kind, pc.unique(leaving), leaving, VIOLATIONS_MAX)
+        leaving = one_array(rows.leaving()["src"])
+        bounds = kind.cardinality
+        rule = EdgesPerSource(kind, bounds.minimum, bounds.maximum)
+        yield from miscounted(rule, pc.unique(leaving), leaving)
 
 
 def _broken_constraint(rule: Constraint, kind: Kind, rows: _Stored) -> Iterator[Violation]:
     fields = rule.fields
     match rule.kind:
         case "unique":
-            yield from shared_values(rows.read(fields), kind, fields)
+            yield from shared_values(rows.sharing(fields), Unique(kind, fields))
         case "key":
             table = rows.read(fields)
             ids = key_ids([table[name] for name in kind.key or fields])
@@ -78,21 +125,55 @@ def _broken_constraint(rule: Constraint, kind: Kind, rows: _Stored) -> Iterator[
 
 
 class _Stored:
-    """The rows of a table as the new schema will see them: new names, new types, defaults where a column is new."""
+    """The rows of a table as the new schema will see them: new names, new types, defaults where a column is new.
+
+    With `changed`, all others were judged before.
+    """
 
     def __init__(self, before: Kind, after: Kind, txn: WriteTxn) -> None:
-        self._view = txn.view(before.table_id)
+        self._table = txn.snapshot.table(before.table_id)
         self._old_names = {p.property_id: p.name for p in before.properties.values()}
         self._kind = after
+        self.changed: Delta | None = None
 
     def read(self, names: tuple[str, ...]) -> pa.Table:
-        """Some columns of all rows, and those that identify a row."""
+        """Some columns of the rows to judge, and those that identify a row."""
+        if self.changed is not None:
+            return self._seen(self.changed.after, names)
+        return self._seen(self._table.scan(self.stored_names(names)), names)
+
+    def sharing(self, names: tuple[str, ...]) -> pa.Table:
+        """The same, and all rows that have a value in common with one of them."""
+        old = self._old(names[0])
+        if self.changed is None or old is None:
+            return self._seen(self._table.scan(self.stored_names(names)), names)
+        return self._with_one_of(old, self.changed.after[old], names)
+
+    def leaving(self) -> pa.Table:
+        """The same for edges, and all that leave from where one of them does or did."""
+        if self.changed is None:
+            return self.read(("src",))
+        ends = [*self.changed.before["src"].chunks, *self.changed.after["src"].chunks]
+        return self._with_one_of("src", pa.chunked_array(ends, pa.string()), ("src",))
+
+    def _with_one_of(
+        self, column: str, values: pa.ChunkedArray, names: tuple[str, ...]
+    ) -> pa.Table:
+        wanted = one_array(pc.unique(values.drop_null()))
+        return self._seen(self._table.lookup(column, wanted, self.stored_names(names)), names)
+
+    def _wanted(self, names: tuple[str, ...]) -> list[str]:
         structural = ["id"] if isinstance(self._kind, NodeType) else ["id", "src", "dst"]
-        wanted = list(dict.fromkeys([*structural, *names]))
-        stored = self._view.scan([old for name in wanted if (old := self._old(name)) is not None])
+        return list(dict.fromkeys([*structural, *names]))
+
+    def stored_names(self, names: tuple[str, ...]) -> list[str]:
+        """What columns of these names, and those that identify a row, are called in the table."""
+        return [old for name in self._wanted(names) if (old := self._old(name)) is not None]
+
+    def _seen(self, stored: pa.Table, names: tuple[str, ...]) -> pa.Table:
         schema = arrow_schema(self._kind)
-        columns = [self._column(stored, schema.field(name)) for name in wanted]
-        return pa.table(columns, schema=pa.schema([schema.field(name) for name in wanted]))
+        fields = [schema.field(name) for name in self._wanted(names)]
+        return pa.table([self._column(stored, f) for f in fields], schema=pa.schema(fields))
 
     def _old(self, name: str) -> str | None:
         prop = self._kind.properties.get(name)
@@ -104,7 +185,3 @@ class _Stored:
             default = default_of(self._kind.properties[field.name])
             return pa.repeat(default, stored.num_rows)
         return stored[old].cast(field.type)
-
-
-def _one(values: pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks()

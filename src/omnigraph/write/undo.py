@@ -24,40 +24,26 @@ from omnigraph.merge.three_way import Part
 from omnigraph.write.merge import MERGED, UP_TO_DATE, Lineage, MergeOutcome, published, three_way
 
 
-def revert(
-    repo: Repository,
-    commit: str,
-    branch: str,
-    decided: Decisions = UNDECIDED,
-    *,
-    dry_run: bool = False,
-) -> Verb:
+def revert(repo: Repository, commit: str, branch: str, decided: Decisions = UNDECIDED) -> Verb:
     """The verb that publishes the inverse of a commit. Conflicts: `ours` is the branch, `theirs` the state before."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         point = _there(repo, commit, branch)
         states = repo.snapshot(point.commit), repo.snapshot(_before(repo, point.commit))
         plan = three_way(repo, txn, *states, decided, Lineage("revert"), _own_rows(point))
-        return _answered(plan, dry_run)
+        return _answered(plan)
 
     return verb
 
 
-def cherry_pick(
-    repo: Repository,
-    commit: str,
-    branch: str,
-    decided: Decisions = UNDECIDED,
-    *,
-    dry_run: bool = False,
-) -> Verb:
+def cherry_pick(repo: Repository, commit: str, branch: str, decided: Decisions = UNDECIDED) -> Verb:
     """The verb that does again what a commit did, wherever it is."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         point = _there(repo, commit, branch)
         states = repo.snapshot(_before(repo, point.commit)), repo.snapshot(point.commit)
         plan = three_way(repo, txn, *states, decided, Lineage("cherry_pick"), _own_rows(point))
-        return _answered(plan, dry_run)
+        return _answered(plan)
 
     return verb
 
@@ -88,12 +74,12 @@ def _there(repo: Repository, at: object, branch: str) -> Point:
     return point
 
 
-def _answered(plan: PublishPlan, dry_run: bool) -> PublishPlan:
+def _answered(plan: PublishPlan) -> PublishPlan:
     """Nothing is published that changes nothing."""
     idle = not plan.actions and plan.schema is None
     if not plan.empty and idle:
         return replace(plan, value=MergeOutcome(UP_TO_DATE), empty=True)
-    return replace(plan, empty=plan.empty or dry_run)
+    return plan
 
 
 def _own_rows(point: Point) -> Part | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.cli.exits import EXIT_CODES, MEANINGS
+from omnigraph.cli.main import main
 from omnigraph.errors import Kind
 from tests.unit.cli import world
 from tests.unit.cli.world import Done
@@ -201,14 +202,14 @@ def test_a_query_does_not_import_what_it_does_not_need(folder: Path) -> None:
         "branch",
         "drawing",
         "outcomes",
-        "verbs",
         "write",
         "merge",
         "validate",
-        "policy",
         "pipeline",
         "remote",
     }
+    policy = {name for name in loaded if name.startswith("omnigraph.policy.")}
+    assert policy == {"omnigraph.policy.questions"}, "a verb is described by what a policy is asked"
     assert not loaded & {"omnigraph.lang.schema.parser", "omnigraph.storage.lance.staging"}
 
 
@@ -238,3 +239,17 @@ def test_threads_of_linear_algebra_do_not_spin_while_a_query_starts(folder: Path
     )
     for words, found in ((["branch", "list", "-s", "people"], "4"), (["demo", "--help"], "None")):
         assert _said(folder, code, *words).split()[-1] == found
+
+
+def test_all_files_of_a_type_are_loaded_as_the_options_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "graph")
+    (tmp_path / "s.pg").write_text("node Person { name: String @key  age: I32? }")
+    assert main(["init", store, "--schema", str(tmp_path / "s.pg")]) == 0
+    (tmp_path / "a.csv").write_text("Ada;36\n")
+    (tmp_path / "b.csv").write_text("Bob;-\n")
+    files = [word for name in "ab" for word in ("--data", f"Person={tmp_path / name}.csv")]
+    form = ["--delimiter", ";", "--column-names", "name, age", "--null-text", "-"]
+    assert main(["load", "--store", store, *files, *form]) == 0
+    assert "2 nodes of 1 type" in capsys.readouterr().out

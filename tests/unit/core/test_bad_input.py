@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from omnigraph.core import layout
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.records import encode
 from omnigraph.errors import (
     AddressInvalid,
@@ -27,6 +26,7 @@ from omnigraph.errors import (
     StoreUnsuitable,
 )
 from omnigraph.graph import Graph, init, open_graph
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.limits import DEFAULT
 from omnigraph.storage.objects import numbered
 from tests.support.caches import forget_tables

@@ -6,12 +6,12 @@ import pytest
 
 from omnigraph.core import history
 from omnigraph.core.branches import create_tag, delete_branch
-from omnigraph.core.gc import Retention, collect
+from omnigraph.core.clock import Clock
 from omnigraph.core.idempotency import landed_before
 from omnigraph.core.leases import newest_record
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
-from omnigraph.core.world import World
+from omnigraph.maintenance.collection import Retention, collect
 from tests.support.worlds import add_person, graph_over, memory_repository, submit
 
 PEOPLE = "abc"
@@ -76,7 +76,7 @@ def test_what_one_collection_gave_up_stays_given_up(repo: Repository) -> None:
 
 def test_pauses_double_up_to_their_bound() -> None:
     waited: list[float] = []
-    world = World(pause=waited.append, chance=lambda: 1.0)
+    world = Clock(pause=waited.append, chance=lambda: 1.0)
     for attempt in range(6):
         world.back_off(attempt, 0.5, 5.0)
     assert waited == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]

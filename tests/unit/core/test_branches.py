@@ -8,7 +8,6 @@ import pytest
 
 from omnigraph.core import layout
 from omnigraph.core.branches import Start, create_branch, live_refs
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.records import Commit, Seal
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (
@@ -24,6 +23,7 @@ from omnigraph.errors import (
     StoreOutcomeUnknown,
 )
 from omnigraph.graph import Graph
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.limits import Limits
 from omnigraph.model.names import MAIN
 from tests.support.dict_objects import DictObjects

@@ -161,22 +161,18 @@ def test_what_is_pruned_already_cannot_be_judged() -> None:
     assert judged(intent("ann"), tomb, winner(7, wrote("bob"))) == Decision(Verdict.AGAIN)
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        Rewrite(PEOPLE),
-        Adopt(
-            PEOPLE,
-            TableEntry("node", PEOPLE, "nodes/people", "9", 1),
-            TableChange(all=True),
-            ("x", 0),
-        ),
-    ],
-)
-def test_who_takes_a_version_over_needs_exactly_that_one(action: Rewrite | Adopt) -> None:
-    mine = Intent(PublishPlan(kind="optimize", actions=(action,)), {})
+def test_who_takes_a_version_over_needs_exactly_that_one() -> None:
+    entry = TableEntry("node", PEOPLE, "nodes/people", "9", 1)
+    action = Adopt(PEOPLE, entry, TableChange(all=True), ("x", 0))
+    mine = Intent(PublishPlan(kind="merge", actions=(action,)), {})
     assert judged(mine, winner(6, wrote("bob"))).verdict is Verdict.AGAIN
     assert judged(mine, winner(6, wrote("bob", table=CITIES), people=1)).verdict is Verdict.SAME
+
+
+def test_what_was_rewritten_fits_a_newer_version_too() -> None:
+    mine = Intent(PublishPlan(kind="optimize", actions=(Rewrite(PEOPLE),)), {})
+    found = judged(mine, winner(6, wrote("bob")))
+    assert (found.verdict, found.tables) == (Verdict.RESTAGE, frozenset({PEOPLE}))
 
 
 def test_an_index_fits_a_newer_version_too() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, CommitPruned
 from omnigraph.graph import Graph
+from omnigraph.maintenance.collection import Retention, collect
 from tests.support.dict_objects import DictObjects
 from tests.support.faults_by_count import Fault, count_writes, strike
 from tests.support.worlds import (

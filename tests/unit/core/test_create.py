@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.core import layout
+from omnigraph.core.clock import Clock
 from omnigraph.core.create import fill, fresh_stamp
 from omnigraph.core.repository import Repository, read_stamp
-from omnigraph.core.world import World
 from omnigraph.errors import CommitUnknown, GraphExists, GraphNotFound, StoreOutcomeUnknown
 from omnigraph.model.limits import DEFAULT
 from omnigraph.storage.objects import Location
@@ -15,14 +15,14 @@ from tests.support.dict_objects import DictObjects, Hook, Shelf, nothing
 from tests.support.dict_tables import DictTables, Disk
 from tests.support.worlds import add_person, people, stored_schema, submit
 
-QUIET = World(pause=lambda _seconds: None)
+QUIET = Clock(pause=lambda _seconds: None)
 
 
 def place(shelf: Shelf, before: Hook = nothing, after: Hook = nothing) -> Repository:
     """Where a graph is to be, with an identity of its own."""
     store = DictObjects(shelf, before, after)
     where = Location("memory://simulated", "memory", {})
-    return Repository(where, store, DictTables(Disk(store)), fresh_stamp(QUIET), world=QUIET)
+    return Repository(where, store, DictTables(Disk(store)), fresh_stamp(QUIET), clock=QUIET)
 
 
 def unanswered(folder: str, times: int = 1000) -> tuple[Hook, list[str]]:

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from omnigraph.core import deadline as module
-from omnigraph.core.deadline import NEVER, Deadline
+from omnigraph.core import clock as module
+from omnigraph.core.clock import NEVER, Deadline
 from omnigraph.errors import Cancelled, DeadlineExceeded
 
 

@@ -9,18 +9,20 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from omnigraph.core import gc, layout
+from omnigraph.core import layout
 from omnigraph.core.branches import live_refs
-from omnigraph.core.gc import Retention, collect
+from omnigraph.core.clock import Clock
 from omnigraph.core.history import resolve
 from omnigraph.core.plan import PublishPlan, Request
 from omnigraph.core.publisher import Ticket, publish
 from omnigraph.core.records import Recent, Tombstone
 from omnigraph.core.repository import Repository
+from omnigraph.core.room import following
 from omnigraph.core.txn import WriteTxn
-from omnigraph.core.world import World
 from omnigraph.errors import CommitNotFound, ForkedProcess
 from omnigraph.graph import Graph
+from omnigraph.maintenance import collection as gc
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import MAIN
 from tests.support.faults_by_count import Fault, strike
 from tests.support.worlds import (
@@ -96,7 +98,7 @@ def test_an_unfinished_branch_of_one_commit_holds_that_commit_alone(repo: Reposi
 
 def test_whoever_lost_more_races_waits_less() -> None:
     waited: list[float] = []
-    made = memory_repository(world=World(pause=waited.append, chance=lambda: 1.0))
+    made = memory_repository(clock=Clock(pause=waited.append, chance=lambda: 1.0))
     for lost in range(5):
         made.stand_back(lost)
     most = made.limits.stand_back_seconds_max
@@ -148,5 +150,5 @@ def test_as_many_commits_back_are_remembered_as_the_limit_says(repo: Repository)
     head = msgspec.structs.replace(
         repo.head("main").commit, number=10, recent=tuple(Recent(f"op{n}", n) for n in range(6, 11))
     )
-    kept = [known.number for known in gc._recent(repo, head)]
+    kept = [known.number for known in following(repo, head, "epoch").recent]
     assert kept == [9, 10], "commit 11 and the two before it"

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from omnigraph.core.branches import branch_names, delete_branch, live_refs
-from omnigraph.core.deadline import Deadline
+from omnigraph.core.clock import Deadline
 from omnigraph.core.first_commit import publish_first
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.plan import NewSchema, PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published
 from omnigraph.core.records import Commit, DeletedRef
@@ -19,6 +18,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import BranchExists, BranchNotFound, Cancelled, IdempotencyMismatch
 from omnigraph.lang.schema import catalog_of, decode_ir
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import branch_name
 from tests.support.dict_objects import DictObjects
 from tests.support.faults_by_count import Fault, count_writes, strike

@@ -10,9 +10,9 @@ from omnigraph.core.plan import (
     Adopt,
     Append,
     CreateIndex,
-    Delete,
     Overwrite,
     PublishPlan,
+    Remove,
     TableAction,
     Upsert,
 )
@@ -67,7 +67,7 @@ def test_inserts_updates_and_deletes_are_told_apart() -> None:
     found = told(
         Append(PEOPLE, persons("a", "b")),
         Upsert(PEOPLE, persons("c", "d"), before("c")),
-        Delete(PEOPLE, before("e")),
+        Remove(PEOPLE, before("e")),
     )[PEOPLE]
     assert (found.inserted, found.updated, found.deleted) == (3, 1, 1)
     assert (found.inserted_ids, found.updated_ids, found.deleted_ids) == (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from omnigraph.core.deadline import Deadline
+from omnigraph.core.clock import Deadline
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published, Ticket, publish
@@ -43,8 +43,8 @@ def fold(repo: Repository, *verbs: Verb) -> list[Ticket]:
     tickets = [
         Ticket(
             Request(branch=MAIN, verb=verb, actor=f"a{i}"),
-            repo.world.fresh_id(),
-            instant=repo.world.now(),
+            repo.clock.fresh_id(),
+            instant=repo.clock.now(),
         )
         for i, verb in enumerate(verbs)
     ]

@@ -9,11 +9,11 @@ import pytest
 from omnigraph.core import layout
 from omnigraph.core.branches import create_tag, delete_branch
 from omnigraph.core.chain import END_ATTEMPTS_MAX
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.records import Tombstone, encode
 from omnigraph.core.repository import Repository
 from omnigraph.errors import BranchNotFound, Corrupt
 from omnigraph.graph import Graph
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import MAIN
 from omnigraph.storage.objects import numbered
 from tests.support.worlds import (

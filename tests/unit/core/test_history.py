@@ -9,10 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from omnigraph.core import history
+from omnigraph.core.clock import Clock
 from omnigraph.core.plan import NOTHING, Request
 from omnigraph.core.publisher import Ticket, publish
 from omnigraph.core.repository import Repository
-from omnigraph.core.world import World
 from omnigraph.errors import (
     BranchNotFound,
     CommitNotFound,
@@ -28,7 +28,7 @@ HOUR = 3_600_000_000
 START = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1_000_000)
 
 
-class Clock:
+class ManualClock:
     """Time that stands still until it is told."""
 
     def __init__(self) -> None:
@@ -42,14 +42,14 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def repo(clock: Clock) -> Repository:
+def repo(clock: ManualClock) -> Repository:
     """A graph that gains a person at 12:00, 13:00 and 14:00; it is now 15:00."""
-    repo = memory_repository(world=World(now=clock.now, pause=lambda _seconds: None))
+    repo = memory_repository(clock=Clock(now=clock.now, pause=lambda _seconds: None))
     for name in ("ann", "bob", "cy"):
         submit(repo, add_person(name), actor=f"by-{name}", message=f"add {name}")
         clock.forward(hours=1)
@@ -185,7 +185,9 @@ def test_a_time_before_all_others_is_not_there(repo: Repository, at: str) -> Non
         seen_at(repo, at)
 
 
-def test_a_time_before_the_fork_is_answered_by_the_source(repo: Repository, clock: Clock) -> None:
+def test_a_time_before_the_fork_is_answered_by_the_source(
+    repo: Repository, clock: ManualClock
+) -> None:
     graph = Graph(repo)
     graph.create_branch("dev")
     clock.forward(hours=1)
@@ -222,7 +224,7 @@ def test_a_number_beyond_the_head_names_nothing(repo: Repository) -> None:
             seen_at(repo, text)
 
 
-def test_times_only_grow_whatever_the_clock_does(repo: Repository, clock: Clock) -> None:
+def test_times_only_grow_whatever_the_clock_does(repo: Repository, clock: ManualClock) -> None:
     clock.forward(hours=-48)
     submit(repo, add_person("dee"))
     times = [commit.time for commit in Graph(repo).log()]
@@ -257,7 +259,7 @@ def test_a_log_from_a_point(repo: Repository) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", [0, 1, history.LOG_PAGE_COMMITS, 2 * history.LOG_PAGE_COMMITS + 3]
+    "extra", [0, 1, history.LOG_PAGE_COMMITS_MAX, 2 * history.LOG_PAGE_COMMITS_MAX + 3]
 )
 def test_a_log_goes_on_over_pages_and_forks(repo: Repository, extra: int) -> None:
     graph = Graph(repo)

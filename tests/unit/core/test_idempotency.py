@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from omnigraph import outcomes
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.idempotency import landed_before
 from omnigraph.core.plan import NOTHING, PublishPlan, Request, Verb
 from omnigraph.core.publisher import Published, Ticket, publish, replay
@@ -19,6 +18,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import CommitPruned, IdempotencyMismatch
 from omnigraph.graph import Graph, init, open_graph
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.limits import Limits
 from omnigraph.model.names import MAIN
 from tests.support.faults_by_count import Died, Disturbance, Fault

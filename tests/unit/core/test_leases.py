@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from omnigraph.core import layout
+from omnigraph.core.clock import Clock
 from omnigraph.core.leases import (
     is_expired,
     load_plan,
@@ -21,7 +22,6 @@ from omnigraph.core.leases import (
 )
 from omnigraph.core.records import GcRecord, StoredPlan, encode
 from omnigraph.core.repository import Repository
-from omnigraph.core.world import World
 from omnigraph.errors import Corrupt
 from tests.support.worlds import another_process, memory_repository
 
@@ -29,7 +29,7 @@ SECOND = 1_000_000
 PLAN = StoredPlan("p1", "op", "load", "main", 0, 10 * SECOND, ("nodes/n1",), {"step": 1})
 
 
-class Clock:
+class ManualClock:
     def __init__(self) -> None:
         self.micros = 10 * SECOND
 
@@ -38,13 +38,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def repo(clock: Clock) -> Repository:
-    made = memory_repository(world=World(now=clock.now))
+def repo(clock: ManualClock) -> Repository:
+    made = memory_repository(clock=Clock(now=clock.now))
     made.limits = replace(made.limits, lease_seconds_max=100)
     return made
 
@@ -58,7 +58,7 @@ def test_a_plan_is_there_until_it_is_removed(repo: Repository) -> None:
     assert list(stored_plans(repo)) == []
 
 
-def test_a_sign_of_life_adds_to_what_was_written_down(repo: Repository, clock: Clock) -> None:
+def test_a_sign_of_life_adds_to_what_was_written_down(repo: Repository, clock: ManualClock) -> None:
     save_plan(repo, PLAN)
     clock.micros += 5 * SECOND
     alive = renewed(repo, PLAN, rows=7)
@@ -67,7 +67,7 @@ def test_a_sign_of_life_adds_to_what_was_written_down(repo: Repository, clock: C
     assert load_plan(repo, "p1") == alive
 
 
-def test_a_lease_ends_when_nobody_has_renewed_it(repo: Repository, clock: Clock) -> None:
+def test_a_lease_ends_when_nobody_has_renewed_it(repo: Repository, clock: ManualClock) -> None:
     clock.micros += 100 * SECOND
     assert not is_expired(repo, PLAN), "the last moment counts"
     clock.micros += 1

@@ -20,13 +20,13 @@ from omnigraph.core.branches import (
     tags,
 )
 from omnigraph.core.first_commit import publish_first
-from omnigraph.core.gc import Retention, collect
 from omnigraph.core.history import commit_at, resolve
 from omnigraph.core.leases import newest_record, pruned
 from omnigraph.core.plan import Request, Verb
 from omnigraph.core.records import Commit
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import MAIN, branch_name
 from omnigraph.write.merge import merge
 from omnigraph.write.undo import cherry_pick, reset, revert
@@ -50,7 +50,7 @@ Act = Callable[[Repository], object]
 Shown = Callable[[Repository], bool]
 
 REQUESTS_MAX = 400
-STEP = count(3, 1)
+STEP = count(5, 1)  # requests from one meeting to the next
 
 
 def beginning() -> Repository:
@@ -199,7 +199,7 @@ def test_at_every_request_of_a_verb(verb: str, rival: str) -> None:
     act, shown = VERBS[verb]
     world = Beginning()
     answers = set()
-    for at in range(world.requests(act) + 1):
+    for at in range(world.requests(act), -1, -STEP):  # the last is after everything
         repo = world.again()
         hook = once_at(at, lambda repo=repo: RIVALS[rival](another_process(repo)))  # type: ignore[misc]
         done = told(act, disturbed(repo, hook))
@@ -215,7 +215,7 @@ def test_at_every_request_of_a_collection(verb: str) -> None:
     act, shown = VERBS[verb]
     world = Beginning()
     keep = partial(collect, retention=Retention(keep=2))
-    for at in range(world.requests(keep)):
+    for at in range(0, world.requests(keep), STEP):
         repo = world.again()
         answers: list[bool] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from omnigraph.core.footprints import touches
-from omnigraph.core.plan import Alter, Append, CreateIndex, Delete, PublishPlan, TableAction
+from omnigraph.core.plan import Alter, Append, CreateIndex, PublishPlan, Remove, TableAction
 from omnigraph.model.tokens import id_tokens
 from omnigraph.storage.tables import ADDRESS, IndexEdit
 from tests.support.snapshots import catalog_from
@@ -25,9 +25,9 @@ def gone(*ids: str) -> pa.Table:
 
 def test_rows_are_told_whatever_else_happens_to_their_table() -> None:
     orders: list[tuple[TableAction, ...]] = [
-        (Append(TABLE, rows("a")), Delete(TABLE, gone("b"))),
-        (Alter(TABLE, "Human"), Append(TABLE, rows("a")), INDEX, Delete(TABLE, gone("b"))),
-        (INDEX, Delete(TABLE, gone("b")), Append(TABLE, rows("a")), Alter(TABLE, "Human")),
+        (Append(TABLE, rows("a")), Remove(TABLE, gone("b"))),
+        (Alter(TABLE, "Human"), Append(TABLE, rows("a")), INDEX, Remove(TABLE, gone("b"))),
+        (INDEX, Remove(TABLE, gone("b")), Append(TABLE, rows("a")), Alter(TABLE, "Human")),
     ]
     for actions in orders:
         found = touches(PublishPlan(kind="mutation", actions=actions), CATALOG)[TABLE]

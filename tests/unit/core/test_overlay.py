@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.core.plan import Alter, Append, Delete, Overwrite, Register, Tombstone, Upsert
+from omnigraph.core.plan import Alter, Append, DropTable, Overwrite, Register, Remove, Upsert
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import Overlay, TableView, WriteTxn
-from omnigraph.model.predicates import Compare, Op
+from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.storage.tables import ADDRESS, NewFragments
+from tests.support.conditions import compare
 from tests.support.worlds import add_person, memory_repository, submit
 
 
@@ -38,14 +39,14 @@ def test_a_row_written_twice_is_seen_as_it_was_written_last() -> None:
 
 
 def test_a_row_taken_away_again_is_not_seen() -> None:
-    overlay = Overlay().plus(Append("t", table(a=1, b=2))).plus(Delete("t", before("a")))
+    overlay = Overlay().plus(Append("t", table(a=1, b=2))).plus(Remove("t", before("a")))
     assert seen(overlay) == [("b", 2)]
-    assert seen(overlay.plus(Delete("t", before("b")))) == []
+    assert seen(overlay.plus(Remove("t", before("b")))) == []
 
 
 def test_stored_rows_that_are_changed_are_hidden() -> None:
     overlay = Overlay().plus(Upsert("t", table(a=9), before("a", stored=True)))
-    overlay = overlay.plus(Delete("t", before("c", stored=True)))
+    overlay = overlay.plus(Remove("t", before("c", stored=True)))
     assert seen(overlay) == [("a", 9)]
     assert overlay.masked["id"].to_pylist() == ["a", "c"]
 
@@ -110,7 +111,7 @@ def test_reads_go_through_what_was_written_before() -> None:
     assert shown(after) == [("ann", 9), ("bob", 2), ("cy", 3)]
     assert after.count() == 3
     assert after.existing(pa.array(["cy", "dee"])).to_pylist() == ["cy"]
-    old = after.scan(["age"], Compare("age", Op.GT, 2))
+    old = after.scan(["age"], compare("age", Op.GT, 2))
     assert sorted(old["id"].to_pylist()) == ["ann", "cy"], "an id comes along unasked"
     assert shown(view) == [("ann", 1), ("bob", 2)], "the transaction before has not changed"
 
@@ -154,5 +155,5 @@ def test_a_table_made_by_the_write_itself_is_empty_and_writable() -> None:
 
 def test_what_was_written_to_a_dropped_table_is_forgotten() -> None:
     write, table = txn()
-    after = write.plus([Append(table, people(write.view(table), cy=3)), Tombstone(table)])
+    after = write.plus([Append(table, people(write.view(table), cy=3)), DropTable(table)])
     assert table not in after.overlays

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.gc import Retention, collect
+from omnigraph.core.clock import Clock
 from omnigraph.core.plan import NewSchema, Overwrite, PublishPlan, Reads, Verb
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
-from omnigraph.core.world import World
 from omnigraph.errors import (
     BranchDeleted,
     BranchNotFound,
@@ -27,6 +26,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.lang.schema import catalog_of, decode_ir
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.limits import Limits
 from omnigraph.model.tokens import endpoint_tokens
 from tests.support.dict_objects import DictObjects
@@ -340,15 +340,16 @@ def before_each_commit(rival: Callable[[int], object]) -> Callable[[str, str], N
 @pytest.mark.parametrize("same_row", [True, False], ids=["the same row", "another row"])
 def test_a_writer_that_always_loses_says_so_in_the_end(same_row: bool) -> None:
     repo = memory_repository(
-        limits=Limits(publish_attempts_max=3), world=World(pause=lambda _seconds: None)
+        limits=Limits(publish_attempts_max=3), clock=Clock(pause=lambda _seconds: None)
     )
 
     def rival(number: int) -> None:
         name = "mine" if same_row else f"p{number}"
         submit(another_process(repo), add_person(name, age=number))
 
-    with pytest.raises(RetriesExhausted):
+    with pytest.raises(WriteConflict if same_row else RetriesExhausted) as raised:
         submit(disturbed(repo, before_each_commit(rival)), add_person("mine", age=-1))
+    assert not same_row or raised.value.details["types"] == ["Person"], "it says who was in the way"
     shown = Graph(another_process(repo)).log(limit=None)
     assert len(shown) == repo.head("main").commit.number + 1
     assert ("mine" in people(another_process(repo))) is same_row, "it did not happen"
@@ -356,7 +357,7 @@ def test_a_writer_that_always_loses_says_so_in_the_end(same_row: bool) -> None:
 
 def test_a_writer_that_loses_often_wins_in_the_end() -> None:
     waited: list[float] = []
-    repo = memory_repository(world=World(pause=waited.append, chance=lambda: 1.0))
+    repo = memory_repository(clock=Clock(pause=waited.append, chance=lambda: 1.0))
 
     def rival(number: int) -> None:
         if number < 4:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.core.gc import _is_needed
+from omnigraph.core.clock import Clock
 from omnigraph.core.records import (
     ChainObject,
     Commit,
@@ -16,7 +16,7 @@ from omnigraph.core.records import (
     keys_of,
     operations_of,
 )
-from omnigraph.core.world import World
+from omnigraph.maintenance.collection import _is_needed
 
 MEMBERS = (Member("load", "op1", idempotency_key="k1"), Member("load", "op2"))
 COMMIT = Commit("g", "c", 1, "main", (), 5, "group", "5" * 64, 0, "c.1.1", {}, MEMBERS)
@@ -38,7 +38,7 @@ def test_an_object_tells_whose_it_is_and_is_stored_as_it_was(
 
 def test_waiting_doubles_up_to_its_bound() -> None:
     waited: list[float] = []
-    world = World(pause=waited.append, chance=lambda: 0.5)
+    world = Clock(pause=waited.append, chance=lambda: 0.5)
     for attempt in range(5):
         world.back_off(attempt, 1.0, 6.0)
     assert waited == [0.5, 1.0, 2.0, 3.0, 3.0]
@@ -61,6 +61,10 @@ def test_waiting_doubles_up_to_its_bound() -> None:
         ("edges/n1-x/data/a.lance", False),
         ("_topology/nodes_n1-x.arrow", True),
         ("_topology/nodes_n2-x.arrow", False),
+        ("_search/nodes_n1-x/a.01.text", True),
+        ("_search/nodes_n1-x/b.01.text", False),
+        ("_search/nodes_n2-x/a.01.text", False),
+        ("_search/nodes_n3-x/a.01.text", True),
         ("_tmp/n1-x/file", False),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -9,12 +11,13 @@ from omnigraph.core.plan import (
     Adopt,
     Alter,
     Append,
-    Delete,
+    DropTable,
+    Overwrite,
     PublishPlan,
     Register,
+    Remove,
     Rewrite,
     TableAction,
-    Tombstone,
     Upsert,
 )
 from omnigraph.core.records import TableChange
@@ -24,6 +27,7 @@ from omnigraph.core.stage import restage, stage
 from omnigraph.errors import TableNotFound
 from omnigraph.model.columns import arrow_schema
 from omnigraph.storage.tables import TableEdit
+from tests.support.dict_tables import DictTable
 from tests.support.worlds import add_person, another_process, disturbed, memory_repository, submit
 
 
@@ -60,7 +64,7 @@ def test_several_actions_on_one_table_are_one_version(repo: Repository) -> None:
         plan(
             Append(table, person(repo, "bob")),
             Append(table, person(repo, "cy")),
-            Delete(table, before),
+            Remove(table, before),
         ),
     )
     assert list(found.staged) == [table]
@@ -88,7 +92,7 @@ def test_tables_come_change_their_names_and_go(repo: Repository) -> None:
     base, people, cities = repo.head("main").commit, table_id(repo), table_id(repo, "City")
     city = repo.snapshot(base).catalog.nodes["City"]
     new = Register("n99", "node", "Town", arrow_schema(city))
-    found = stage(repo, base, plan(new, Tombstone(cities), Alter(people, "Human")))
+    found = stage(repo, base, plan(new, DropTable(cities), Alter(people, "Human")))
     tables = found.on(base.tables)
     assert tables["n99"].type_name == "Town"
     assert repo.tables.open(table_ref(tables["n99"])).count() == 0
@@ -127,7 +131,7 @@ def test_rows_move_to_a_newer_version(repo: Repository) -> None:
     earlier = stage(repo, base, plan(*actions))
     submit(another_process(repo), add_person("cy"))
     head = repo.head("main").commit
-    found = restage(repo, earlier, head, plan(*actions), moved=frozenset({table}))
+    found = restage(repo, earlier, base, head, plan(*actions), moved=frozenset({table}))
     entry = found.entries[table]
     assert entry is not None
     assert sorted(repo.tables.open(table_ref(entry)).scan(["id"])["id"].to_pylist()) == [
@@ -151,11 +155,42 @@ def test_rows_to_replace_are_looked_for_again_on_a_newer_version(repo: Repositor
     earlier = stage(repo, base, plan(*actions))
     submit(another_process(repo), add_person("bob", age=1))
     head = repo.head("main").commit
-    found = restage(repo, earlier, head, plan(*actions), moved=frozenset({table}))
+    found = restage(repo, earlier, base, head, plan(*actions), moved=frozenset({table}))
     entry = found.entries[table]
     assert entry is not None
     shown = repo.tables.open(table_ref(entry)).scan(["id", "age"]).to_pylist()
     assert sorted((row["id"], row["age"]) for row in shown) == [("ann", 7), ("bob", 1)]
+
+
+def test_only_rows_whose_fragment_went_are_looked_for_again(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever lost a race pays for what the winners did, not for the rows it changes itself."""
+    base, table = repo.head("main").commit, table_id(repo)
+    rows = person(repo, *(f"p{n}" for n in range(50)))
+    done = submit(repo, lambda txn: PublishPlan(kind="load", actions=(Overwrite(table, rows),)))
+    assert done.commit is not None
+    base, ids = repo.head("main").commit, rows["id"].combine_chunks()
+    before = repo.snapshot(base).table(table).lookup("id", ids, ["id"], with_address=True)
+    actions = (Upsert(table, rows, before),)
+    earlier = stage(repo, base, plan(*actions))
+    other = repo.tables.write_fragments(table_ref(base.tables[table]), person(repo, "bob"))
+    submit(
+        another_process(repo), lambda txn: PublishPlan(kind="x", actions=(Append(table, other),))
+    )
+    looked: list[int] = []
+    real = DictTable.lookup
+
+    def lookup(self: DictTable, column: str, values: pa.Array, *rest: Any, **more: Any) -> Any:
+        looked.append(len(values))
+        return real(self, column, values, *rest, **more)
+
+    monkeypatch.setattr(DictTable, "lookup", lookup)
+    head = repo.head("main").commit
+    found = restage(repo, earlier, base, head, plan(*actions), moved=frozenset({table}))
+    entry = found.entries[table]
+    assert entry is not None
+    assert (entry.rows, looked) == (51, [])
 
 
 def test_a_table_that_had_nothing_staged_is_staged_on_the_newer_version(repo: Repository) -> None:
@@ -164,7 +199,7 @@ def test_a_table_that_had_nothing_staged_is_staged_on_the_newer_version(repo: Re
     earlier = stage(repo, base, plan(*actions))
     submit(another_process(repo), add_person("bob"))
     head = repo.head("main").commit
-    found = restage(repo, earlier, head, plan(*actions), moved=frozenset({table}))
+    found = restage(repo, earlier, base, head, plan(*actions), moved=frozenset({table}))
     assert found.entries[table] == replace_entry(head.tables[table], "Human")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from omnigraph.core.clock import Clock
 from omnigraph.core.group import (
     PAUSE_CYCLES,
     PAUSE_MICROS_MAX,
@@ -13,14 +14,13 @@ from omnigraph.core.group import (
 )
 from omnigraph.core.plan import Request
 from omnigraph.core.repository import Repository
-from omnigraph.core.world import World
 from omnigraph.model.names import MAIN
 from tests.support.worlds import add_person, another_process, memory_repository, people
 
 WORK = 10_000  # microseconds that a look at the clock takes
 
 
-class Clock:
+class ManualClock:
     """A clock that moves when somebody looks at it or waits, and a list of the waits."""
 
     def __init__(self) -> None:
@@ -38,8 +38,8 @@ class Clock:
         self.meanwhile()
 
 
-def process(clock: Clock) -> tuple[Repository, Writers]:
-    repo = memory_repository(world=World(now=clock.now, pause=clock.pause))
+def process(clock: ManualClock) -> tuple[Repository, Writers]:
+    repo = memory_repository(clock=Clock(now=clock.now, pause=clock.pause))
     return repo, Writers(repo)
 
 
@@ -49,7 +49,7 @@ def write(writers: Writers, count: int, name: str = "p") -> None:
 
 
 def test_a_turn_ends_with_a_pause_that_others_can_use() -> None:
-    clock = Clock()
+    clock = ManualClock()
     _, writers = process(clock)
     write(writers, TURN_COMMITS_MIN)
     assert clock.waits == []
@@ -59,7 +59,7 @@ def test_a_turn_ends_with_a_pause_that_others_can_use() -> None:
 
 
 def test_the_pause_is_measured_by_the_work() -> None:
-    clock = Clock()
+    clock = ManualClock()
     repo, writers = process(clock)
     write(writers, TURN_COMMITS_MIN - 1)
 
@@ -74,7 +74,7 @@ def test_the_pause_is_measured_by_the_work() -> None:
 
 
 def test_who_is_alone_pauses_less_and_less_often() -> None:
-    clock = Clock()
+    clock = ManualClock()
     _, writers = process(clock)
     marks = []
     for number in range(600):
@@ -88,7 +88,7 @@ def test_who_is_alone_pauses_less_and_less_often() -> None:
 
 
 def test_a_commit_of_somebody_else_makes_turns_short_again() -> None:
-    clock = Clock()
+    clock = ManualClock()
     repo, writers = process(clock)
     write(writers, 100)
     known = len(clock.waits)
@@ -101,7 +101,7 @@ def test_a_commit_of_somebody_else_makes_turns_short_again() -> None:
 
 def test_a_writer_who_comes_in_during_the_pause_needs_no_luck() -> None:
     """The other one publishes from within the pause; nobody loses a race for it."""
-    clock = Clock()
+    clock = ManualClock()
     repo, writers = process(clock)
     other = Writers(another_process(repo))
     clock.meanwhile = lambda: other.submit(
@@ -113,7 +113,7 @@ def test_a_writer_who_comes_in_during_the_pause_needs_no_luck() -> None:
 
 
 def test_who_was_idle_long_enough_does_not_wait() -> None:
-    clock = Clock()
+    clock = ManualClock()
     _, writers = process(clock)
     write(writers, TURN_COMMITS_MIN)
     clock.time += PAUSE_MICROS_MAX

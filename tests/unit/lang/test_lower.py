@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from omnigraph.lang import ir
-from omnigraph.lang.bindings import VarKind, bindings
+from omnigraph.lang.bindings import BindingKind, bindings
 from omnigraph.lang.lower import lower
 from omnigraph.lang.query import check_query, parse_queries
 from omnigraph.lang.source import Source
-from omnigraph.lang.tree import columns_read, uses_now, walk
+from omnigraph.lang.tree import walk
 from tests.unit.lang.query.casefile import harbour
 
 
@@ -35,11 +35,11 @@ def test_bindings_tell_kinds_types_and_nullability() -> None:
     plan = pattern("$v: Vessel $v $e:calls|visits $x optional { $w = path $x lane{1,2} $y }")
     found = bindings(plan)
     assert {name: (b.kind, b.types, b.nullable) for name, b in found.items()} == {
-        "v": (VarKind.NODE, ("Vessel",), False),
-        "x": (VarKind.NODE, ("Port", "Depot"), False),
-        "e": (VarKind.EDGE, ("Calls", "Visits"), False),
-        "y": (VarKind.NODE, ("Port",), True),
-        "w": (VarKind.PATH, (), True),
+        "v": (BindingKind.NODE, ("Vessel",), False),
+        "x": (BindingKind.NODE, ("Port", "Depot"), False),
+        "e": (BindingKind.EDGE, ("Calls", "Visits"), False),
+        "y": (BindingKind.NODE, ("Port",), True),
+        "w": (BindingKind.PATH, (), True),
     }
 
 
@@ -51,22 +51,6 @@ def test_scores_are_bound_and_end_with_the_fusion() -> None:
     fuse = next(node for node in walk(lowered(text)) if isinstance(node, ir.Fuse))
     assert set(bindings(fuse)) == {"v", fuse.name, fuse.place}
     assert set(bindings(fuse.primary)) == {"v", fuse.primary_score}
-
-
-def test_columns_read_are_those_of_every_part() -> None:
-    text = (
-        'query q() { match { $v: Vessel { flag: "NO" } $v calls $p not { $p: Port { region: "east" } } } '
-        "return { entity($p) as e } order { $v.teu } }"
-    )
-    assert columns_read(lowered(text)) == {
-        "p": frozenset({"*", "region"}),
-        "v": frozenset({"flag", "teu"}),
-    }
-
-
-def test_the_current_time_is_found() -> None:
-    assert uses_now(pattern("$v: Vessel $v $k:calls $p $k.eta < now()"))
-    assert not uses_now(pattern("$v: Vessel"))
 
 
 def test_a_union_has_the_types_of_all_branches() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.core.plan import Adopt, Alter, PublishPlan, TableAction, Tombstone, Upsert
+from omnigraph.core.plan import Adopt, Alter, DropTable, PublishPlan, TableAction, Upsert
 from omnigraph.core.txn import WriteTxn
 from omnigraph.graph import Graph
 from omnigraph.merge.adopt import fast_forward, taken_over
@@ -70,7 +70,7 @@ def test_tables_come_and_go_with_their_types(graph: Graph) -> None:
     reshape(graph, *NO_LIVES, "trial")
     pet, lives = table(graph, "Pet", "trial"), table(graph, "Lives")
     found = {action.table_id: type(action) for action in forward(graph)}
-    assert found == {pet: Adopt, lives: Tombstone}
+    assert found == {pet: Adopt, lives: DropTable}
     assert graph.merge("trial").outcome == "fast_forward"
     assert set(graph.snapshot().commit.tables) == set(graph.snapshot("trial").commit.tables)
 
@@ -181,7 +181,7 @@ def test_a_type_theirs_dropped_goes_and_one_theirs_made_comes(graph: Graph) -> N
     change(graph, 'update Person set { age: 9 } where name = "b"')
     lives = table(graph, "Lives")
     found = kinds(planned(graph))
-    assert found == {lives: Tombstone, table(graph, "Pet", "trial"): Adopt}
+    assert found == {lives: DropTable, table(graph, "Pet", "trial"): Adopt}
     assert graph.merge("trial").outcome == "merged"
     assert lives not in graph.snapshot().commit.tables
     assert rows(graph, "Pet") == {}
@@ -198,7 +198,7 @@ def test_a_state_is_taken_over_by_reference_with_what_changes(graph: Graph) -> N
     actions = {a.table_id: a for a in taken_over(graph._repo, head, wanted)}
     city, pet = table(graph, "City"), table(graph, "Pet")
     lives = table(graph, "Lives", "trial")
-    assert kinds(actions) == {city: Adopt, lives: Adopt, pet: Tombstone}
+    assert kinds(actions) == {city: Adopt, lives: Adopt, pet: DropTable}
     back = actions[city]
     assert isinstance(back, Adopt)
     assert (back.entry, back.change.deleted_ids) == (wanted.entry(city), ("w",))

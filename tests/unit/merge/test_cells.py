@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.merge.cells import (
+from omnigraph.merge.rows import (
     equal_cells,
     equal_rows,
-    one_array,
     only,
     positions,
     same_value,
     without,
 )
+from omnigraph.model.columns import one_array
 
 NAN = float("nan")
 VALUES: dict[pa.DataType, Sequence[Any]] = {

@@ -53,6 +53,25 @@ def test_points_may_be_branches_tags_commits_or_distances(graph: Graph) -> None:
     assert graph.diff("main", "start").is_empty
 
 
+def test_from_the_merge_base_a_difference_is_what_a_merge_brings_along(graph: Graph) -> None:
+    """Main moved on meanwhile: what it did is no change of the branch."""
+    graph.create_branch("trial")
+    change(graph, 'insert City { name: "mine" }', "trial")
+    change(graph, 'insert City { name: "theirs" }')
+    change(graph, 'update Person set { age: 9 } where name = "a"')
+    found = graph.diff("main", "trial", from_merge_base=True)
+    assert [(row.operation, row.type, row.id) for row in found] == [("insert", "City", "mine")]
+    assert found.counts == graph.merge("trial", dry_run=True).counts
+    assert graph.diff("main", "trial").counts["City"]["deleted"] == 1, (
+        "of the heads, both sides show"
+    )
+    graph.merge("trial")
+    assert graph.diff("main", "trial", from_merge_base=True).is_empty
+    change(graph, 'insert City { name: "later" }', "trial")
+    later = graph.diff("main", "trial", from_merge_base=True)
+    assert [row.id for row in later] == ["later"], "since it was last merged"
+
+
 def test_only_what_was_asked_for(graph: Graph) -> None:
     change(graph, 'update Person set { age: 9 } where name = "a"')
     change(graph, 'delete Person where name = "d"')

@@ -6,7 +6,14 @@ import pytest
 
 from omnigraph.core.records import Commit
 from omnigraph.graph import Graph
-from omnigraph.merge.lineage import Step, ancestry, brought_along, knowledge, merge_base, steps
+from omnigraph.merge.lineage import (
+    HistoryStep,
+    ancestry,
+    brought_along,
+    knowledge,
+    merge_base,
+    steps,
+)
 from omnigraph.storage import metrics
 from tests.support.people import change, people, rows
 
@@ -146,7 +153,7 @@ def test_a_fork_through_a_deleted_branch_outlives_a_collection(graph: Graph) -> 
     assert {"m2", "a1"} <= set(rows(graph, "City"))
 
 
-def places(found: list[Step] | None) -> list[tuple[str, int]]:
+def places(found: list[HistoryStep] | None) -> list[tuple[str, int]]:
     assert found is not None
     return [(step.commit.chain, step.commit.number) for step in found]
 

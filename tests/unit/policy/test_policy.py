@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.policy.bundle import parse_bundle
 from omnigraph.policy.cases import parse_cases, run_cases
-from omnigraph.policy.cedar import Policy, Rules, compile_bundle, read_policy
+from omnigraph.policy.cedar import Policy, PolicyRules, compile_bundle, read_policy
 from omnigraph.policy.questions import Action, PolicyInvalid, Question
 
 BUNDLE = """
@@ -158,7 +158,7 @@ def test_cedar_is_taken_as_it_is_and_denies_when_it_fails(tmp_path: Path) -> Non
     assert not policy.decide(Question("ada", Action.CHANGE, "g", mode="overwrite")).allowed
     assert not policy.decide(Question("eve", Action.READ, "g")).allowed
     broken = Policy(
-        Rules(
+        PolicyRules(
             "permit(principal, action, resource);"
             " forbid(principal, action, resource) when { context.missing };",
             {},

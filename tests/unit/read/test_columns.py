@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +62,33 @@ def test_an_updated_row_is_found_where_it_is_now(graph: Graph) -> None:
     after = opened(graph, cache)
     assert after.take("size", np.array([after.find("a")], np.int32)).to_pylist() == [5]
     assert before.take("size", np.array([before.find("a")], np.int32)).to_pylist() == [97]
+
+
+def test_columns_wanted_together_are_read_by_one_scan(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.delete("Item", ["b"])
+    graph.append("Item", items("e"))
+    scans: list[list[str]] = []
+    found = opened(graph, Cache())
+    original = found.table.batches
+
+    def counted(columns: list[str], **more: Any) -> Any:
+        scans.append(list(columns))
+        return original(columns, **more)
+
+    monkeypatch.setattr(
+        type(found.table), "batches", lambda _, columns, **more: counted(columns, **more)
+    )
+    found.load(["id", "code", "size"], 10**6)
+    whole = [scan for scan in scans if scan]  # those without a column ask which rows are deleted
+    assert whole == [["id", "code", "size"]]
+    rows = [
+        tuple(found.take(name, found.everything)[i].as_py() for name in ("id", "code", "size"))
+        for i in range(found.rows)
+    ]
+    assert sorted(rows) == [("a", "a", 97), ("c", "c", 99), ("d", "d", 100), ("e", "e", 101)]
+    assert [scan for scan in scans if scan] == whole, "a column was read again"
 
 
 def test_no_position_is_null(graph: Graph) -> None:

@@ -1,6 +1,6 @@
 """Random queries on random graphs: the engine answers what the plain interpreter answers.
 
-Each test runs 750 queries, and 25,000 every night; OMNIGRAPH_DIFFERENTIAL says another number. The same number makes
+Each test runs 450 queries, and 25,050 every night; OMNIGRAPH_DIFFERENTIAL says another number. The same number makes
 the same queries.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,16 @@ from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.query import compile_query
 from omnigraph.read import (
     Cache,
-    aggregate,
     arrays,
+    budget,
     columns,
     edges,
     expand,
+    groups,
     relational,
     scan,
     shortest,
+    sorting,
     walk,
 )
 from tests.support.comparing import (
@@ -44,11 +47,13 @@ from tests.support.random_queries import (
     random_value,
     written,
 )
+from tests.support.record import record
 from tests.support.rings import count
 from tests.support.snapshots import Graph, catalog_from, make_graph
 
-QUERIES = int(os.environ.get("OMNIGRAPH_DIFFERENTIAL", count(750, 25_000)))
+QUERIES = int(os.environ.get("OMNIGRAPH_DIFFERENTIAL", count(450, 25_050)))
 QUERIES_PER_GRAPH = 150
+NAME = "random queries: the engine and a plain interpreter"
 KEPT = {"id", "src", "dst", "code"}  # by a change
 CATALOG = catalog_from(SCHEMA)
 Rows = dict[str, list[dict[str, Any]]]
@@ -60,10 +65,12 @@ def check(graph: Graph, data: Rows, seed: int, cache: Cache) -> None:
     assert wrong is None, f"seed {seed}: {text}\n{wrong}"
 
 
-def graphs(folder: Path, first: int, per_graph: int = QUERIES_PER_GRAPH) -> Any:
-    for number in range(max(1, QUERIES // per_graph)):
+def graphs(folder: Path, first: int, name: str = NAME) -> Any:
+    for number in range(max(1, QUERIES // QUERIES_PER_GRAPH)):
         data = random_rows(random.Random(first + number))
         yield first + number, make_graph(folder / str(number), CATALOG, data), data
+        shutil.rmtree(folder / str(number))
+        record(name, {"queries": QUERIES_PER_GRAPH, "differences": 0}, part=True)
 
 
 def test_small_results_are_written_out(tmp_path: Path) -> None:
@@ -81,11 +88,30 @@ def test_large_results_are_counted_and_walked_from_either_end(
     monkeypatch.setattr(shortest, "PAIRS_MAX", -1)
     monkeypatch.setattr(walk, "MARKS_MAX", 16)
     monkeypatch.setattr(arrays, "SORT_BELOW", 0)
-    monkeypatch.setattr(aggregate, "DENSE_PART", 0)
+    monkeypatch.setattr(groups, "DENSE_PART", 0)
     for number, graph, data in graphs(tmp_path, 2000):
         cache = Cache()
         for i in range(QUERIES_PER_GRAPH):
             monkeypatch.setattr(expand, "REVERSED_PART", i % 2 * 4)
+            check(graph, data, number * 1000 + i, cache)
+
+
+def test_rows_come_in_blocks_of_any_size_and_wait_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expand, "WRITE_OUT_MAX", -1)
+    monkeypatch.setattr(shortest, "PAIRS_MAX", -1)
+    monkeypatch.setattr(walk, "MARKS_MAX", 16)
+    monkeypatch.setattr(budget, "FIRST_ROWS", 1)
+    monkeypatch.setattr(sorting, "RUN_ROWS", 3)
+    monkeypatch.setattr(sorting, "CHUNK_ROWS_MIN", 1)
+    fits = budget.Held.fits
+    for number, graph, data in graphs(tmp_path, 6000):
+        cache = Cache()
+        for i in range(QUERIES_PER_GRAPH):
+            for bound in ("BLOCK_ROWS_MIN", "BLOCK_ROWS_MAX"):
+                monkeypatch.setattr(budget, bound, 1 + i % 7)
+            monkeypatch.setattr(budget.Held, "fits", fits if i % 2 else lambda *_: False)
             check(graph, data, number * 1000 + i, cache)
 
 
@@ -124,7 +150,7 @@ def test_every_state_of_a_changing_graph_is_read_with_one_cache(tmp_path: Path) 
 def test_the_order_of_clauses_does_not_change_the_answer(tmp_path: Path) -> None:
     """Blocks stay behind: what is bound before a block decides what is free inside it."""
     compared = 0
-    for number, graph, _ in graphs(tmp_path, 5000):
+    for number, graph, _ in graphs(tmp_path, 5000, "random queries: clauses in another order"):
         cache = Cache()
         for i in range(QUERIES_PER_GRAPH):
             rng = random.Random(number * 1000 + i)

@@ -40,8 +40,8 @@ def test_every_operator_says_what_it_did(graph: Graph) -> None:
 
 def test_the_text_reads_from_the_result_down(graph: Graph) -> None:
     lines = str(ask(graph, TEXT, explain=True).explain()).splitlines()
-    assert lines[1].startswith("  Expand $a -Next-> $b where $b.size >= 0")
-    assert lines[2].startswith("    NodeScan $a: Item where $a.code = 'i1'")
+    assert lines[1].startswith("  Expand $a -Next-> $b: Item where $b.size >= 0")
+    assert lines[2].startswith('    NodeScan $a: Item where $a.code = "i1"')
     assert "access: by id" in lines[2]
 
 

@@ -1,26 +1,25 @@
-"""Floats have one equality and one order wherever a query compares them: 0.0 is -0.0, NaN is itself and greatest."""
+"""Floats compare alike wherever a query compares them: 0.0 equals -0.0, and NaN satisfies no comparison but `!=`.
+
+For groups, distinct rows, uniqueness and order NaN is itself and comes last.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.core.plan import Delete, PublishPlan
+from omnigraph.core.plan import PublishPlan, Remove
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError
 from omnigraph.read import columns, scan
-from tests.support.random_queries import SCHEMA as RICH
-from tests.support.random_queries import QueryMaker, Scope, json_value, random_rows
-from tests.support.rings import count
+from tests.support.random_queries import json_value
 
 SCHEMA = """
 node A { k: String @key  f: F64?  g: F32?  i: F64? @index  lf: [F64]?  u: F64? @unique  n: I64? }
@@ -34,14 +33,10 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 TEXTS = {"nan": 'cast("NaN" as F64)', "inf": 'cast("inf" as F64)', "ninf": 'cast("-inf" as F64)'}
 
 
-def rank(value: float) -> tuple[bool, float]:
-    return (True, 0.0) if math.isnan(value) else (False, value)
-
-
 def wanted(op: str, other: float) -> list[str]:
     """The rows whose value compares so with another."""
     known = [(k, v) for k, v in VALUES.items() if v is not None]
-    return sorted(k for k, v in known if OPERATORS[op](rank(v), rank(other)))
+    return sorted(k for k, v in known if OPERATORS[op](v, other))
 
 
 def literal(name: str) -> str:
@@ -76,7 +71,7 @@ def deleted(graph: Graph, kind: str, condition: str) -> list[str]:
         plan = graph.mutation(f"query d() {{ delete {kind} where {condition} }}")(txn)
         table = graph._repo.snapshot(graph._repo.head("main").commit).catalog.entity(kind).table_id  # type: ignore[union-attr]
         for action in plan.actions:
-            if isinstance(action, Delete) and action.table_id == table:
+            if isinstance(action, Remove) and action.table_id == table:
                 taken.extend(action.before["id"].to_pylist())
         return replace(plan, empty=True)
 
@@ -128,7 +123,8 @@ def test_membership_is_equality(graph: Graph, column: str) -> None:
         assert found(graph, f"$a.{column} not in [{constant}]") == missing
         assert deleted(graph, "A", f"{column} not in [{constant}]") == missing
     assert found(graph, f"$a.{column} in [0]") == ["neg", "pos"]
-    assert found(graph, f"$a.{column} = $a.{column}") == sorted(set(VALUES) - {"null"})
+    assert found(graph, f"$a.{column} = $a.{column}") == sorted(set(VALUES) - {"null", "nan"})
+    assert found(graph, f"$a.{column} != $a.{column}") == ["nan"]
 
 
 def test_an_equality_that_joins_is_one_that_filters(graph: Graph) -> None:
@@ -136,7 +132,7 @@ def test_an_equality_that_joins_is_one_that_filters(graph: Graph) -> None:
     for one, other in (("f", "f"), ("f", "g"), ("g", "g"), ("f", "n")):
         joined = graph.query(text % f"$a.{one} = $b.{other}").scalar()
         filtered = graph.query(text % f"($a.{one} = $b.{other} or false)").scalar()
-        assert joined == filtered == (8 if other == "n" else 9), (one, other)
+        assert joined == filtered == 8, (one, other)
 
 
 def test_groups_distinct_rows_and_order_follow(graph: Graph) -> None:
@@ -193,46 +189,3 @@ def test_unique_values_are_unique_by_the_same_equality() -> None:
         with pytest.raises(OmnigraphError) as refused:
             graph.load([{"type": "A", "data": {"k": "c", "u": value}}])
         assert refused.value.code == "validation_failed"
-
-
-# Which values are calculated, and so overflow, is up to the engine; and statements refuse what no enum has.
-NOT_COMPARED = {"arithmetic_overflow", "T3"}
-CASES = count(300, 5_000)
-PER_GRAPH = 100
-
-
-def test_random_statements_take_the_rows_that_a_pattern_finds() -> None:
-    """Conditions of update and delete mean what they mean in a pattern."""
-    for number in range(max(1, CASES // PER_GRAPH)):
-        graph = omnigraph.init(f"memory://statements-{number}", schema=RICH)
-        graph.load(_records(random_rows(random.Random(7_000 + number))))
-        for i in range(PER_GRAPH):
-            maker = QueryMaker(random.Random(number * 1_000 + i))
-            kind = maker.rng.choice(["Person", "Person", "City", "Pet"])
-            condition = maker.condition(Scope({"n": kind}))
-            text = f"match {{ $n: {kind} {condition} }} return {{ $n as n }}"
-            asked = _outcome(partial(_asked, graph, text))
-            taken = _outcome(partial(deleted, graph, kind, condition.replace("$n.", "")))
-            assert asked == taken or {asked, taken} & NOT_COMPARED, condition
-
-
-def _asked(graph: Graph, text: str) -> list[str]:
-    return sorted(row["n"] for row in graph.query(text).rows)
-
-
-def _outcome(run: Callable[[], list[str]]) -> str:
-    try:
-        return " ".join(run())
-    except OmnigraphError as error:
-        return error.code
-
-
-def _records(data: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    made = []
-    for kind in ("Person", "City", "Pet"):
-        for row in data[kind]:
-            values = {n: json_value(v) for n, v in row.items() if v is not None}
-            if kind == "Person":
-                values.pop("id")
-            made.append({"type": kind, "data": values})
-    return made

@@ -11,7 +11,8 @@ import pytest
 import omnigraph.graph
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.query import compile_query
-from omnigraph.read import context
+from omnigraph.model import limits
+from omnigraph.read import PROCESS, sorting
 from tests.support.snapshots import Graph, ask, make_graph
 
 SCHEMA = "node Item { code: String @key }\nedge Next: Item -> Item"
@@ -53,33 +54,12 @@ def test_a_query_stops_when_it_is_cancelled(graph: Graph) -> None:
     assert error.code == "cancelled"
 
 
-def test_pairs_that_would_not_fit_are_refused_before_they_are_made(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(context.Context.__init__, "__defaults__", _with_rows_held(1000))
-    error = refused(graph, "match { $a: Item $b: Item } return { $a as a, $b as b }")
-    assert error.details["limit"] == "rows_held_max"
-    assert error.details["observed"] == 3200
-
-
-def test_counting_the_same_pairs_needs_no_rows(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(context.Context.__init__, "__defaults__", _with_rows_held(1000))
-    assert ask(graph, "match { $a: Item $b: Item } return { count(*) as n }").scalar() == 1600
-
-
 def test_a_count_that_does_not_fit_is_refused(graph: Graph) -> None:
     text = "match { %s } return { count(*) as n }"
     most = " ".join(f"$v{i}: Item" for i in range(11))
     assert ask(graph, text % most).scalar() == 40**11
     error = refused(graph, text % (most + " $w: Item"))
     assert error.details["observed"] == 40**12
-
-
-def _with_rows_held(most: int) -> tuple[object, ...]:
-    kept = context.Context.__init__.__defaults__ or ()
-    return tuple(most if value == context.ROWS_HELD_MAX else value for value in kept)
 
 
 def test_the_time_of_a_query_includes_that_of_compiling_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +77,100 @@ def test_the_time_of_a_query_includes_that_of_compiling_it(monkeypatch: pytest.M
         served.query(text, timeout=30)
     assert error.value.code == "deadline_exceeded"
     assert served.query(text, timeout=30).rows == []  # compiled now
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------
+
+PAIRS = "match { $a: Item $b: Item $c: Item } return { $a.code as a, $b.code as b, $c.code as c }"
+
+
+class Calls:
+    """Says after so many questions that nobody wants the answer any more."""
+
+    def __init__(self, most: int) -> None:
+        self.asked, self.most = 0, most
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.asked > self.most
+
+
+def test_a_query_is_cancelled_inside_an_operator(graph: Graph) -> None:
+    calls = Calls(20)
+    error = refused(graph, PAIRS, cancelled=calls, block_rows=16)
+    assert error.code == "cancelled"
+    assert calls.asked == 21
+
+
+def test_a_limit_stops_the_work_below_it(graph: Graph) -> None:
+    calls = Calls(100)
+    found = ask(graph, PAIRS + " limit 3", cancelled=calls, block_rows=16, explain=True)
+    assert len(found) == 3
+    assert found.explain().to_json()["inputs"][0]["rows"] <= 16
+
+
+def test_one_row_too_many_stops_the_work(graph: Graph) -> None:
+    for text in (PAIRS, PAIRS + " order { $c.code }"):
+        calls = Calls(1000)
+        error = refused(graph, text, max_rows=20, cancelled=calls, block_rows=16)
+        assert error.details["limit"] == "max_rows"
+        assert calls.asked < 40, text
+
+
+def test_what_an_operator_holds_is_refused_by_its_name(graph: Graph) -> None:
+    error = refused(graph, PAIRS, memory_bytes_max=100_000, block_rows=16)
+    assert error.code == "memory_exceeded"
+    assert error.details["operator"] == "Result"
+    assert error.details["limit"] == "query_memory_bytes_max"
+    assert error.details["observed"] > error.details["limit_value"] == 100_000
+
+
+def test_groups_and_orders_that_do_not_fit_wait_on_disk(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_SPILL", str(tmp_path / "spill"))
+    monkeypatch.setattr(sorting, "RUN_ROWS", 1000)
+    pairs = "match { $a: Item $b: Item $c: Item } return { $a.code as a, $b.code as b, $c.code as c"
+    for text in (
+        pairs + ", count(*) as n, count(distinct $c.code) as m } order { a desc, b, c } limit 2",
+        pairs + " } order { $a.code desc, $b.code, $c.code } limit 50000",
+    ):
+        plain, told = (
+            ask(graph, text).rows,
+            ask(graph, text, memory_bytes_max=20_000_000, block_rows=500, explain=True),
+        )
+        assert told.rows == plain
+        small = ask(
+            graph,
+            text.replace("50000", "2"),
+            memory_bytes_max=1_500_000,
+            block_rows=500,
+            explain=True,
+        )
+        assert small.rows == plain[:2]
+    assert list((tmp_path / "spill").iterdir()) == []
+
+
+def test_memory_is_given_back(graph: Graph) -> None:
+    before = PROCESS.bytes_used
+    ask(graph, PAIRS + " limit 3", block_rows=16)
+    refused(graph, PAIRS, memory_bytes_max=100_000, block_rows=16)
+    assert PROCESS.bytes_used == before
+
+
+def test_queries_share_the_memory_of_the_process(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PROCESS, "_bytes_max", 1000)
+    error = refused(graph, PAIRS)
+    assert (error.code, error.details["limit"]) == ("memory_exceeded", "memory_bytes_max")
+
+
+def test_sizes_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_MEMORY", "4G")
+    monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY", "512M")
+    found = limits.memory_bytes.__wrapped__()
+    assert (found.cache, found.queries, found.query) == (1 << 30, 3 << 30, 512 << 20)
+    monkeypatch.setenv("OMNIGRAPH_MEMORY", "much")
+    with pytest.raises(OmnigraphError, match="OMNIGRAPH_MEMORY"):
+        limits.memory_bytes.__wrapped__()

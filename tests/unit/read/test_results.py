@@ -12,7 +12,7 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.read import result as result_module
-from omnigraph.read.result import to_json
+from omnigraph.values.spelling import to_json
 from tests.support.snapshots import Graph, ask, make_graph
 
 SCHEMA = """

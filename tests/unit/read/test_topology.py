@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from itertools import repeat
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,13 +14,15 @@ from omnigraph.lang.ir import Direction
 from omnigraph.read import adjacency as adjacency_module
 from omnigraph.read import edges as edges_module
 from omnigraph.read import topology as topology_module
+from omnigraph.read import topology_files
 from omnigraph.read.adjacency import Adjacency, Merged
+from omnigraph.read.arrays import AnyArray, runs
 from omnigraph.read.cache import Cache
 from omnigraph.read.columns import columns_of
 from omnigraph.read.edges import persist_topology
-from omnigraph.read.topology import Tables, Topology, build, extend
+from omnigraph.read.topology import Topology, TopologyTables, build, extend
 from omnigraph.read.topology_files import load_topology, store_topology, topology_key
-from omnigraph.storage.objects import ObjectStore, locate, open_objects
+from omnigraph.storage.objects import LargeObjects, locate, open_objects
 from tests.support.snapshots import Graph, ask, make_graph
 
 SCHEMA = "node Item { code: String @key }\nedge Next: Item -> Item { since: I64? }"
@@ -34,13 +38,15 @@ def links(pairs: list[tuple[int, int]], first: int = 0) -> list[dict[str, object
     ]
 
 
-def tables(graph: Graph, cache: Cache) -> Tables:
+def tables(graph: Graph, cache: Cache) -> TopologyTables:
     state = graph.snapshot
     item = columns_of(state, graph.catalog.nodes["Item"], cache)
-    return Tables(columns_of(state, graph.catalog.edges["Next"], cache), item, item)
+    return TopologyTables(columns_of(state, graph.catalog.edges["Next"], cache), item, item)
 
 
-def pairs(topology: Topology, found: Tables, direction: Direction) -> list[tuple[str, str, str]]:
+def pairs(
+    topology: Topology, found: TopologyTables, direction: Direction
+) -> list[tuple[str, str, str]]:
     """Every edge as (near, far, id), from the view of a direction."""
     near, far, edge = topology.view(direction).edges()
     ids = found.src.ids
@@ -135,9 +141,9 @@ def test_sums_and_memberships_agree_with_the_edges_written_out(
     every = [(n, f) for n in range(7) for f in range(5)]
     ends = np.array(every)
     assert merged.has(ends[:, 0], ends[:, 1]).tolist() == [pair in there for pair in every]
-    assert sorted(merged.simple.neighbours(np.arange(7)).tolist()) == sorted(
-        f for _, f in set(there)
-    )
+    for size in (2, 100):
+        found = np.concatenate([*merged.simple.neighbours(np.arange(7), repeat(size))])
+        assert sorted(found.tolist()) == sorted(f for _, f in set(there))
 
 
 def test_what_queries_make_of_a_topology_is_counted(graph: Graph) -> None:
@@ -160,11 +166,11 @@ def test_what_queries_make_of_a_topology_is_counted(graph: Graph) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ObjectStore:
-    return open_objects(locate(str(tmp_path)))
+def store(tmp_path: Path) -> LargeObjects:
+    return cast(LargeObjects, open_objects(locate(str(tmp_path))))
 
 
-def test_a_stored_topology_comes_back_whole(graph: Graph, store: ObjectStore) -> None:
+def test_a_stored_topology_comes_back_whole(graph: Graph, store: LargeObjects) -> None:
     found = tables(graph, Cache())
     known = build(found)
     graph.append("Next", links([(4, 5)], 60))
@@ -179,7 +185,7 @@ def test_a_stored_topology_comes_back_whole(graph: Graph, store: ObjectStore) ->
         assert pairs(loaded, later, direction) == pairs(build(later), later, direction)
 
 
-def test_an_absent_or_damaged_file_is_no_topology(graph: Graph, store: ObjectStore) -> None:
+def test_an_absent_or_damaged_file_is_no_topology(graph: Graph, store: LargeObjects) -> None:
     assert load_topology(store, "edges/x") is None
     store_topology(store, "edges/x", build(tables(graph, Cache())))
     whole = store.get(topology_key("edges/x"))
@@ -189,7 +195,7 @@ def test_an_absent_or_damaged_file_is_no_topology(graph: Graph, store: ObjectSto
 
 
 def test_without_a_fitting_second_file_the_edges_are_turned_round(
-    graph: Graph, store: ObjectStore
+    graph: Graph, store: LargeObjects
 ) -> None:
     found = tables(graph, Cache())
     store_topology(store, "edges/x", build(found))
@@ -214,3 +220,60 @@ def test_a_new_process_reads_the_file_and_extends_it(
     monkeypatch.setattr(edges_module, "build", None)
     text = 'match { $a: Item { code: "i5" } $a next $b } return { $b.code as b }'
     assert ask(graph, text, cache=Cache()).scalar() == "i0"
+
+
+def test_a_file_on_a_disk_is_mapped_and_takes_nothing_of_the_cache(
+    graph: Graph, store: LargeObjects
+) -> None:
+    known = build(tables(graph, Cache()))
+    store_topology(store, "edges/x", known)
+    loaded = load_topology(store, "edges/x")
+    assert loaded is not None
+    assert loaded.base.out.is_mapped
+    assert loaded.base.into.is_mapped
+    assert loaded.base.nbytes == 0 < known.base.nbytes
+    before = loaded.base.out.node.tolist()
+    store.put(topology_key("edges/x"), b"something else")  # whoever has it mapped keeps it
+    assert loaded.base.out.node.tolist() == before
+
+
+def test_of_a_large_file_only_what_is_walked_is_read(
+    graph: Graph, store: LargeObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topology_files, "VERIFIED_BYTES_MAX", 0)
+    store_topology(store, "edges/x", build(tables(graph, Cache())))
+    verified: list[str] = []
+    real = topology_files._sum
+
+    def summed(array: AnyArray) -> int:
+        verified.append(array.dtype.str)
+        return real(array)
+
+    monkeypatch.setattr(topology_files, "_sum", summed)
+    assert load_topology(store, "edges/x") is not None
+    assert verified == ["<i8"]  # where the runs start, not what is in them
+    whole = store.get(topology_key("edges/x"))
+    for damaged in (whole[:-64], whole + bytes(64), whole[:-1] + b"\x01"):
+        store.put(topology_key("edges/x"), damaged)
+        assert load_topology(store, "edges/x") is None
+
+
+def test_a_stored_topology_takes_sixteen_bytes_an_edge(graph: Graph, store: LargeObjects) -> None:
+    known = build(tables(graph, Cache()))
+    stored = store_topology(store, "edges/x", known)
+    edges, nodes = len(known.base.out), known.sizes[0] + 1
+    assert stored <= 16 * edges + 16 * nodes + 2 * (5 * 64 + 4096)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_runs_are_written_out_so_many_members_at_a_time(size: int) -> None:
+    rng = np.random.default_rng(size)
+    counts = rng.integers(0, 9, 40)
+    starts = rng.integers(0, 100, 40)
+    every = [
+        (i, s + k) for i, (s, n) in enumerate(zip(starts, counts, strict=True)) for k in range(n)
+    ]
+    found = list(runs(starts, counts, repeat(size)))
+    assert [(i, m) for index, at in found for i, m in zip(index, at, strict=True)] == every
+    assert all(len(index) <= max(size, 0) for index, _ in found) or size >= len(every)
+    assert [len(at) for _, at in runs(starts[:0], counts[:0], repeat(size))] == [0]

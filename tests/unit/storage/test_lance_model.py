@@ -12,9 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.model.predicates import Compare, Contains, Has, In, Op
+from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.storage.lance import LanceTables
 from omnigraph.storage.tables import ADDRESS, IndexEdit, Staged, TableEdit, TableRef
+from tests.support.conditions import compare, contains, has, one_of
 
 SCHEMA = pa.schema(
     [
@@ -165,11 +166,11 @@ def check(run: Run, step: str) -> None:
     assert len(found) == len(got), step
     value = run.rng.randrange(40)
     for predicate, holds in (
-        (Compare("v", Op.EQ, value), lambda i, r: r[0] == value),
-        (Compare("v", Op.GE, value), lambda i, r: r[0] is not None and r[0] >= value),
-        (In("kind", ("kind1", "kind3")), lambda i, r: r[1] in ("kind1", "kind3")),
-        (Has("tags", "q"), lambda i, r: "q" in r[2]),
-        (Contains("id", f"n{value}"), lambda i, r: f"n{value}" in i),
+        (compare("v", Op.EQ, value), lambda i, r: r[0] == value),
+        (compare("v", Op.GE, value), lambda i, r: r[0] is not None and r[0] >= value),
+        (one_of("kind", "kind1", "kind3"), lambda i, r: r[1] in ("kind1", "kind3")),
+        (has("tags", "q"), lambda i, r: "q" in r[2]),
+        (contains("id", f"n{value}"), lambda i, r: f"n{value}" in i),
     ):
         ids = table.scan(["id"], predicate)["id"].to_pylist()
         expected = sorted(i for i, r in run.rows.items() if holds(i, r))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import Corrupt, LimitExceeded, OmnigraphError, OptionInvalid
-from omnigraph.model.predicates import Compare, Op
+from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.storage import metrics
 from omnigraph.storage.lance import LanceTables
 from omnigraph.storage.lance.absorb import ABSORB_ROWS_MAX
@@ -29,6 +29,7 @@ from omnigraph.storage.tables import (
     TableRef,
 )
 from tests.support.caches import forget_tables
+from tests.support.conditions import compare
 
 SCHEMA = pa.schema(
     [
@@ -172,7 +173,7 @@ def test_a_stream_larger_than_memory_holds_is_written_as_it_comes(store: LanceTa
 
     staged = store.stage(ref, TableEdit(append=stream()))
     assert (staged.rows, len(taken)) == (20_000, 20)
-    assert store.open(staged.ref).count(Compare("v", Op.GE, 19_990)) == 10
+    assert store.open(staged.ref).count(compare("v", Op.GE, 19_990)) == 10
 
 
 def test_a_long_load_makes_several_fragments(
@@ -335,7 +336,7 @@ def test_columns_are_added_renamed_dropped_and_cast_together(store: LanceTables)
     ]
     # The index on the renamed column serves it; the one on the cast column went with the old values.
     assert [(i.name, i.column) for i in table.indices()] == [("btree_0", "key")]
-    assert table.count(Compare("key", Op.EQ, "k2")) == 1
+    assert table.count(compare("key", Op.EQ, "k2")) == 1
 
 
 def test_renaming_and_dropping_write_no_data(disk: LanceTables, tmp_path: Path) -> None:
@@ -444,7 +445,7 @@ def test_an_index_is_extended_by_segments_and_replaced_when_they_pile_up(
         table = store.open(ref)
         (index,) = table.indices()
         assert index.covered_fragments == {f.fragment_id for f in table.fragments()}
-        assert table.count(Compare("id", Op.EQ, f"k{number * 10 + 3}")) == 1
+        assert table.count(compare("id", Op.EQ, f"k{number * 10 + 3}")) == 1
     names = [name for name in table.files() if name.startswith("_indices/")]
     assert 1 <= len(names) <= 8
 
@@ -590,7 +591,7 @@ def test_sync_reaches_every_file_and_directory_of_a_version(
     store = LanceTables(str(tmp_path), fsync=True)
     synced: set[str] = set()
     monkeypatch.setattr(
-        "omnigraph.storage.lance.durable.sync",
+        "omnigraph.storage.disk.sync",
         lambda path: synced.add(path.relative_to(tmp_path).as_posix()),
     )
     ref = store.create("nodes/t", SCHEMA)

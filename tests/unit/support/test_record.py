@@ -35,6 +35,15 @@ def test_the_last_figures_of_a_name_win(kept: Path) -> None:
     assert page.endswith("below\n")
 
 
+def test_parts_of_one_run_are_added_up(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run, part in (("one", 5), ("two", 100), ("two", 20)):
+        monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", run)
+        record.record("sequences", {"made": part, "wrong": 0, "seed": "any"}, part=True)
+    assert "| sequences | made 120, wrong 0, seed any |" in page_after(PAGE, kept)
+    record.record("sequences", {"made": 7})
+    assert "| sequences | made 7 |" in page_after(PAGE, kept)
+
+
 def test_rows_of_other_runs_stay(kept: Path) -> None:
     record.record("fuzz", {"seconds": 3600.04}, ring="make fuzz")
     page = page_after(PAGE, kept)

@@ -102,3 +102,16 @@ def test_the_median_counts_all_functions_of_the_source() -> None:
 def test_docstrings_do_not_count_as_code() -> None:
     text = 'def f():\n    """' + "\n".join(["words"] * 80) + '"""\n    return 1\n'
     assert list(tidy.function_length(SourceFile(PurePosixPath("src/a.py"), text))) == []
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    def files(*names: str) -> list[tidy.SourceFile]:
+        paths = (PurePosixPath(f"src/omnigraph/m{place}.py") for place in range(len(names)))
+        return [
+            tidy.SourceFile(path, f"class {name}:\n    pass\n")
+            for path, name in zip(paths, names, strict=True)
+        ]
+
+    assert list(tidy.class_names(files("Step", "Column", "Query", "Query"))) == []
+    (found,) = tidy.class_names(files("Step", "Column", "Step"))
+    assert "Step is also in" in str(found)

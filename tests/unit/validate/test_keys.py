@@ -13,7 +13,7 @@ from omnigraph.model.catalog import NodeType
 from omnigraph.model.changes import Changes, Origin, TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.validate import evaluate
-from omnigraph.validate.keys import (
+from omnigraph.validate.rules import (
     existing_ids,
     key_name,
     mismatched_ids,

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.core.txn import TableView
 from omnigraph.errors import OmnigraphError
-from omnigraph.validate import ValidationFailed, evaluate, unique
+from omnigraph.validate import ValidationFailed, checks, evaluate
 from omnigraph.write.resolve import Mode, resolve
 from tests.support.writing import Bench, Rows, bench, incoming
 
@@ -175,12 +175,12 @@ def test_a_row_that_keeps_its_value_is_not_looked_for(
     graph: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probed: list[list[str]] = []
-    real = unique._probe
+    real = checks._probe
 
     def told(view: TableView, rows: pa.Table, group: tuple[str, ...]) -> pa.Table:
         probed.append(rows["id"].to_pylist())
         return real(view, rows, group)
 
-    monkeypatch.setattr(unique, "_probe", told)
+    monkeypatch.setattr(checks, "_probe", told)
     graph.put(Crew=[{"badge": "K1", "email": "a@x", "rank": 7}, {"badge": "K2", "email": "c@x"}])
     assert probed == [["K2"]], "only a value that is new to its row may be somebody else's"

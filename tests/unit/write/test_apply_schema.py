@@ -19,7 +19,7 @@ from omnigraph.lang.schema.migrate import SchemaChangeRefused
 from omnigraph.validate import ValidationFailed
 from omnigraph.write.apply_schema import SchemaOutcome, apply_schema
 from omnigraph.write.load import load
-from omnigraph.write.pending_indices import declared_indices, pending_indices
+from omnigraph.write.maintain import declared_indices
 
 BASE = """
 node Person {
@@ -356,12 +356,89 @@ def test_two_appliers_get_one_commit_and_one_conflict(graph: Graph) -> None:
     assert "email" not in graph.snapshot().catalog.nodes["Person"].properties
 
 
-def test_a_row_that_breaks_the_new_rule_meanwhile_is_a_conflict(graph: Graph) -> None:
+def test_a_row_that_breaks_the_new_rule_meanwhile_is_named(graph: Graph) -> None:
     rival_graph = omnigraph.open(graph.uri)
     ranged = edited(("mood: enum(glad, sad)?", "mood: enum(glad, sad)?\n  @range(age, 10..)"))
     child = [{"type": "Person", "data": {"name": "kid", "age": 3}}]
-    with pytest.raises(WriteConflict):
+    with pytest.raises(ValidationFailed, match="kid"):
         graph.publish(disturbed(graph, ranged, lambda: rival_graph.load(child)), alone=True)
+    assert "@range" not in graph.schema()
+
+
+def meanwhile(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, acts: list[Callable[[Graph], Any]]
+) -> None:
+    """Others act, one after the other, each time this handle is about to publish."""
+    tables, other = graph._repo.tables, omnigraph.open(graph.uri)
+    real = tables.sync
+
+    def sync(staged: Any) -> None:
+        if acts:
+            acts.pop(0)(other)
+        real(staged)
+
+    monkeypatch.setattr(tables, "sync", sync)
+
+
+MORE = "query q($n: String, $a: I32) { insert Person { name: $n, age: $a } }"
+
+
+def test_a_rule_is_judged_on_what_others_wrote_and_on_nothing_else(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnigraph.storage.lance.reading import LanceTable
+
+    scanned: list[int] = []
+    real = LanceTable.scan
+
+    def scan(self: LanceTable, *given: Any, **more: Any) -> Any:
+        found = real(self, *given, **more)
+        scanned.append(found.num_rows)
+        return found
+
+    acts = [
+        lambda other: other.mutate(MORE, {"n": "new", "a": 400}),
+        lambda other: other.mutate(MORE, {"n": "new", "a": 401}),
+        lambda other: other.mutate('delete Person where name = "new"'),
+    ]
+    meanwhile(graph, monkeypatch, list(acts))
+    monkeypatch.setattr(LanceTable, "scan", scan)
+    graph.apply_schema(edited(("age: I32?", "age: I32? @unique")))
+    assert len(scanned) == 1, "all rows were read again"
+    with pytest.raises(ValidationFailed):
+        graph.load({"Person": [{"name": "x", "age": 9}, {"name": "y", "age": 9}]})
+
+
+@pytest.mark.parametrize("rule", ["age: I32? @unique", "age: I32?\n  @unique(age, mood)"])
+def test_a_value_that_is_taken_meanwhile_is_found(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    graph.mutate('insert Person { name: "one", age: 71, mood: "glad" }')
+    twin = 'insert Person { name: "two", age: 71, mood: "glad" }'
+    meanwhile(graph, monkeypatch, [lambda other: other.mutate(twin)])
+    with pytest.raises(ValidationFailed, match="71"):
+        graph.apply_schema(edited(("age: I32?", rule)))
+
+
+def test_a_column_with_a_value_gets_it_in_rows_written_meanwhile(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"name": f"p{n:03}", "age": n} for n in range(300)]
+    graph.load({"Person": rows})
+    acts: list[Callable[[Graph], Any]] = [
+        lambda other: other.mutate(MORE, {"n": "new", "a": 4}),
+        lambda other: other.mutate('delete Person where name = "p007"'),
+        lambda other: other.mutate('update Person set { age: 999 } where name = "p008"'),
+    ]
+    meanwhile(graph, monkeypatch, acts)
+    graph.apply_schema(edited(("age: I32?", "age: I64?\n  level: I32 @default(7)")))
+    assert not acts, "somebody did not act"
+    text = "match { $p: Person } return { $p.name as name, $p.age as age, $p.level as level }"
+    found = {row["name"]: (row["age"], row["level"]) for row in graph.query(text).rows}
+    assert {level for _, level in found.values()} == {7}
+    assert (found["new"][0], found["p008"][0], "p007" in found) == (4, 999, False)
+    assert all(found[f"p{n:03}"][0] == n for n in range(300) if n not in (7, 8))
+    assert omnigraph.open(graph.uri).doctor(deep=True).healthy
 
 
 def test_a_load_that_meets_a_new_schema_is_read_again_under_it(graph: Graph) -> None:
@@ -404,6 +481,7 @@ def test_declared_indices_follow_from_the_schema() -> None:
         ("Doc", "id", "value"),
         ("Doc", "slug", "value"),
         ("Doc", "body", "text"),
+        ("Doc", "body", "value"),
         ("Doc", "size", "value"),
         ("Doc", "shape", "vector"),
         ("Cites", "id", "value"),
@@ -411,14 +489,3 @@ def test_declared_indices_follow_from_the_schema() -> None:
         ("Cites", "dst", "value"),
         ("Cites", "note", "value"),
     }
-
-
-def test_what_is_declared_and_not_built_is_pending(graph: Graph) -> None:
-    pending = {
-        (p.index.type_name, p.index.column): p.uncovered_rows
-        for p in pending_indices(graph.snapshot())
-    }
-    assert pending[("Person", "id")] == 3
-    assert pending[("Knows", "src")] == 2
-    empty = omnigraph.init(f"memory://apply-schema-{next(_names)}", schema=BASE)
-    assert pending_indices(empty.snapshot()) == []

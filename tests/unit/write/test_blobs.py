@@ -161,7 +161,7 @@ def test_percent_signs_do_not_lead_out_of_an_allowed_folder(tmp_path: Path) -> N
     (tmp_path / "secret").write_bytes(b"secret")
     options = Options(blob_allow=(f"file://{tmp_path}/in/",))
     with pytest.raises(Exception, match=BLOB_ALLOW):
-        options.fetch(f"file://{tmp_path}/in/%2e%2e/secret", "body")
+        options.fetch(f"file://{tmp_path}/in/%2e%2e/secret")
 
 
 def test_an_allowed_file_that_is_not_there_is_named(graph: Graph, tmp_path: Path) -> None:

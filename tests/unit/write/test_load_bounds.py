@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import Violation
 from omnigraph.lang.schema import catalog_of, compile_schema
+from omnigraph.values.misfit import SHOWN_CHARACTERS_MAX
 from omnigraph.write.input import files, lines, records
 from omnigraph.write.input.files import blocks_of
-from omnigraph.write.input.lines import PAD, Block, lines_of, structural_characters
+from omnigraph.write.input.lines import PAD, LineBlock, lines_of, structural_characters
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import (
     PROBLEMS_MAX,
-    SHOWN_CHARACTERS_MAX,
     Gathered,
     InputInvalid,
     Problems,
 )
-from omnigraph.write.input.records import Format, read_blocks
+from omnigraph.write.input.records import LineFormat, read_blocks
 
 CATALOG = catalog_of(compile_schema("node Person { name: String @key  age: I32? }"))
 GOOD = '{"type":"Person","data":{"name":"a"}}'
@@ -32,7 +32,7 @@ SMALL = Options(block_bytes=64)
 def _read(text: str, problems: Problems, options: Options = SMALL) -> int:
     """How many rows there were."""
     source = blocks_of(io.BytesIO(text.encode("utf-8", "surrogatepass")), None, options)
-    rows = sum(part.rows for part in read_blocks(source, Format(CATALOG, options), problems))
+    rows = sum(part.rows for part in read_blocks(source, LineFormat(CATALOG, options), problems))
     problems.settle()
     return rows
 
@@ -52,7 +52,7 @@ def test_lines_are_stripped_and_numbered_as_text_is(text: str) -> None:
         for number, line in enumerate(text.split("\n"), 1)
         if line.strip(" \t\r")
     ]
-    assert list(lines_of(Block(raw + bytes(PAD), len(raw), 1)).each()) == expected
+    assert list(lines_of(LineBlock(raw + bytes(PAD), len(raw), 1)).each()) == expected
 
 
 @given(st.recursive(st.text('a"\\{}[],:'), lambda inner: st.lists(inner, max_size=4)))
@@ -84,13 +84,13 @@ def test_blocks_of_many_lines_are_cut_and_counted_on(monkeypatch: pytest.MonkeyP
 def test_a_full_report_ends_the_reading(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line is bad: the first hundred are reported, and few more are looked at closely."""
     looked = [0]
-    exactly = Format.exactly
+    exactly = LineFormat.exactly
 
-    def counting(self: Format, line: bytes) -> object:
+    def counting(self: LineFormat, line: bytes) -> object:
         looked[0] += 1
         return exactly(self, line)
 
-    monkeypatch.setattr(Format, "exactly", counting)
+    monkeypatch.setattr(LineFormat, "exactly", counting)
     text = "\n".join(bad.replace("#", str(number)) for number in range(20_000))
     found = _refused(text, Options())
     assert [problem.line for problem in found] == list(range(1, PROBLEMS_MAX + 1))
@@ -127,7 +127,7 @@ def test_records_are_held_in_small_numbers(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(records, "RECORDS_MAX", 3)
     odd = '{"type":"Person","data":{"name":"a","age":null},"data":{}}'
     fine = [GOOD.replace("}}", f',"age":{number}}}}}') for number in range(10)]
-    form = Format(CATALOG, Options())
+    form = LineFormat(CATALOG, Options())
     good = "\n".join(fine).encode()
     parts = list(read_blocks(blocks_of(io.BytesIO(good), None, Options()), form, Problems()))
     monkeypatch.setattr(records, "_by_template", lambda lines, form, parts: lines)

@@ -25,7 +25,7 @@ from omnigraph.write.input.files import blocks_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import InputInvalid, Problems
-from omnigraph.write.input.records import Format, read_blocks
+from omnigraph.write.input.records import LineFormat, read_blocks
 
 CATALOG = catalog_of(
     compile_schema(
@@ -61,7 +61,9 @@ def read(text: bytes | str, **options: Any) -> list[Incoming]:
     raw = text.encode() if isinstance(text, str) else text
     chosen = Options(**options)
     problems = Problems()
-    parts = read_blocks(blocks_of(io.BytesIO(raw), None, chosen), Format(CATALOG, chosen), problems)
+    parts = read_blocks(
+        blocks_of(io.BytesIO(raw), None, chosen), LineFormat(CATALOG, chosen), problems
+    )
     found = to_incoming(parts)
     problems.settle()
     return found
@@ -110,48 +112,48 @@ BAD_LINES = [
     ('{"type":"Thing","colour":1}', "'colour'"),
     ('{"type":"Thing","from":"a"}', "'from'"),
     ('{"type":"Thing","_rowid":1}', "'_rowid' is reserved"),
-    ('{"type":5}', "'type' must be a text"),
+    ('{"type":5}', "'type' of type String: expected a text"),
     ('{"type":"Thing","data":[]}', "'data' must be an object"),
     ('{"type":"Thing","data":null}', "'data' must be an object"),
     ('{"type":"thing"}', "unknown node type 'thing'; did you mean 'Thing'?"),
     ('{"edge":"Nope","from":"a","to":"b"}', "unknown edge type 'Nope'"),
     ('{"edge":"Links","from":"a"}', "'to' is missing"),
-    ('{"edge":"Links","from":1,"to":"b"}', "'from' must be a text"),
-    ('{"edge":"Links","from":"a","to":null}', "'to' must be a text"),
+    ('{"edge":"Links","from":1,"to":"b"}', "'from' of type String: expected a text"),
+    ('{"edge":"Links","from":"a","to":null}', "'to' of type String: expected a text"),
     ('{"edge":"Links","from":"a","to":"b","data":{"src":"a"}}', "'src'"),
     ('{"edge":"Links","from":"a","to":"b","data":{"from":"a"}}', "'from'"),
     ('{"type":"Thing","data":{"_rowaddr":1}}', "'_rowaddr' is reserved"),
     ('{"type":"Thing","data":{"nmae":"x"}}', "no property 'nmae'; did you mean 'name'?"),
-    ('{"type":"Thing","data":{"id":5}}', "id of a Thing must be a text"),
-    ('{"type":"Thing","data":{"id":null}}', "id of a Thing must be a text"),
-    (thing(name=1), "'name' expects String?, got the number 1"),
-    (thing(flag="true"), "'flag' expects Bool?"),
-    (thing(flag=1), "'flag' expects Bool?"),
-    (thing(small="3"), "'small' expects I32?"),
-    (thing(small=True), "'small' expects I32?"),
-    ('{"type":"Thing","data":{"small":1.0}}', "'small' expects I32?"),
-    ('{"type":"Thing","data":{"small":1e2}}', "'small' expects I32?"),
-    (thing(small=2**31), "I32 holds"),
-    (thing(big=2**63), "I64 holds"),
-    (thing(count=-1), "U32 holds"),
-    (thing(huge=2**64), "U64 holds"),
-    (thing(ratio="1.5"), "'ratio' expects F64?"),
+    ('{"type":"Thing","data":{"id":5}}', "'id' of type String: expected a text"),
+    ('{"type":"Thing","data":{"id":null}}', "'id' of type String: expected a text"),
+    (thing(name=1), "'name' of type String?: expected a text, got the number 1"),
+    (thing(flag="true"), "'flag' of type Bool?: expected"),
+    (thing(flag=1), "'flag' of type Bool?: expected"),
+    (thing(small="3"), "'small' of type I32?: expected"),
+    (thing(small=True), "'small' of type I32?: expected"),
+    ('{"type":"Thing","data":{"small":1.0}}', "'small' of type I32?: expected"),
+    ('{"type":"Thing","data":{"small":1e2}}', "'small' of type I32?: expected"),
+    (thing(small=2**31), "expected a whole number from -2147483648 to 2147483647"),
+    (thing(big=2**63), "to 9223372036854775807"),
+    (thing(count=-1), "to 4294967295"),
+    (thing(huge=2**64), "to 18446744073709551615"),
+    (thing(ratio="1.5"), "'ratio' of type F64?: expected"),
     (thing(part=1e39), "too large for F32"),
-    (thing(day="2020-13-01"), "no Date"),
-    (thing(day="2020-1-1"), "no Date"),
-    (thing(day=1.5), "'day' expects Date?"),
-    (thing(day=10**12), "no Date"),
-    (thing(moment="yesterday"), "no DateTime"),
-    (thing(moment="2020-01-01T25:00:00Z"), "no DateTime"),
-    (thing(shape=[1]), "2 dimensions, got 1"),
-    (thing(shape=[1, None]), "numbers only"),
-    (thing(shape=[1, "2"]), "numbers only"),
-    (thing(shape="x"), "'shape' expects 2 numbers"),
+    (thing(day="2020-13-01"), "expected a date"),
+    (thing(day="2020-1-1"), "expected a date"),
+    (thing(day=1.5), "'day' of type Date?: expected"),
+    (thing(day=10**12), "expected a date"),
+    (thing(moment="yesterday"), "expected a date-time"),
+    (thing(moment="2020-01-01T25:00:00Z"), "expected a date-time"),
+    (thing(shape=[1]), "expected 2 numbers, got 1"),
+    (thing(shape=[1, None]), "number"),
+    (thing(shape=[1, "2"]), "number"),
+    (thing(shape="x"), "expected a list of 2 numbers"),
     (thing(words=["a", None]), "contains a null"),
-    (thing(words="a"), "'words' expects [String]?"),
-    (thing(numbers=[1, 2.0]), "'numbers' expects [I64]?"),
+    (thing(words="a"), "'words' of type [String]?: expected"),
+    (thing(numbers=[1, 2.0]), "'numbers' of type [I64]?: expected"),
     (thing(body="base64:***"), "base64"),
-    (thing(body=5), "'body' expects Blob?"),
+    (thing(body=5), "'body' of type Blob?: expected"),
     (thing(body="s3://bucket/key"), "OMNIGRAPH_BLOB_ALLOW"),
 ]
 
@@ -416,7 +418,7 @@ def reading_of(text: str | bytes, rows_of: NodeType | EdgeType | None = None) ->
     """Everything a reading says, so that two can be compared: rows, what was left out, lines, problems."""
     options, problems = Options(), Problems()
     raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
-    form = Format(CATALOG, options, rows_of)
+    form = LineFormat(CATALOG, options, rows_of)
     try:
         parts = list(read_blocks(blocks_of(io.BytesIO(raw), None, options), form, problems))
     except InputInvalid:
@@ -499,13 +501,13 @@ def _json_value(value: Any) -> Any:
 def test_lines_of_one_form_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast readings take what programs write; only the first line of a form is read exactly."""
     exact: list[bytes] = []
-    inner = Format.exactly
+    inner = LineFormat.exactly
 
-    def counted(self: Format, line: bytes) -> Record:
+    def counted(self: LineFormat, line: bytes) -> Record:
         exact.append(line)
         return inner(self, line)
 
-    monkeypatch.setattr(Format, "exactly", counted)
+    monkeypatch.setattr(LineFormat, "exactly", counted)
     lines = [thing(id=f"t{i}", name=f"n{i}", small=i, ratio=i / 7) for i in range(1000)]
     lines += [
         json.dumps({"edge": "Links", "from": f"t{i}", "to": "o", "data": {"since": i}})

@@ -13,6 +13,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.write import merge as merge_verb
 
 SCHEMA = "node P { k: String @key b: String? n: I32? }\nedge E: P -> P"
 RULE = SCHEMA.replace("n: I32?", "n: I32? @range(n, 0..10)")
@@ -145,4 +146,76 @@ def test_writers_of_other_rows_do_not_make_a_merge_run_again(
     assert graph.merge("f").outcome == "merged"
     assert runs == ["run"]
     assert [row["k"] for row in graph.query(ALL).rows] == ["a", "b", "y", "z"]
+    assert is_sound(graph)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A line for each time a merge of two sides is worked out."""
+    runs: list[str] = []
+    real = merge_verb.three_way
+
+    def three_way(*args: Any, **more: Any) -> Any:
+        runs.append("again")
+        return real(*args, **more)
+
+    monkeypatch.setattr(merge_verb, "three_way", three_way)
+    return runs
+
+
+EDGES = "match { $a: P $a e $b } return { $a.k as a, $b.k as b } order { a, b }"
+
+
+def test_a_table_is_taken_over_beside_a_writer_of_other_rows(
+    graph: Graph, meanwhile: Any, planned: list[str]
+) -> None:
+    graph.load({"E": [{"from": "a", "to": "b"}], "P": [{"k": "new", "b": "f"}]}, branch="f")
+    moved_on(graph, True)
+    meanwhile(lambda other: other.load({"E": [{"from": "b", "to": "a"}], "P": [{"k": "y"}]}))
+    assert graph.merge("f").outcome == "merged"
+    assert planned == ["again"], "it was worked out once more"
+    assert [row["a"] for row in graph.query(EDGES).rows] == ["a", "b"]
+    assert [row["k"] for row in graph.query(ALL).rows] == ["a", "b", "new", "y", "z"]
+    assert graph.merge("f").outcome == "already_up_to_date"
+    assert is_sound(graph)
+
+
+@pytest.mark.parametrize("act", ["update", "delete", "insert"])
+def test_whoever_writes_a_row_of_the_merge_meanwhile_is_met(
+    graph: Graph, meanwhile: Any, planned: list[str], act: str
+) -> None:
+    graph.load({"P": [{"k": "a", "b": "theirs"}, {"k": "c", "b": "theirs"}]}, branch="f")
+    graph.load({"E": [{"from": "a", "to": "b"}]})  # of another table: P is taken over
+    meanwhile(
+        {
+            "update": lambda other: other.load({"P": [{"k": "a", "b": "ours"}]}),
+            "delete": lambda other: other.mutate('delete P where k = "a"'),
+            "insert": lambda other: other.load({"P": [{"k": "c", "b": "ours"}]}),
+        }[act]
+    )
+    found = graph.merge("f")
+    assert found.outcome == "conflict", act
+    assert {c.id for c in found.conflicts} == ({"c"} if act == "insert" else {"a"})
+    assert len(planned) == 2
+    assert is_sound(graph)
+
+
+def test_updates_of_many_rows_are_put_on_what_others_wrote_beside_them(
+    graph: Graph, meanwhile: Any, planned: list[str]
+) -> None:
+    """Rows with a stored image: they are found again by their ids on the newer version."""
+    many = [{"k": f"m{i}", "b": "old"} for i in range(500)]
+    graph.load({"P": many})
+    graph.create_branch("g")
+    graph.load({"P": [{"k": f"m{i}", "b": "new"} for i in range(250)]}, branch="g")
+    graph.mutate('delete P where k = "m400"', branch="g")
+    graph.load({"E": [{"from": "a", "to": "b"}]})
+    meanwhile(lambda other: other.load({"P": [{"k": "m300", "b": "ours"}]}))
+    assert graph.merge("g").outcome == "merged"
+    assert planned == ["again"]
+    rows = {row["k"]: row["b"] for row in graph.query(ALL).rows}
+    assert sum(b == "new" for b in rows.values()) == 250
+    assert rows["m300"] == "ours"
+    assert "m400" not in rows
+    assert len(rows) == 501
     assert is_sound(graph)

@@ -259,7 +259,7 @@ def test_a_number_that_does_not_fit_is_refused(
     error = graph.refused(text.replace("NAME", name).replace("KIND", kind), x=value)
     assert error.kind is Kind.INVALID
     [found] = error.details["violations"]
-    assert (found["rule"], found["property"]) == ("type", name)
+    assert (found["rule"], found["property"]) == ("type" if value == 5.5 else "range", name)
     assert found["id"] == (None if verb == "insert" else "Ada")
 
 
@@ -668,4 +668,4 @@ def test_a_blob_is_written_as_base64_and_kept_by_writes_that_do_not_name_it() ->
 def test_a_blob_that_is_neither_base64_nor_allowed_is_refused(body: str) -> None:
     graph = bench(BLOBS)
     error = graph.refused('query m($b: Blob) { insert Doc { slug: "a", body: $b } }', b=body)
-    assert "body" in error.message
+    assert ": expected bytes" in error.message

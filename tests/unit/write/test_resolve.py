@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.plan import Append, Delete, Overwrite, Upsert
+from omnigraph.core.plan import Append, Overwrite, Remove, Upsert
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.model.changes import Changes, Incoming, Origin, TypeChanges
@@ -292,7 +292,7 @@ def test_changes_become_actions(txn: WriteTxn) -> None:
         Append,
     ]
     gone = TypeChanges(person, deletes=found.before)
-    assert [type(action) for action in actions_of(Changes({person.table_id: gone}))] == [Delete]
+    assert [type(action) for action in actions_of(Changes({person.table_id: gone}))] == [Remove]
     emptied = TypeChanges(person, replaces=True)
     assert [type(action) for action in actions_of(Changes({person.table_id: emptied}))] == [
         Overwrite

@@ -284,5 +284,5 @@ def comparable(rows: list[Row]) -> list[str]:
 
 TestWrites = Writes.TestCase
 TestWrites.settings = settings(
-    max_examples=rings.count(60, 2_000), stateful_step_count=rings.count(30, 40)
+    max_examples=rings.count(40, 200), stateful_step_count=rings.count(30, 40)
 )

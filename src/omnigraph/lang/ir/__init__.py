@@ -33,7 +33,8 @@ Operators
 - `Rank`: as `Score`, but drops the rows outside the ranking, and with `keep` all but the `keep` best distinct entities
   of its variable (ties by id). What stands below it is filtered before the cut, what stands above it after.
 - `Fuse`: reciprocal rank fusion of two runs of one pattern, see the class.
-- `Aggregate`: one row per distinct tuple of keys (nulls are equal to each other); without keys exactly one row.
+- `Aggregate`: one row per distinct tuple of keys (nulls are equal to each other, and so are NaNs); without keys
+  exactly one row.
 - `Project`: evaluates the output columns. `Distinct`: removes equal rows (nulls are equal). `Union`: all rows of all
   inputs, columns by position.
 - `Sort`: by the keys, null smaller than everything, then by `ties` ascending, which makes the order total.
@@ -41,8 +42,8 @@ Operators
 
 Expressions are typed: `.type` is a property type (with nullability), `EntityValue` or `PathValue`. Truth is
 three-valued; a null operand makes a comparison, an arithmetic operation or a function null unless its comment says
-otherwise. Numbers compare by value whatever their widths. `+ - *` on integers raise `arithmetic_overflow`; division by
-zero and a cast without a result are null.
+otherwise. Numbers compare by value whatever their widths; NaN satisfies no comparison but `!=`. `+ - *` on integers
+raise `arithmetic_overflow`; division by zero and a cast without a result are null.
 """
 
 from __future__ import annotations
@@ -64,10 +65,12 @@ from omnigraph.lang.ir.expr import (
     AnyWord,
     Arithmetic,
     ArithmeticOp,
+    BooleanQuery,
     Call,
     Cast,
     Column,
     Compare,
+    CompareOp,
     Contains,
     End,
     EndpointOf,
@@ -77,6 +80,7 @@ from omnigraph.lang.ir.expr import (
     Function,
     Fuzzy,
     Has,
+    Highlight,
     IdOf,
     In,
     IsNull,
@@ -92,6 +96,7 @@ from omnigraph.lang.ir.expr import (
     PathPart,
     PathValue,
     Phrase,
+    Prefix,
     RegexMatch,
     Same,
     ScoreOf,
@@ -133,7 +138,9 @@ from omnigraph.lang.ir.ops import (
     Union,
 )
 from omnigraph.lang.ir.query import (
+    EPOCH,
     Assign,
+    Bound,
     Delete,
     Insert,
     InsertRow,
@@ -147,12 +154,12 @@ from omnigraph.lang.ir.query import (
     TargetKind,
     Update,
 )
-from omnigraph.model.predicates import Op as CompareOp
 
 __all__ = [
     "BOOL",
     "BOOL_OR_NULL",
     "DATETIME",
+    "EPOCH",
     "F64",
     "F64_OR_NULL",
     "FRESH",
@@ -170,6 +177,8 @@ __all__ = [
     "ArithmeticOp",
     "Assign",
     "Bm25",
+    "BooleanQuery",
+    "Bound",
     "Call",
     "Cast",
     "Column",
@@ -191,6 +200,7 @@ __all__ = [
     "Fuse",
     "Fuzzy",
     "Has",
+    "Highlight",
     "IdOf",
     "In",
     "Insert",
@@ -220,6 +230,7 @@ __all__ = [
     "PathPart",
     "PathValue",
     "Phrase",
+    "Prefix",
     "Project",
     "Query",
     "Rank",

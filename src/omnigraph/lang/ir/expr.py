@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
-from omnigraph.model.predicates import Op as CompareOp
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.model.value import value
 
@@ -173,9 +172,21 @@ class Output:
     type: ValueType
 
 
+class CompareOp(StrEnum):
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
 @value
 class Compare:
-    """Strings by their UTF-8 bytes, false before true, dates by time, numbers by value."""
+    """Strings by their UTF-8 bytes, false before true, dates by time, numbers by value.
+
+    NaN satisfies none but `!=`, which is the negation of `=`.
+    """
 
     op: CompareOp
     left: Expr
@@ -343,7 +354,17 @@ class Fuzzy:
     edits: Expr
 
 
-TextMode = AnyWord | AllWords | Phrase | Fuzzy
+@value
+class Prefix:
+    """For every word of the query, some word of the text begins with it."""
+
+
+@value
+class BooleanQuery:
+    """The query says which words, beginnings and phrases have to occur, may occur and must not."""
+
+
+TextMode = AnyWord | AllWords | Phrase | Fuzzy | Prefix | BooleanQuery
 
 
 @value
@@ -354,6 +375,17 @@ class TextMatch:
     query: Expr
     mode: TextMode
     type: PropType = BOOL_OR_NULL
+
+
+@value
+class Highlight:
+    """The text of a property, with the words of a query between two marks; null for a null text."""
+
+    field: Column
+    query: Expr
+    before: Expr
+    after: Expr
+    type: PropType = STRING_OR_NULL
 
 
 Expr = (
@@ -385,4 +417,5 @@ Expr = (
     | Call
     | Cast
     | TextMatch
+    | Highlight
 )

@@ -24,13 +24,15 @@ class Metric(Enum):
 class Nearest:
     """Entities with a vector, by ascending distance from `query`.
 
-    A query of type String is text to be embedded first, with `model` if the schema names one.
+    A query of type String is text to be embedded first, with `model` if the schema names one. With `approx` some of the
+    nearest may be missed, if that is faster.
     """
 
     field: Column
     query: Expr
     metric: Metric
     model: str | None = None
+    approx: bool = False
 
 
 @value
@@ -232,10 +234,6 @@ class Distinct:
 class SortKey:
     expr: Expr
     descending: bool = False
-
-    @property
-    def nulls_first(self) -> bool:
-        return not self.descending
 
 
 @value

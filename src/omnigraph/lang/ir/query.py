@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from omnigraph.lang.ir.expr import Expr, ValueType
 from omnigraph.lang.ir.ops import Op
@@ -105,3 +109,16 @@ class Query:
     @property
     def is_read(self) -> bool:
         return isinstance(self.body, Read)
+
+
+# --- one run -----------------------------------------------------------------------------------------------------
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The values of a query's parameters, by name, and the instant `now()` stands for."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    now: dt.datetime = EPOCH

@@ -25,12 +25,11 @@ import omnigraph.lang.query.codes  # noqa: F401  every diagnostic looks its code
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
-from omnigraph.lang.evaluate import Bound
+from omnigraph.lang.ir import Bound
 from omnigraph.lang.query import ast, checked
-from omnigraph.lang.query.check import check
+from omnigraph.lang.query.check import check, plan
 from omnigraph.lang.query.params import ParamInvalid, ParamMissing, bind_params
 from omnigraph.lang.query.parser import parse
-from omnigraph.lang.query.plan import plan
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.scope import Reported, Var, VarKind
-from omnigraph.lang.query.search import TEXT_SEARCHES, text_match
+from omnigraph.lang.query.search import TEXT_SEARCHES, highlight, text_match
 from omnigraph.lang.query.typing_rules import common_type, is_integer, is_null, is_string, is_time
-from omnigraph.lang.schema.values import pattern_error
+from omnigraph.lang.schema.rules import pattern_error
 from omnigraph.model.types import PropType
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ SPECIAL: dict[str, Callable[[Typer, ast.Call], ir.Expr]] = {
     "regex_match": _regex_match,
     "length": _length,
     "entity": _entity,
+    "highlight": highlight,
     "type": _type,
     "nodes": _path_ids(ir.PathPart.NODES),
     "edges": _path_ids(ir.PathPart.EDGES),

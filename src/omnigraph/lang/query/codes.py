@@ -116,7 +116,7 @@ TYPES: tuple[Entry, ...] = (
     (
         "T19",
         "This is not searchable text",
-        "search, search_all, phrase and fuzzy take a String property and a String; fuzzy a whole number of edits.",
+        "Searches for words and highlight take a String property and a String; fuzzy a whole number of edits.",
         "Name a String property.",
     ),
     (

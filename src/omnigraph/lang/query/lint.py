@@ -10,10 +10,9 @@ from typing import Any
 from omnigraph.errors import CODES
 from omnigraph.lang.diagnostics import Diagnostic, Diagnostics, LanguageError, Severity
 from omnigraph.lang.query import ast
-from omnigraph.lang.query.check import check
+from omnigraph.lang.query.check import check, plan
 from omnigraph.lang.query.describe import Operation, describe_operation
 from omnigraph.lang.query.parser import parse
-from omnigraph.lang.query.plan import plan
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, NodeType
 
@@ -21,7 +20,7 @@ SEVERITIES = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One finding about the file as a whole."""
 
     severity: Severity
@@ -81,7 +80,7 @@ class LintReport:
 
     query_path: str
     results: tuple[QueryResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LintFinding, ...] = ()
     schema_source: dict[str, Any] = field(default_factory=lambda: {"kind": "file"})
 
     @property
@@ -120,14 +119,14 @@ def lint(source: Source, catalog: Catalog, schema_source: dict[str, Any]) -> Lin
     except LanguageError as error:
         first = error.diagnostics[0]
         message = f"{first.message} ({first.code})"
-        broken = Finding(Severity.ERROR, "Q000", message, diagnostic=first)
+        broken = LintFinding(Severity.ERROR, "Q000", message, diagnostic=first)
         return LintReport(source.name, findings=(broken,), schema_source=schema_source)
     results = tuple(_result(query, catalog, source) for query in tree.queries)
     findings = [finding for rule in LINTS for finding in rule(tree, catalog)]
     return LintReport(source.name, results, tuple(sorted(findings, key=_place)), schema_source)
 
 
-def _place(finding: Finding) -> tuple[int, str, str, str]:
+def _place(finding: LintFinding) -> tuple[int, str, str, str]:
     where = (finding.type_name or "", finding.property or "")
     return (SEVERITIES[finding.severity], *where, finding.message)
 
@@ -159,7 +158,7 @@ def _warnings(query: ast.Query) -> Iterator[str]:
 # --- rules about the whole file ----------------------------------------------------------------------------------
 
 
-def unset_properties(tree: ast.QueryFile, catalog: Catalog) -> Iterator[Finding]:
+def unset_properties(tree: ast.QueryFile, catalog: Catalog) -> Iterator[LintFinding]:
     """Nullable properties of updated node types that no update sets."""
     updaters: dict[str, dict[str, None]] = {}
     assigned: dict[str, set[str]] = {}
@@ -173,7 +172,7 @@ def unset_properties(tree: ast.QueryFile, catalog: Catalog) -> Iterator[Finding]
         kind = catalog.nodes.get(name)
         for prop in _unset(kind, assigned[name]) if kind else ():
             message = f"{name}.{prop} exists in schema but no update query sets it"
-            yield Finding(Severity.WARNING, "L201", message, name, prop, tuple(queries))
+            yield LintFinding(Severity.WARNING, "L201", message, name, prop, tuple(queries))
 
 
 def _unset(kind: NodeType, assigned: set[str]) -> Iterator[str]:
@@ -183,15 +182,15 @@ def _unset(kind: NodeType, assigned: set[str]) -> Iterator[str]:
             yield prop.name
 
 
-def repeated_names(tree: ast.QueryFile, _: Catalog) -> Iterator[Finding]:
+def repeated_names(tree: ast.QueryFile, _: Catalog) -> Iterator[LintFinding]:
     """Queries that can never be run, because another of that name stands before them."""
     for name, count in Counter(query.name for query in tree.queries).items():
         if count > 1:
             message = f"{count} queries are called {name}; the first one runs"
-            yield Finding(Severity.WARNING, "L203", message, query_names=(name,))
+            yield LintFinding(Severity.WARNING, "L203", message, query_names=(name,))
 
 
-LINTS: tuple[Callable[[ast.QueryFile, Catalog], Iterator[Finding]], ...] = (
+LINTS: tuple[Callable[[ast.QueryFile, Catalog], Iterator[LintFinding]], ...] = (
     unset_properties,
     repeated_names,
 )

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.patterns import check_enum
-from omnigraph.lang.query.scope import Context, Reported, Scope
+from omnigraph.lang.query.scope import CheckContext, Reported, Scope
 from omnigraph.lang.query.typer import ENDS, Typer, no_aggregate, no_ranking
-from omnigraph.lang.query.typing_rules import compatible, fitted, is_null, is_string, time_help
+from omnigraph.lang.query.typing_rules import compatible, is_null, is_string, time_help
 from omnigraph.lang.tree import walk
 from omnigraph.model.catalog import EdgeType, NodeType, Property
-from omnigraph.model.types import NUMERIC, PropType
+from omnigraph.model.types import PropType
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import read_value
 
 FROM, TO = "from", "to"
 
 
-def check_mutation(context: Context, body: ast.Mutation) -> ir.Mutation:
+def check_mutation(context: CheckContext, body: ast.Mutation) -> ir.Mutation:
     """The statements of a mutation; errors of one do not hide those of the next."""
     statements = []
     for node in body.statements:
@@ -29,14 +31,14 @@ def check_mutation(context: Context, body: ast.Mutation) -> ir.Mutation:
     return ir.Mutation(tuple(statements))
 
 
-def _check_mixture(context: Context, body: ast.Mutation) -> None:
+def _check_mixture(context: CheckContext, body: ast.Mutation) -> None:
     deletes = [s for s in body.statements if isinstance(s, ast.Delete)]
     if deletes and len(deletes) < len(body.statements):
         message = "a delete stands beside inserts or updates in one mutation"
         context.diagnostics.error("Q015", message, deletes[0].at)
 
 
-def _statement(context: Context, node: ast.Statement) -> ir.Statement:
+def _statement(context: CheckContext, node: ast.Statement) -> ir.Statement:
     kind = context.catalog.entity(node.type_name)
     if kind is None:
         message = f"unknown node or edge type `{node.type_name}`"
@@ -56,7 +58,7 @@ def _statement(context: Context, node: ast.Statement) -> ir.Statement:
 class StatementChecker:
     """Checks one statement about one type."""
 
-    context: Context
+    context: CheckContext
     kind: NodeType | EdgeType
 
     @property
@@ -250,30 +252,18 @@ class StatementChecker:
                 message = f"the property `{prop.name}` cannot be null"
                 raise self.context.error("T3", message, at)
             return ir.Literal(None, kind)
-        if kind.is_vector:
-            return self.fit_vector(prop, value, part)
         if kind.is_blob and is_string(value.type):
             return value
-        empty = kind.is_list and value.value == ()
-        if not empty and not compatible(kind, value.type):
+        any_list = kind.is_vector or (kind.is_list and value.value == ())
+        if not any_list and not compatible(kind, value.type):
             message = f"the property `{prop.name}` has the type {kind}, not {value.type}"
             raise self.context.error("T3", message, at, time_help(kind, value))
         check_enum(self.context, prop.name, kind, value, part.value)
-        result = fitted(value.value, kind)
-        if result is None:
-            message = f"the value does not fit the property `{prop.name}` of type {kind}"
-            raise self.context.error("T3", message, at)
-        return ir.Literal(result, kind)
-
-    def fit_vector(self, prop: Property, value: ir.Literal, part: ast.Field) -> ir.Expr:
-        kind, at = prop.type, part.value.at
-        if not isinstance(value.value, tuple) or value.type.scalar not in NUMERIC:
-            message = f"the property `{prop.name}` has the type {kind}, not {value.type}"
-            raise self.context.error("T3", message, at)
-        if len(value.value) != kind.vector_dim or None in value.value:
-            message = f"`{prop.name}` takes {kind.vector_dim} numbers, not {len(value.value)}"
-            raise self.context.error("T3", message, at)
-        return ir.Literal(tuple(float(v) for v in value.value), kind)
+        try:
+            return ir.Literal(read_value(value.value, kind), kind)
+        except Misfit as misfit:
+            message = str(misfit.at(f"the property `{prop.name}`", kind))
+            raise self.context.error("T3", message, at) from None
 
 
 def _is_blob(kind: ir.ValueType) -> bool:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast, checked
-from omnigraph.lang.query.edges import resolve_steps
 from omnigraph.lang.query.scope import (
     ANONYMOUS,
-    Context,
+    CheckContext,
     Reported,
     Scope,
     Var,
@@ -21,7 +20,7 @@ from omnigraph.lang.query.scope import (
 from omnigraph.lang.query.typer import Typer, no_aggregate, no_ranking
 from omnigraph.lang.query.typing_rules import compatible, is_null, is_plain, time_help
 from omnigraph.lang.tree import variables
-from omnigraph.model.predicates import Op
+from omnigraph.model.catalog import EdgeType
 from omnigraph.model.types import PropType
 
 BROKEN = VarKind.BROKEN
@@ -42,7 +41,7 @@ class Anonymous:
 class PatternChecker:
     """Checks one block and those nested in it; `scope` grows with every clause."""
 
-    context: Context
+    context: CheckContext
     scope: Scope
     anonymous: Anonymous
     bindings: list[checked.Binding] = field(default_factory=list)
@@ -165,9 +164,13 @@ class PatternChecker:
         value = self.typer().constant(part.value, "T14", "values in braces are constants")
         self.check_match(part, prop.type if prop else ir.STRING, value)
         if prop is None:
-            return ir.Compare(Op.EQ, ir.IdOf(var.name), value)
+            return ir.Compare(ir.CompareOp.EQ, ir.IdOf(var.name), value)
         column = ir.Column(var.name, prop.name, prop.type)
-        return ir.Has(column, value) if prop.type.is_list else ir.Compare(Op.EQ, column, value)
+        return (
+            ir.Has(column, value)
+            if prop.type.is_list
+            else ir.Compare(ir.CompareOp.EQ, column, value)
+        )
 
     def check_match(self, part: ast.Field, kind: PropType, value: ir.Expr) -> None:
         name, at = part.name, part.value.at
@@ -306,10 +309,98 @@ class PatternChecker:
         raise self.context.error("Q005", message, node.at, help)
 
 
-def check_enum(context: Context, name: str, kind: PropType, value: ir.Expr, node: ast.Expr) -> None:
+def check_enum(
+    context: CheckContext, name: str, kind: PropType, value: ir.Expr, node: ast.Expr
+) -> None:
     """A literal for an enum is one of its values."""
     if kind.enum is None or not isinstance(value, ir.Literal) or not isinstance(value.value, str):
         return
     if value.value not in kind.enum:
         message = f"`{name}` is one of {', '.join(kind.enum)}, not `{value.value}`"
         raise context.unknown("T3", message, node.at, value.value, kind.enum)
+
+
+def resolve_steps(
+    context: CheckContext, scope: Scope, clause: ast.Traversal
+) -> tuple[ir.EdgeStep, ...]:
+    """The steps of a traversal from its source to its destination.
+
+    A bound source decides the direction by its type, then a bound destination; else the edge runs as it is stored.
+    """
+    src, dst = scope.vars.get(clause.src.name), scope.vars.get(clause.dst.name)
+    steps: dict[ir.EdgeStep, None] = {}
+    for word in clause.edges:
+        edge = _edge(context, word)
+        if clause.undirected:
+            steps |= dict.fromkeys(_undirected(context, edge, word))
+        else:
+            steps[_directed(context, edge, clause, src, dst)] = None
+    for step in steps:
+        if clause.src.name == clause.dst.name != ANONYMOUS and step.near != step.far:
+            message = f"`{step.edge}` leads from {step.near} to {step.far}, never to the same node"
+            raise context.error("T5", message, clause.dst.at)
+        _check_end(context, src, step.near, step, clause.src)
+        _check_end(context, dst, step.far, step, clause.dst)
+    return tuple(steps)
+
+
+def _edge(context: CheckContext, word: ast.EdgeWord) -> EdgeType:
+    edge = context.catalog.edge(word.name)
+    if edge is None:
+        options = [_as_written(name) for name in context.catalog.edges]
+        message = f"unknown edge type `{word.name}`"
+        raise context.unknown("T4", message, word.at, word.name, options)
+    return edge
+
+
+def _as_written(name: str) -> str:
+    """An edge type as traversals write it, with a small first letter."""
+    return name[:1].lower() + name[1:]
+
+
+def _undirected(context: CheckContext, edge: EdgeType, word: ast.EdgeWord) -> list[ir.EdgeStep]:
+    if edge.from_type != edge.to_type:
+        message = (
+            f"`<{word.name}>` has no direction, but `{edge.name}` leads from {edge.from_type} "
+            f"to {edge.to_type}"
+        )
+        raise context.error("T22", message, word.at)
+    return [ir.EdgeStep(edge.name, ir.Direction.BOTH, edge.from_type, edge.to_type)]
+
+
+def _directed(
+    context: CheckContext, edge: EdgeType, clause: ast.Traversal, src: Var | None, dst: Var | None
+) -> ir.EdgeStep:
+    out = ir.EdgeStep(edge.name, ir.Direction.OUT, edge.from_type, edge.to_type)
+    back = ir.EdgeStep(edge.name, ir.Direction.IN, edge.to_type, edge.from_type)
+    if src is not None:
+        if edge.from_type in src.types or not src.types:
+            return out
+        if edge.to_type in src.types:
+            return back
+        raise _no_end(context, clause.src, src, edge)
+    if dst is not None:
+        if edge.to_type in dst.types or not dst.types:
+            return out
+        if edge.from_type in dst.types:
+            return back
+        raise _no_end(context, clause.dst, dst, edge)
+    return out
+
+
+def _no_end(context: CheckContext, node: ast.Variable, var: Var, edge: EdgeType) -> Exception:
+    message = (
+        f"`${node.name}` is a {var.label}, but `{edge.name}` leads from {edge.from_type} "
+        f"to {edge.to_type}"
+    )
+    usable = [_as_written(e.name) for t in var.types for e in context.catalog.incident_edges(t)]
+    help = f"Edges of {var.label}: {', '.join(dict.fromkeys(usable))}." if usable else ""
+    return context.error("T5", message, node.at, help)
+
+
+def _check_end(
+    context: CheckContext, var: Var | None, wanted: str, step: ir.EdgeStep, node: ast.Variable
+) -> None:
+    if var is not None and var.types and wanted not in var.types:
+        message = f"`${node.name}` is a {var.label}, but `{step.edge}` has a {wanted} there"
+        raise context.error("T5", message, node.at)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast, checked
 from omnigraph.lang.query.expressions import OPERATORS_MAX
-from omnigraph.lang.query.scope import Context, Reported, Scope, VarKind
+from omnigraph.lang.query.scope import CheckContext, Reported, Scope, VarKind
 from omnigraph.lang.query.search import ranking
 from omnigraph.lang.query.typer import Typer, no_aggregate
 from omnigraph.lang.query.typing_rules import is_null, is_numeric, is_plain, is_time
@@ -32,7 +32,7 @@ LEAVES = (
 
 
 @dataclass(slots=True)
-class Column:
+class ReturnColumn:
     """A column of the result while it is being checked."""
 
     name: str
@@ -49,10 +49,10 @@ class Column:
 class ReturnChecker:
     """Checks the return of one branch, then what refers to its columns."""
 
-    context: Context
+    context: CheckContext
     scope: Scope
     branch: ast.Branch
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, ReturnColumn] = field(default_factory=dict)
     aggregates: dict[ir.NamedAggregate, str] = field(default_factory=dict)
     scores: dict[ir.Ranking, str] = field(default_factory=dict)
     keys: dict[ir.Expr, str] = field(default_factory=dict)
@@ -79,20 +79,22 @@ class ReturnChecker:
     def is_grouped(self) -> bool:
         return bool(self.aggregates) or bool(self.branch.having)
 
-    def projected(self, node: ast.Projection) -> Iterator[Column]:
+    def projected(self, node: ast.Projection) -> Iterator[ReturnColumn]:
         if isinstance(node.expr, ast.AllProperties):
             yield from self.all_properties(node, node.expr)
             return
         expr = self.bounded(node.expr, self.typer().expr)
-        yield Column(node.alias or column_name(node.expr), expr, node)
+        yield ReturnColumn(node.alias or column_name(node.expr), expr, node)
 
-    def add(self, column: Column) -> None:
+    def add(self, column: ReturnColumn) -> None:
         if column.name in self.columns:
             message = f"two columns are called `{column.name}`"
             raise self.context.error("Q021", message, column.at.at)
         self.columns[column.name] = column
 
-    def all_properties(self, node: ast.Projection, expr: ast.AllProperties) -> Iterator[Column]:
+    def all_properties(
+        self, node: ast.Projection, expr: ast.AllProperties
+    ) -> Iterator[ReturnColumn]:
         """`$x.*`: the id, then the properties by name, without blobs."""
         var = self.typer().bound(expr.var, expr)
         if var.kind is VarKind.PATH or node.alias:
@@ -102,7 +104,7 @@ class ReturnChecker:
         names += [n for n, prop in sorted(var.properties.items()) if not prop.type.is_blob]
         for name in names:
             typed = self.typer().property(ast.Property(expr.var, name, expr.at, expr.at))
-            yield Column(f"{expr.var}.{name}", typed, node)
+            yield ReturnColumn(f"{expr.var}.{name}", typed, node)
 
     def typer(self) -> Typer:
         return Typer(self.context, self.scope, self.earlier, self.aggregate, self.score)
@@ -306,7 +308,7 @@ class OrderChecker:
     read: ast.Read
 
     @property
-    def context(self) -> Context:
+    def context(self) -> CheckContext:
         return self.returns.context
 
     def check(self) -> tuple[tuple[ir.SortKey, ...], checked.ScoreColumn | None]:

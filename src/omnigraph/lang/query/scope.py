@@ -42,7 +42,7 @@ class Var:
 
 
 @dataclass(slots=True)
-class Context:
+class CheckContext:
     """What every part of the checker needs: the schema, the parameters, and where errors go."""
 
     catalog: Catalog

@@ -14,13 +14,23 @@ from omnigraph.model.types import NUMERIC, PropType
 if TYPE_CHECKING:
     from omnigraph.lang.query.typer import Typer
 
-TEXT_SEARCHES = ("search", "match_text", "search_all", "phrase", "fuzzy")
+TEXT_MODES: dict[str, ir.TextMode] = {
+    "search": ir.AnyWord(),
+    "match_text": ir.AnyWord(),
+    "search_all": ir.AllWords(),
+    "phrase": ir.Phrase(),
+    "prefix": ir.Prefix(),
+    "search_query": ir.BooleanQuery(),
+}
+TEXT_SEARCHES = (*TEXT_MODES, "fuzzy")
+MARK = "**"  # around a word that is highlighted, unless others are given
 EDITS_DEFAULT = 2
 RRF_CONSTANT = 60
+APPROX = "approx"  # `nearest(…, approx)`: some of the nearest may be missed
 
 
 def text_match(typer: Typer, node: ast.Call) -> ir.Expr:
-    """`search`, `match_text`, `search_all`, `phrase` and `fuzzy` as conditions."""
+    """A search for words as a condition."""
     code = "T20" if node.name == "match_text" else "T19"
     most = 3 if node.name == "fuzzy" else 2
     if not 2 <= len(node.args) <= most:
@@ -35,15 +45,7 @@ def text_match(typer: Typer, node: ast.Call) -> ir.Expr:
 
 
 def _mode(typer: Typer, node: ast.Call) -> ir.TextMode:
-    match node.name:
-        case "search" | "match_text":
-            return ir.AnyWord()
-        case "search_all":
-            return ir.AllWords()
-        case "phrase":
-            return ir.Phrase()
-        case _:
-            return ir.Fuzzy(_edits(typer, node))
+    return TEXT_MODES.get(node.name) or ir.Fuzzy(_edits(typer, node))
 
 
 def _edits(typer: Typer, node: ast.Call) -> ir.Expr:
@@ -85,6 +87,26 @@ def text_query(typer: Typer, node: ast.Call, code: str) -> ir.Expr:
     return query
 
 
+def highlight(typer: Typer, node: ast.Call) -> ir.Expr:
+    """`highlight(property, text[, before, after])`: the text of the property with its words marked."""
+    if len(node.args) not in (2, 4):
+        message = "`highlight` takes a property and a text, and the marks before and after a word"
+        raise typer.context.error("Q008", message, node.at)
+    field, _ = searched(typer, node, "T19")
+    if not is_string(field.type):
+        message = f"`highlight` marks words of a String property, not {field.type}"
+        raise typer.context.error("T19", message, node.args[0].at)
+    marks = [_mark(typer, part) for part in node.args[2:]] or [ir.Literal(MARK, ir.STRING)] * 2
+    return ir.Highlight(field, text_query(typer, node, "T19"), marks[0], marks[1])
+
+
+def _mark(typer: Typer, part: ast.Expr) -> ir.Expr:
+    mark = typer.constant(part, "T19", "the marks of `highlight` are constants")
+    if not is_string(mark.type) or is_null(mark):
+        raise typer.context.error("T19", f"a mark is a String, not {mark.type}", part.at)
+    return mark
+
+
 # --- rankings ----------------------------------------------------------------------------------------------------
 
 
@@ -110,8 +132,12 @@ def _bm25(typer: Typer, node: ast.Call) -> ir.Bm25:
 
 
 def _nearest(typer: Typer, node: ast.Call) -> ir.Nearest:
-    if len(node.args) != 2:
+    if not 2 <= len(node.args) <= 3:
         raise typer.context.error("Q008", "`nearest` takes a property and a vector", node.at)
+    approx = len(node.args) == 3
+    if approx and not (isinstance(node.args[2], ast.Name) and node.args[2].name == APPROX):
+        message = f"the third word of `nearest` is `{APPROX}`, or it has none"
+        raise typer.context.error("Q008", message, node.args[2].at)
     field, prop = _vector_field(typer, node)
     query = typer.constant(node.args[1], "T15", "the vector of `nearest` is a constant")
     vector = _as_vector(query, field.type)
@@ -119,7 +145,7 @@ def _nearest(typer: Typer, node: ast.Call) -> ir.Nearest:
         message = f"`nearest` takes {field.type.with_nullable(False)} or a String, not {query.type}"
         raise typer.context.error("T15", message, node.args[1].at)
     model = prop.embed.model if prop.embed else None
-    return ir.Nearest(field, vector, ir.Metric(prop.metric), model)
+    return ir.Nearest(field, vector, ir.Metric(prop.metric), model, approx)
 
 
 def _vector_field(typer: Typer, node: ast.Call) -> tuple[ir.Column, Property]:

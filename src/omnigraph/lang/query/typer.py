@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.lang import ir
-from omnigraph.lang.cast import parse_date, parse_datetime
-from omnigraph.lang.evaluate import is_constant
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.calls import check_call
-from omnigraph.lang.query.scope import Context, Reported, Scope, Var, VarKind
+from omnigraph.lang.query.scope import CheckContext, Reported, Scope, Var, VarKind
 from omnigraph.lang.query.typing_rules import (
     I64_MAX,
     arithmetic_type,
@@ -28,8 +26,10 @@ from omnigraph.lang.query.typing_rules import (
     is_string,
     literal_type,
 )
-from omnigraph.model.predicates import Op
+from omnigraph.lang.tree import is_constant
 from omnigraph.model.types import PropType, Scalar
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import read_value
 
 ENDS = {"from": ir.End.SRC, "to": ir.End.DST, "src": ir.End.SRC, "dst": ir.End.DST}
 EDGE_COLUMNS = ("id", *ENDS)
@@ -44,7 +44,7 @@ OnCall = Callable[["Typer", ast.Call], ir.Expr]
 class Typer:
     """Types the expressions of one place."""
 
-    context: Context
+    context: CheckContext
     scope: Scope
     on_name: OnName
     on_aggregate: OnCall
@@ -106,13 +106,12 @@ class Typer:
     # --- leaves ---
 
     def time_literal(self, node: ast.TimeLiteral) -> ir.Expr:
-        value = parse_date(node.text) if node.kind == "date" else parse_datetime(node.text)
-        if value is None:
-            shape = "2024-05-31" if node.kind == "date" else "2024-05-31T12:30:00Z"
-            help = f'Write it like {node.kind}("{shape}").'
-            message = f"`{node.text}` is not a {node.kind}"
-            raise self.context.error("Q017", message, node.at, help)
-        return ir.Literal(value, literal_type(value))
+        kind = ir.DATETIME if node.kind == "datetime" else PropType(Scalar.DATE)
+        try:
+            return ir.Literal(read_value(node.text, kind), kind)
+        except Misfit as misfit:
+            message = str(misfit.at("the literal", kind))
+            raise self.context.error("Q017", message, node.at) from None
 
     def list_literal(self, node: ast.ListLiteral) -> ir.Expr:
         items = []
@@ -293,7 +292,7 @@ class Typer:
         if not compatible(left.type, right.type):
             message = f"cannot compare {left.type} with {right.type}"
             raise self.context.error("T7", message, node.at)
-        return _simplified(ir.Compare(Op(node.op.value), left, right))
+        return _simplified(ir.Compare(ir.CompareOp(node.op.value), left, right))
 
     def contains(self, node: ast.Binary, left: ir.Expr, right: ir.Expr) -> ir.Expr:
         if isinstance(left.type, PropType) and left.type.is_list:
@@ -356,7 +355,7 @@ def _structural(var: Var, name: str) -> ir.Expr | None:
 def _simplified(expr: ir.Compare) -> ir.Expr:
     """`search(…) = true` is the search itself, and `= false` its negation."""
     match expr:
-        case ir.Compare(Op.EQ, ir.TextMatch() as text, ir.Literal(bool(value))):
+        case ir.Compare(ir.CompareOp.EQ, ir.TextMatch() as text, ir.Literal(bool(value))):
             return text if value else ir.Not(text)
         case _:
             return expr

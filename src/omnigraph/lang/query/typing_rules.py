@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from typing import Any
 
 from omnigraph.lang import ir
-from omnigraph.model.types import FLOATS, INTEGER_RANGES, INTEGERS, PropType, Scalar
+from omnigraph.model.types import FLOATS, INTEGERS, PropType, Scalar
 
 UNSIGNED = frozenset({Scalar.U32, Scalar.U64})
 TIMES = frozenset({Scalar.DATE, Scalar.DATETIME})
 I64_MAX = 2**63 - 1
-FLOAT_MAX = {Scalar.F32: 3.4028234663852886e38, Scalar.F64: sys.float_info.max}
 
 
 def is_plain(kind: ir.ValueType) -> bool:
@@ -99,21 +97,6 @@ def common_type(kinds: list[PropType]) -> PropType | None:
         return PropType(first.scalar, nullable, first.is_list, first.vector_dim, enum)
     wide = Scalar.F64 if scalars & FLOATS else Scalar.U64 if scalars <= UNSIGNED else Scalar.I64
     return PropType(wide, nullable, first.is_list)
-
-
-def fitted(value: Any, kind: PropType) -> Any:
-    """A constant as a property of this type holds it; `None` when it cannot."""
-    if isinstance(value, tuple):
-        members = tuple(None if m is None else fitted(m, kind) for m in value)
-        lost = any(new is None and old is not None for new, old in zip(members, value, strict=True))
-        return None if lost else members
-    if kind.scalar in FLOATS:
-        number = float(value)
-        return number if abs(number) <= FLOAT_MAX[kind.scalar] else None
-    if kind.scalar in INTEGERS:
-        low, high = INTEGER_RANGES[kind.scalar]
-        return value if isinstance(value, int) and low <= value <= high else None
-    return value
 
 
 def time_help(kind: PropType, value: ir.Expr) -> str:

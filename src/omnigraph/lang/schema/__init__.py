@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import omnigraph.lang.schema.codes  # noqa: F401  diagnostics look their codes up in the catalogue
 from omnigraph.lang.diagnostics import Diagnostic, Diagnostics
-from omnigraph.lang.schema.ir import SchemaIR, catalog_of, decode_ir, encode_ir, shape_hash
+from omnigraph.lang.schema.ir import SchemaIR, catalog_of, decode_ir, encode_ir
 from omnigraph.lang.source import Source
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ __all__ = [
     "parse_schema",
     "plan_migration",
     "schema_to_text",
-    "shape_hash",
 ]
 # A query needs a stored schema and none of its language: what only texts need is imported with the first text.
 _LAZY = {

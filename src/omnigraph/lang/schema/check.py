@@ -49,7 +49,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class TypeHeader:
     """What the annotations behind the name of a type say."""
 
     description: str | None = None
@@ -185,7 +185,7 @@ class Checker:
                 members[prop.name.text] = built
         return members
 
-    def _header(self, owner: Owner, decl: ast.NodeDecl | ast.EdgeDecl) -> Header:
+    def _header(self, owner: Owner, decl: ast.NodeDecl | ast.EdgeDecl) -> TypeHeader:
         target = f"{owner.kind} {owner.name}"
         report_repeated(owner, decl.annotations, target)
         texts: dict[str, str | None] = {}
@@ -208,7 +208,7 @@ class Checker:
                 case _:
                     custom.append(annotation)
         carried = custom_annotations(owner, custom)
-        return Header(texts.get("description"), texts.get("instruction"), carried)
+        return TypeHeader(texts.get("description"), texts.get("instruction"), carried)
 
     def _misplaced_card(self, annotation: ast.Annotation) -> None:
         message = "@card stands in the wrong place"

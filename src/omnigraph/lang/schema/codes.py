@@ -252,9 +252,9 @@ MIGRATION: tuple[Entry, ...] = (
     ),
     (
         "M4",
-        "An embedding changes its source or model",
-        "Stored vectors and the declared embedding would diverge.",
-        "Add a new vector property with the new @embed and drop the old one.",
+        "A stored vector begins or ceases to be an embedding",
+        "Vectors that were given and vectors made from a text would be mixed.",
+        "Add a new vector property with the @embed you want and drop the old one.",
     ),
     (
         "schema_conflict",

@@ -30,10 +30,10 @@ INDENT = "  "
 
 def print_schema(schema: Schema) -> str:
     """The canonical text of a tree."""
-    return _Printer(schema).print()
+    return _SchemaPrinter(schema).print()
 
 
-class _Printer:
+class _SchemaPrinter:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.text = schema.text

@@ -108,7 +108,7 @@ class Matcher:
         consumed: dict[str, str] = {}
         for name in wanted.properties:
             source = self._property(kind, wanted.name, name, old)
-            if source is None:
+            if source is None or self._embeds_anew(wanted, name, old, source):
                 continue
             if source.name in consumed:
                 owner, other = wanted.name, consumed[source.name]
@@ -133,6 +133,18 @@ class Matcher:
             options = old.properties if old is not None else ()
             self.diagnostics.unknown("S24", message, hint.at, word=hint.old, options=options)
         return source
+
+    def _embeds_anew(
+        self, wanted: AnyType, name: str, old: AnyType | None, source: Property
+    ) -> bool:
+        """Whether a vector comes from another text or model than before. Vectors of two models cannot be compared, so
+        it is another property, which begins empty; renaming the source changes nothing."""
+        new, before = wanted.properties[name].embed, source.embed
+        if new is None or before is None or old is None:
+            return False
+        text = self._property("node", wanted.name, new.source, old)
+        same_text = text is not None and text.name == before.source
+        return not same_text or new.model != before.model
 
     def _inert(self, what: str, at: Place) -> None:
         self.diagnostics.warn("S31", f"the @rename_from of {what} has no effect", at)

@@ -7,9 +7,8 @@ stored schemas unreadable.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from threading import Lock
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from omnigraph.errors import Corrupt, FormatUnsupported
-from omnigraph.model.catalog import Catalog, EdgeType, EntityType, InterfaceType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, InterfaceType, NodeType
 
 VERSION = 2  # of schemas in which something has left its name; others are written as version 1
 STORED_BYTES_MAX = 64 * 1024 * 1024
@@ -57,24 +56,6 @@ def catalog_of(ir: SchemaIR) -> Catalog:
         edges={e.name: e for e in ir.edges},
         interfaces={i.name: i for i in ir.interfaces},
     )
-
-
-def shape_hash(ir: SchemaIR) -> str:
-    """A digest of what the schema says, whatever the identities of its parts."""
-    bare = SchemaIR(
-        tuple(_bare(t) for t in ir.interfaces),
-        tuple(_bare(t) for t in ir.nodes),
-        tuple(_bare(t) for t in ir.edges),
-    )
-    return "sha256:" + hashlib.sha256(encode_ir(bare)).hexdigest()
-
-
-def _bare(kind: T) -> T:
-    properties = {n: replace(p, property_id=0) for n, p in kind.properties.items()}
-    if isinstance(kind, EntityType):
-        key = None if kind.key is None else tuple(sorted(kind.key))
-        return replace(kind, type_id=0, table_id="", properties=properties, key=key)
-    return replace(kind, type_id=0, properties=properties)
 
 
 # --- JSON ---

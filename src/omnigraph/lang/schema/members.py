@@ -11,11 +11,13 @@ from typing import Any
 from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
 from omnigraph.lang.lexer import shorten
 from omnigraph.lang.schema import ast
-from omnigraph.lang.schema.values import Misfit, convert
 from omnigraph.lang.schema.words import ANNOTATIONS, METRICS, PROPERTY_WORDS, RESERVED, STRUCTURAL
 from omnigraph.lang.source import Place
 from omnigraph.model.catalog import Annotation, Embed, Property
 from omnigraph.model.types import PropType
+from omnigraph.values.misfit import Misfit, unfit
+from omnigraph.values.reading import read_value
+from omnigraph.values.spelling import to_json
 
 ONCE = frozenset(ANNOTATIONS)
 NAME_CHARS_MAX = 255
@@ -225,19 +227,29 @@ def _metric(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
 
 
 def _default(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
-    path, kind = f"{owner.name}.{built.property.name}", built.property.type
-    value = annotation.value
+    kind = built.property.type
     try:
-        if value is None or annotation.arguments:
-            raise Misfit("it takes exactly one value")
-        if value.is_word and kind.enum is None:
-            raise Misfit(f"`{value.value}` is not a literal")
-        made: Any = convert(value.value, kind)
+        made = to_json(_default_value(annotation, kind))
     except Misfit as misfit:
-        message = f"the default of {path} is no value of type {kind}: {misfit}"
-        owner.diagnostics.error("S22", message, annotation.at)
+        place = f"the default of {owner.name}.{built.property.name}"
+        owner.diagnostics.error("S22", str(misfit.at(place, kind)), annotation.at)
         return built
     return replace(built, property=replace(built.property, default=made))
+
+
+def _default_value(annotation: ast.Annotation, kind: PropType) -> Any:
+    value = annotation.value
+    if value is None or annotation.arguments:
+        raise Misfit("expected exactly one value")
+    if kind.is_blob:
+        raise Misfit("expected no default, since a Blob has no literals")
+    if value.is_word and kind.enum is None:
+        raise Misfit(f"expected a literal, got the word `{value.value}`")
+    made = read_value(value.value, kind)
+    words = made if kind.is_list else (made,)
+    if kind.enum is not None and not set(words) <= set(kind.enum):
+        raise unfit(f"one of {', '.join(kind.enum)}", value.value)
+    return made
 
 
 def _description(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:

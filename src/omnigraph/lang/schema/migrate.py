@@ -216,7 +216,7 @@ class _Comparison:
             yield from self._type(old, new)
         if self._embed(old, self.old) != self._embed(new, self.new):
             path = f"{self.new.name}.{new.name}"
-            reason = f"changing the @embed source or model of {path} is not supported"
+            reason = f"adding @embed to {path}, or removing it, is not supported"
             yield self._refuse("M4", reason, new)
         if _metadata(old) != _metadata(new):
             annotations = _property_annotations(new)

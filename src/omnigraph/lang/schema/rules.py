@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from omnigraph.lang.schema import ast
 from omnigraph.lang.schema.members import Built, Owner, unsuited
-from omnigraph.lang.schema.values import bound_for, pattern_error
 from omnigraph.model.catalog import Check, Property, Range
-from omnigraph.model.types import Scalar
+from omnigraph.model.types import INTEGERS, PropType, Scalar
 
 ENDS = ("src", "dst")  # what constraints of an edge may name besides its properties
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TypeRules:
     """The constraints of a type, sorted and without repetitions."""
 
     key: tuple[str, ...] | None = None
@@ -27,7 +26,7 @@ class Rules:
 
 def check_rules(
     owner: Owner, members: Mapping[str, Built], declared: Iterable[ast.Rule], known: frozenset[str]
-) -> Rules:
+) -> TypeRules:
     """The constraints of a type: those behind its properties and those of its body.
 
     `known` are names to say nothing about, because their declarations could not be read.
@@ -39,7 +38,7 @@ def check_rules(
     key = _key(owner, properties, [rule for rule in fields if rule.word == "key"])
     for rule in fields:
         _check_fields(owner, properties, rule)
-    return Rules(
+    return TypeRules(
         key=key,
         uniques=_groups(owner, fields, "unique", key),
         indices=_groups(owner, fields, "index", key),
@@ -159,7 +158,7 @@ def _ranges(
         elif low is not None and high is not None and low > high:
             message = f"the lower bound of @range on {path}, {low}, exceeds the upper one, {high}"
             owner.diagnostics.error("S23", message, rule.at)
-        made = Range(rule.name.text, bound_for(low, kind), bound_for(high, kind))
+        made = Range(rule.name.text, _bound(low, kind), _bound(high, kind))
         found[str(made)] = made
     return tuple(found[key] for key in sorted(found))
 
@@ -180,3 +179,27 @@ def _checks(
             owner.diagnostics.error("S16", message, rule.at)
         found.add((rule.name.text, rule.pattern))
     return tuple(Check(name, pattern) for name, pattern in sorted(found))
+
+
+def _bound(value: int | float | None, kind: PropType) -> int | float | None:
+    """A bound of @range in the number type of its property, so that 0..60 and 0.0..60.0 mean the same."""
+    if value is None:
+        return None
+    if kind.scalar in INTEGERS:
+        return int(value) if float(value).is_integer() else value
+    return float(value)
+
+
+def pattern_error(pattern: str) -> str | None:
+    """Why RE2 refuses a pattern, or None.
+
+    Arrow's RE2 decides, because it is what checks the rows. It is loaded only for a schema that has patterns.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid as refusal:
+        return str(refusal).removeprefix("Invalid regular expression: ")
+    return None

@@ -27,8 +27,18 @@ REMEMBERED_CHARS_MAX = 1024  # of a query whose words are remembered
 ROWS_PER_SLICE = 1 << 16  # bounds the memory of what is cut at once
 
 _BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]+"
-_BETWEEN_ASCII_WORDS = r"[^0-9A-Za-z]+"  # the same on ASCII, and far quicker to compile
 _UNSPACED = r"([\p{Han}\p{Hiragana}])"
+
+NO_NUMBERS: npt.NDArray[np.int32] = np.empty(0, np.int32)
+
+
+def _letters(lower: bool) -> npt.NDArray[np.uint8]:
+    """What each byte of ASCII counts as in a word; 0 where it separates words."""
+    kept = (chr(byte) if byte < 128 and chr(byte).isalnum() else "\0" for byte in range(256))
+    return np.frombuffer("".join(c.lower() if lower else c for c in kept).encode(), np.uint8)
+
+
+LOWER_CASE, AS_WRITTEN = _letters(True), _letters(False)
 
 _STOP_WORDS = """
 a an and are as at be but by for from has have he her his i if in into is it its no not of on or our she so such that
@@ -41,7 +51,10 @@ class AnalyzerUnknown(OmnigraphError):
     """A property names an analyzer that does not exist."""
 
     code, kind = "analyzer_unknown", Kind.INVALID
-    default_help = 'Write @analyzer("english"), @analyzer("simple") or @analyzer("none").'
+    default_help = (
+        'Write @analyzer("simple"), @analyzer("none") or a language: "english", "german", "french" and the others of '
+        "Snowball, all listed in the guide to search."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,7 @@ class Analyzer:
     name: str
     folds: bool = True  # compatibility forms and upper case are levelled
     stops: frozenset[str] = frozenset()
-    stems: bool = False
+    stems: str | None = None  # the language of the stemmer
 
     @property
     def signature(self) -> str:
@@ -61,17 +74,25 @@ class Analyzer:
     def normalise(self, distinct: list[str]) -> list[str | None]:
         """The indexed form of each word; None for those that are left out."""
         words = [_fold(word) for word in distinct] if self.folds else distinct
-        stems = _stem(words) if self.stems else words
+        stems = _stem(words, self.stems) if self.stems else words
         return [
             None if not word or word in self.stops else stem
             for word, stem in zip(words, stems, strict=True)
         ]
 
 
-ENGLISH = Analyzer("english", stops=STOP_WORDS, stems=True)
+ENGLISH = Analyzer("english", stops=STOP_WORDS, stems="english")
 SIMPLE = Analyzer("simple")
 NONE = Analyzer("none", folds=False)
-ANALYZERS = {analyzer.name: analyzer for analyzer in (ENGLISH, SIMPLE, NONE)}
+SUPERSEDED = (
+    "porter",
+    "dutch_porter",
+)  # older stemmers, kept by Snowball for what was indexed with them
+LANGUAGES = tuple(name for name in Stemmer.algorithms() if name not in SUPERSEDED)
+ANALYZERS = {
+    **{language: Analyzer(language, stems=language) for language in LANGUAGES},
+    **{analyzer.name: analyzer for analyzer in (ENGLISH, SIMPLE, NONE)},
+}
 
 
 def analyzer_of(prop: Property) -> Analyzer:
@@ -95,17 +116,18 @@ class Words:
 
 def analyze(texts: pa.Array, analyzer: Analyzer) -> Words:
     """All words of all texts; a null text has none."""
-    cut = [_cut(part) for part in _slices(texts)]
-    counts = np.concatenate([_counts(part) for part in cut] or [np.empty(0, np.int64)])
-    raw = pa.chunked_array([part.flatten() for part in cut], pa.string()).dictionary_encode()
-    encoded = raw.unify_dictionaries().combine_chunks()
-    vocabulary, renumbered = _vocabulary(encoded.dictionary, analyzer)
-    codes = renumbered[encoded.indices.to_numpy()]
-    kept = codes >= 0
-    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    firsts = np.cumsum(counts) - counts
-    places = np.arange(len(codes)) - np.repeat(firsts, counts)
-    return Words(vocabulary, codes[kept], rows[kept], places[kept].astype(np.int32))
+    cuts = [_cut(part, analyzer) for part in _slices(texts)]
+    raw = pa.chunked_array([cut.words.dictionary for cut in cuts], pa.string()).unique()
+    vocabulary, renumbered = _vocabulary(raw, analyzer)
+    codes, rows, places = [NO_NUMBERS], [NO_NUMBERS], [NO_NUMBERS]
+    for number, cut in enumerate(cuts):
+        own = renumbered[pc.index_in(cut.words.dictionary, raw).to_numpy()]
+        code = own[cut.words.indices.to_numpy()]
+        kept = np.flatnonzero(code >= 0)
+        codes.append(code[kept])
+        rows.append(cut.rows[kept] + np.int32(number * ROWS_PER_SLICE))
+        places.append(cut.places[kept])
+    return Words(vocabulary, *(np.concatenate(parts) for parts in (codes, rows, places)))
 
 
 def query_words(query: str, analyzer: Analyzer) -> tuple[tuple[str, int], ...]:
@@ -131,17 +153,59 @@ def _slices(texts: pa.Array) -> Iterator[pa.Array]:
         yield texts.slice(start, ROWS_PER_SLICE).cast(pa.string())
 
 
-def _cut(texts: pa.StringArray) -> pa.ListArray:
-    """Lists of raw words. A separator at either end of a text gives an empty word, left out later."""
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The words of some texts as they are written."""
+
+    words: pa.DictionaryArray
+    rows: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int32]
+
+
+def _cut(texts: pa.StringArray, analyzer: Analyzer) -> _Cut:
+    """Cut a slice of texts. Where all of them are ASCII, a table of the 128 characters does it."""
     if pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
-        return pc.split_pattern_regex(texts, _BETWEEN_ASCII_WORDS)
-    spaced = pc.replace_substring_regex(texts, _UNSPACED, r" \1 ")
-    return pc.split_pattern_regex(spaced, _BETWEEN_WORDS)
+        return _cut_ascii(texts, LOWER_CASE if analyzer.folds else AS_WRITTEN)
+    lists = words_as_written(texts)
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    # A separator at either end of a text gives an empty word, which is left out later.
+    return _Cut(lists.flatten().dictionary_encode(), *_numbered(counts))
 
 
-def _counts(lists: pa.ListArray) -> npt.NDArray[np.int64]:
-    counts: npt.NDArray[np.int64] = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-    return counts.astype(np.int64)
+def _cut_ascii(texts: pa.StringArray, letters: npt.NDArray[np.uint8]) -> _Cut:
+    """Words are runs of bytes that `letters` does not map to 0, within a text."""
+    offsets, written = string_buffers(pc.fill_null(texts, ""))
+    spelled = letters[written]
+    inside = np.zeros(len(spelled) + 1, np.bool_)
+    np.not_equal(spelled, 0, out=inside[:-1])
+    begins, ends = inside.copy(), inside.copy()  # of words: also where a text begins or ends
+    begins[1:] &= ~inside[:-1]
+    begins[offsets[:-1]] |= inside[offsets[:-1]]
+    ends[:-1] &= begins[1:] | ~inside[1:]
+    begin = np.flatnonzero(begins)
+    lengths = np.flatnonzero(ends) - begin + 1
+    cuts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    kept = pa.py_buffer(spelled[inside[:-1]])
+    words = pa.StringArray.from_buffers(len(begin), pa.py_buffer(cuts), kept)
+    return _Cut(words.dictionary_encode(), *_numbered(np.diff(begin.searchsorted(offsets))))
+
+
+def _numbered(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], ...]:
+    """For words that follow one another, so many in each text: the text, and the place in it."""
+    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    firsts = (np.cumsum(counts) - counts).astype(np.int32)
+    return rows, np.arange(len(rows), dtype=np.int32) - np.repeat(firsts, counts)
+
+
+def string_buffers(
+    strings: pa.StringArray,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Offsets from zero, and the bytes they cut."""
+    _, offsets, data = strings.buffers()
+    if not len(strings) or data is None:
+        return np.zeros(len(strings) + 1, np.int32), np.empty(0, np.uint8)
+    cuts = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    return cuts - cuts[0], np.frombuffer(data, np.uint8)[cuts[0] : cuts[-1]]
 
 
 def _vocabulary(
@@ -161,7 +225,13 @@ def _fold(word: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
 
 
-def _stem(words: list[str]) -> list[str]:
-    """Snowball's English stemmer; one object per call, because it must not be shared by threads."""
-    stems: list[str] = Stemmer.Stemmer("english", 0).stemWords(words)
+def _stem(words: list[str], language: str) -> list[str]:
+    """Snowball's stemmer of a language; one object per call, because it must not be shared by threads."""
+    stems: list[str] = Stemmer.Stemmer(language, 0).stemWords(words)
     return stems
+
+
+def words_as_written(texts: pa.StringArray) -> pa.ListArray:
+    """The words of each text in order, spelled as they are in it; some of them empty."""
+    spaced = pc.replace_substring_regex(texts, _UNSPACED, r" \1 ")
+    return pc.split_pattern_regex(spaced, _BETWEEN_WORDS)

@@ -1,7 +1,7 @@
 """Texts to vectors through the configured provider, each text once.
 
-Configured by the environment: OMNIGRAPH_EMBED_PROVIDER is `mock`, `openai` (any server with that interface) or `local`;
-OMNIGRAPH_EMBED_MODEL binds it to a model, OMNIGRAPH_EMBED_URL and OMNIGRAPH_EMBED_API_KEY are for `openai`.
+Configured by the environment: OMNIGRAPH_EMBED_PROVIDER is `openai` (any server with that interface), `gemini`, `local`
+or `mock`; OMNIGRAPH_EMBED_MODEL binds it to a model; its address, key and pace are for providers behind a server.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ import numpy as np
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.read.cache import Cache
 from omnigraph.read.search.providers import (
+    GEMINI_URL,
+    OPENAI_URL,
+    PACKAGED,
     EmbedNotConfigured,
     EmbedRefused,
     EmbedUnavailable,
     Float32s,
+    GeminiProvider,
     LocalProvider,
     MockProvider,
+    OpenAiProvider,
     Provider,
 )
 
-EMBED_CACHE_BYTES_MAX = (
-    64 << 20
-)  # apart from the budget of readers: these vectors cost money to make again
+# Apart from the budget of readers: these vectors cost money to make again.
+EMBED_CACHE_BYTES_MAX = 64 << 20
 
 _made = Cache(EMBED_CACHE_BYTES_MAX)
 
@@ -80,11 +84,44 @@ class EmbedSettings:
     model: str | None = None
     url: str | None = None
     key: str | None = field(default=None, repr=False)
+    requests_per_minute_max: float | None = None
 
     @classmethod
     def of_environment(cls) -> EmbedSettings:
-        names = ("PROVIDER", "MODEL", "URL", "API_KEY")
-        return cls(*(os.environ.get(f"OMNIGRAPH_EMBED_{name}") or None for name in names))
+        kind = _variable("PROVIDER")
+        own_key = OWN_KEYS.get(kind or "")
+        return cls(
+            kind,
+            _variable("MODEL"),
+            _variable("URL") or _variable("BASE_URL"),
+            _variable("API_KEY") or (own_key and os.environ.get(own_key)) or None,
+            _pace(_variable("REQUESTS_PER_MINUTE_MAX")),
+        )
+
+
+OWN_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "openai-compatible": "OPENAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+}
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(f"OMNIGRAPH_EMBED_{name}") or None
+
+
+def _pace(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        per_minute = float(text)
+    except ValueError:
+        per_minute = 0.0
+    if not 0.0 < per_minute < float("inf"):
+        raise EmbedNotConfigured(
+            f"OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE_MAX must be a number above 0, got {text!r}"
+        )
+    return per_minute
 
 
 def configured() -> Provider:
@@ -95,18 +132,21 @@ def configured() -> Provider:
 @lru_cache(maxsize=4)
 def provider_of(settings: EmbedSettings) -> Provider:
     """The provider some settings ask for."""
-    kind, model = settings.kind, settings.model
+    kind, model, key = settings.kind, settings.model, settings.key
+    pace = settings.requests_per_minute_max
     match kind:
         case "mock":
             return MockProvider(model)
-        case "openai":
-            from omnigraph.read.search.remote import OPENAI_URL, HttpProvider
-
-            return HttpProvider(settings.url or OPENAI_URL, model, settings.key)
-        case "local" if model:
-            return LocalProvider(model)
+        case "openai" | "openai-compatible":
+            return OpenAiProvider(
+                settings.url or OPENAI_URL, model, key, requests_per_minute_max=pace
+            )
+        case "gemini":
+            return GeminiProvider(
+                settings.url or GEMINI_URL, model, key, requests_per_minute_max=pace
+            )
         case "local":
-            raise EmbedNotConfigured("the local embedding provider needs OMNIGRAPH_EMBED_MODEL")
+            return LocalProvider(model or PACKAGED)
         case None:
             raise EmbedNotConfigured("a text must be embedded, and no embedding provider is set")
         case _:

@@ -1,25 +1,38 @@
-"""The segments of a text property of one table version: built once, and shared by every version that can share them.
+"""The segments of a text property of one table version: stored, or built and shared by every version that can.
 
-Consecutive fragments form runs, each longer than the run behind it. A commit that appends changes the last runs only,
-which are short; there are never more than about log2(rows) of them. Segments cover physical rows, so a deletion leaves
-them as they are: a segment serves every version whose live rows were live when it was built.
+A large fragment of a property with `@index` has its segments in a file (`stored_text.py`), unless nobody made it yet.
+What lies between such fragments forms runs, each longer than the run behind it, that are inverted in memory: a commit
+that appends changes the last runs only, which are short; there are never more than about log2(rows) of them. Segments
+cover physical rows, so a deletion leaves them as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
 
+from omnigraph.errors import ObjectNotFound, OmnigraphError
 from omnigraph.read.search.analyzer import Analyzer, analyzer_of
-from omnigraph.read.search.segment import Segment, build_segment
-from omnigraph.read.search.source import Bools, Columns
-from omnigraph.storage.tables import FragmentInfo
+from omnigraph.read.search.inverted import Segment, build_segment
+from omnigraph.read.search.source import Bools, Columns, DerivedCache
+from omnigraph.read.search.stored_text import StoredTexts, TextFileUnusable, open_texts, text_key
+from omnigraph.storage.tables import Cells, FragmentInfo
+
+T = TypeVar("T")
 
 RUN_BYTES = 256  # what a run costs in the cache, roughly
+STORED_ROWS_MIN = 1_000  # a smaller fragment is inverted sooner than a file of it is found
+NO_FILE = "no file"
+
+log = logging.getLogger("omnigraph.read")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FragmentRun:
     """Some consecutive fragments."""
 
     start: int
@@ -44,32 +57,66 @@ class _Kept:
         return live is not None and not bool((live & ~self.live).any())
 
 
-def segments(columns: Columns, prop: str) -> tuple[Segment, ...]:
-    """The segments of a property, from the first position to the last."""
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A segment, and the position of its first row."""
+
+    start: int
+    segment: Segment
+    is_stored: bool
+
+
+def segments(
+    columns: Columns, prop: str, damaged: frozenset[str] = frozenset()
+) -> tuple[Placed, ...]:
+    """The segments of a property, from the first position to the last; without those of damaged files."""
     analyzer = analyzer_of(columns.kind.properties[prop])
-    runs = columns.derived(
-        "search/runs",
-        lambda: runs_of(columns.fragments),
-        lambda found: RUN_BYTES * (1 + len(found)),
-    )
-    return tuple(_segment(columns, prop, analyzer, run) for run in runs)
-
-
-def runs_of(fragments: Sequence[FragmentInfo]) -> tuple[Run, ...]:
-    """The runs of a list of fragments; appending a fragment leaves all but the last ones as they were."""
-    runs: list[Run] = []
+    found: list[Placed] = []
     start = 0
+    pieces = _pieces(columns, prop, analyzer, damaged)
+    for stored, group in groupby(pieces, key=itemgetter(1)):
+        if stored is None:
+            runs = runs_of([fragment for fragment, _ in group], start)
+            found += [Placed(r.start, _built(columns, prop, analyzer, r), False) for r in runs]
+            start = runs[-1].stop
+            continue
+        for segment in stored.segments:
+            found.append(Placed(start, segment, True))
+            start += segment.size
+    return tuple(found)
+
+
+def _pieces(
+    columns: Columns, prop: str, analyzer: Analyzer, damaged: frozenset[str]
+) -> Iterator[tuple[FragmentInfo, StoredTexts | None]]:
+    """The fragments, and the files of those that have one."""
+    declared = columns.objects is not None and prop in columns.kind.indexed("text")
+    for fragment in columns.fragments:
+        stored = None
+        if declared and deserves_file(fragment):
+            stored = _stored(columns, prop, analyzer, fragment)
+        yield fragment, None if stored is None or stored.key in damaged else stored
+
+
+def deserves_file(fragment: FragmentInfo) -> bool:
+    """Whether it takes longer to invert the fragment than to read a file of it."""
+    return fragment.physical_rows >= STORED_ROWS_MIN
+
+
+def runs_of(fragments: Sequence[FragmentInfo], start: int = 0) -> tuple[FragmentRun, ...]:
+    """The runs of a list of fragments; appending a fragment leaves all but the last ones as they were."""
+    runs: list[FragmentRun] = []
     for fragment in fragments:
-        run = Run(start, start + fragment.physical_rows, (fragment,))
+        run = FragmentRun(start, start + fragment.physical_rows, (fragment,))
         while runs and runs[-1].size <= run.size:
             before = runs.pop()
-            run = Run(before.start, run.stop, before.fragments + run.fragments)
+            run = FragmentRun(before.start, run.stop, before.fragments + run.fragments)
         runs.append(run)
         start = run.stop
     return tuple(runs)
 
 
-def _segment(columns: Columns, prop: str, analyzer: Analyzer, run: Run) -> Segment:
+def _built(columns: Columns, prop: str, analyzer: Analyzer, run: FragmentRun) -> Segment:
     cells = tuple(columns.cells(prop, fragment) for fragment in run.fragments)
     key = (*columns.identity[:-1], "text", cells, analyzer.signature)
     live = None if columns.live is None else columns.live[run.start : run.stop]
@@ -77,5 +124,66 @@ def _segment(columns: Columns, prop: str, analyzer: Analyzer, run: Run) -> Segme
     if not isinstance(kept, _Kept) or not kept.serves(live):
         texts = columns.column(prop).slice(run.start, run.size)
         kept = _Kept(build_segment(texts, analyzer), live)
-        columns.cache.put(key, kept, kept.segment.nbytes)
+        columns.cache.put(key, kept, kept.segment.nbytes + RUN_BYTES)
     return kept.segment
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def _stored(
+    columns: Columns, prop: str, analyzer: Analyzer, fragment: FragmentInfo
+) -> StoredTexts | None:
+    """The file of a fragment; none where there is none, or none that can be used. That is looked up once."""
+    cells = columns.cells(prop, fragment)
+    if columns.objects is None or not isinstance(cells, Cells):
+        return None
+    key = text_key(str(columns.identity[1]), cells, analyzer)
+    kept_as = (columns.identity[0], key)
+    kept = columns.cache.get(kept_as)
+    if kept is None:
+        kept = _opened(columns, key, fragment) or NO_FILE
+        columns.cache.put(kept_as, kept, kept.nbytes if isinstance(kept, StoredTexts) else 64)
+    return kept if isinstance(kept, StoredTexts) else None
+
+
+def _opened(columns: Columns, key: str, fragment: FragmentInfo) -> StoredTexts | None:
+    assert columns.objects is not None  # noqa: S101
+    try:
+        found = open_texts(columns.objects, key, columns.cache)
+        if found.rows != fragment.physical_rows:
+            raise TextFileUnusable(key, f"it is about {found.rows:,} rows")
+    except ObjectNotFound:
+        return None
+    except TextFileUnusable as damaged:
+        _give_up(columns, damaged)
+        return None
+    return found
+
+
+def with_segments(columns: Columns, prop: str, work: Callable[[tuple[Placed, ...]], T]) -> T:
+    """Do something with the segments of a property; again without a file that turns out to be damaged meanwhile."""
+    unusable: frozenset[str] = frozenset()
+    while True:
+        try:
+            return work(segments(columns, prop, unusable))
+        except TextFileUnusable as damaged:
+            _give_up(columns, damaged)
+            columns.cache.put((columns.identity[0], damaged.key), NO_FILE, 64)
+            unusable |= {damaged.key}
+
+
+def forget_absence(cache: DerivedCache, root: str, key: str) -> None:
+    """A file has been made: whoever looked for it before may look again."""
+    if cache.get((root, key)) == NO_FILE:
+        cache.put((root, key), None, 0)
+
+
+def _give_up(columns: Columns, damaged: TextFileUnusable) -> None:
+    """Say which file is damaged, and remove it, so that the next maintenance makes it again."""
+    log.warning("%s; it is removed, and the texts are read instead", damaged.message)
+    try:
+        if columns.objects is not None:
+            columns.objects.delete([damaged.key])
+    except OmnigraphError as refused:
+        log.warning("%s could not be removed: %s", damaged.key, refused.message)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.model.catalog import EntityType
+from omnigraph.storage.objects import LargeObjects
 from omnigraph.storage.tables import FragmentInfo
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
-class Cache(Protocol):
+class DerivedCache(Protocol):
     """Keeps what was derived, within the one memory budget of the process."""
 
     def get(self, key: Hashable) -> Any: ...
@@ -50,7 +51,12 @@ class Columns(Protocol):
         ...
 
     @property
-    def cache(self) -> Cache: ...
+    def objects(self) -> LargeObjects | None:
+        """Where files made from the table lie; None where there can be none."""
+        ...
+
+    @property
+    def cache(self) -> DerivedCache: ...
 
     def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
         """What names the values of a column in a fragment, whichever version reads them."""
@@ -58,6 +64,10 @@ class Columns(Protocol):
 
     def column(self, name: str) -> pa.Array:
         """The whole column by position. What stands at deleted rows means nothing."""
+        ...
+
+    def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
+        """The values at these positions."""
         ...
 
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:

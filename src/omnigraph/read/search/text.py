@@ -1,30 +1,38 @@
 """Full-text matching and BM25 over a property of one table version.
 
-The inverted form is derived from the column itself, so the rows found never depend on which indices exist.
+The inverted form is made from the column itself, stored or not, so the rows found never depend on which indices exist.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
-from omnigraph.read.search.analyzer import analyzer_of, query_words
-from omnigraph.read.search.fuzzy import within_edits
-from omnigraph.read.search.segment import Segment
-from omnigraph.read.search.segments import segments
+from omnigraph.read.search.analyzer import analyzer_of, string_buffers
+from omnigraph.read.search.inverted import Postings, Segment
+from omnigraph.read.search.queries import Clause, QueryReader, QueryWords
+from omnigraph.read.search.segments import Placed, with_segments
 from omnigraph.read.search.source import Bools, Columns, Positions
 
 K1 = 1.2  # how soon further occurrences of a word stop counting
 B = 0.75  # how much long texts are discounted
+SLACK = 1 + 1e-9  # what rounding may add to a score
+SPARSE_PART = 64  # fewer texts than one in so many are put in order rather than marked
 
-QueryWords = tuple[tuple[str, int], ...]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NO_ROWS: Ints = np.empty(0, np.int64)
 
 
 # --- matching ----------------------------------------------------------------------------------------------------
@@ -39,8 +47,7 @@ def text_match(
 ) -> pa.BooleanArray:
     """Whether the texts at the positions (default: all) match; null for a null text and for position -1."""
     hits = text_mask(columns, prop, query, mode)
-    absent = [segment.lengths < 0 for segment in segments(columns, prop)]
-    nulls = np.concatenate([np.empty(0, np.bool_), *absent])
+    nulls = with_segments(columns, prop, lambda placed: _joined([p.segment.nulls for p in placed]))
     if positions is not None:
         hits, nulls = _at(positions, hits, False), _at(positions, nulls, True)
     return pa.array(hits, pa.bool_(), mask=nulls)
@@ -54,14 +61,19 @@ def text_mask(
     positions: Positions | None = None,
 ) -> Bools:
     """`text_match` where unknown counts as false: what a filter keeps. Deleted rows never match."""
-    words = query_words(query, analyzer_of(columns.kind.properties[prop]))
+    matches = _matcher(query, QueryReader.of(columns.kind.properties[prop]), mode)
     hits = np.zeros(columns.n, np.bool_)
-    if words:
-        parts = [_matches(segment, words, mode) for segment in segments(columns, prop)]
-        hits = np.concatenate([hits[:0], *parts])
+    if matches is not None:
+        hits = with_segments(
+            columns, prop, lambda placed: _joined([matches(p.segment) for p in placed])
+        )
     if columns.live is not None:
         hits &= columns.live
     return hits if positions is None else _at(positions, hits, False)
+
+
+def _joined(parts: Sequence[Bools]) -> Bools:
+    return np.concatenate([np.empty(0, np.bool_), *parts])
 
 
 def _at(positions: Positions, values: Bools, unbound: bool) -> Bools:
@@ -69,19 +81,81 @@ def _at(positions: Positions, values: Bools, unbound: bool) -> Bools:
     return np.append(values, unbound)[positions]
 
 
-def _matches(segment: Segment, words: QueryWords, mode: ir.TextMode) -> Bools:
-    distinct = {word for word, _ in words}
+def _matcher(
+    query: str, reading: QueryReader, mode: ir.TextMode
+) -> Callable[[Segment], Bools] | None:
+    """What a query asks of a segment; none for a query without words, which nothing matches."""
+    match mode:
+        case ir.BooleanQuery():
+            clauses = reading.clauses(query)
+            return partial(_holding_clauses, clauses=clauses, reading=reading) if clauses else None
+        case ir.Prefix():
+            begins = [Clause((), word) for word in reading.beginnings(query)]
+            return partial(_every_clause, clauses=begins, reading=reading) if begins else None
+        case _:
+            words = reading.words(query)
+            return partial(_matches, words=words, reading=reading, mode=mode) if words else None
+
+
+def _matches(segment: Segment, words: QueryWords, reading: QueryReader, mode: ir.TextMode) -> Bools:
+    distinct = sorted({word for word, _ in words})
     match mode:
         case ir.AnyWord():
-            return _holding_any(segment, [segment.occurrences(word) for word in distinct])
+            return _holding_any(segment, segment.postings(reading.expanded(distinct)))
         case ir.AllWords():
-            return _holding_all(segment, distinct)
-        case ir.Phrase():
-            return _holding_phrase(segment, words)
+            return _every_word(segment, distinct, reading)
         case ir.Fuzzy(edits):
-            limit = _edits(edits)
-            near = {n for w in distinct for n in within_edits(segment.vocabulary, w, limit)}
-            return _holding_any(segment, [segment.numbered(number) for number in near])
+            limit, vocabulary = _edits(edits), segment.vocabulary()
+            near = sorted({n for w in distinct for n in within_edits(vocabulary, w, limit)})
+            return _holding_any(segment, segment.numbered([int(number) for number in near]))
+        case _:
+            return _holding_phrase(segment, words)
+
+
+def _every_word(segment: Segment, words: Iterable[str], reading: QueryReader) -> Bools:
+    hits = np.ones(segment.size, np.bool_)
+    for word in words:
+        hits &= _holding_any(segment, segment.postings(reading.alternatives(word)))
+    return hits
+
+
+def _holding_clauses(segment: Segment, clauses: list[Clause], reading: QueryReader) -> Bools:
+    """All clauses with a plus, else some without a sign, and none with a minus."""
+    must = [clause for clause in clauses if clause.sign == "+"]
+    free = [clause for clause in clauses if not clause.sign]
+    hits = _every_clause(segment, must, reading) & ~segment.nulls
+    if free and not must:
+        hits &= np.logical_or.reduce([_holding_clause(segment, c, reading) for c in free])
+    for clause in clauses:
+        if clause.sign == "-":
+            hits &= ~_holding_clause(segment, clause, reading)
+    return hits
+
+
+def _every_clause(segment: Segment, clauses: list[Clause], reading: QueryReader) -> Bools:
+    hits = np.ones(segment.size, np.bool_)
+    for clause in clauses:
+        hits &= _holding_clause(segment, clause, reading)
+    return hits
+
+
+def _holding_clause(segment: Segment, clause: Clause, reading: QueryReader) -> Bools:
+    words = clause.words
+    if len(words) > 1:
+        hits = _holding_phrase(segment, words)
+    else:
+        hits = _every_word(segment, [word for word, _ in words], reading)
+    if clause.begins is not None:
+        hits &= _holding_any(segment, _beginning_with(segment, clause.begins, reading))
+    return hits
+
+
+def _beginning_with(segment: Segment, begins: str, reading: QueryReader) -> list[Postings]:
+    """The words that begin so. Those of the text are stems: `running` is found by what it is reduced to."""
+    found = pc.starts_with(segment.vocabulary(), begins)
+    numbers = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
+    stem = [word for word, _ in reading.words(begins)]
+    return [*segment.numbered(numbers), *segment.postings(stem)]
 
 
 def _edits(edits: ir.Expr) -> int:
@@ -92,17 +166,10 @@ def _edits(edits: ir.Expr) -> int:
     return value
 
 
-def _holding_any(segment: Segment, slices: list[slice]) -> Bools:
+def _holding_any(segment: Segment, found: Iterable[Postings]) -> Bools:
     hits = np.zeros(segment.size, np.bool_)
-    for part in slices:
-        hits[segment.rows[part]] = True
-    return hits
-
-
-def _holding_all(segment: Segment, words: set[str]) -> Bools:
-    hits = np.ones(segment.size, np.bool_)
-    for word in words:
-        hits &= _holding_any(segment, [segment.occurrences(word)])
+    for each in found:
+        hits[each.rows] = True
     return hits
 
 
@@ -114,24 +181,22 @@ def _holding_phrase(segment: Segment, words: QueryWords) -> Bools:
     rarest word to the most frequent one.
     """
     first, last = words[0][1], words[-1][1]
-    stride = 1 + int(segment.places.max(initial=0)) + last - first
-    slices = [(segment.occurrences(word), place - first) for word, place in words]
-    slices.sort(key=lambda item: item[0].stop - item[0].start)
-    begins = _begins(segment, *slices[0], stride)
-    for part, place in slices[1:]:
-        others = _begins(segment, part, place, stride)
+    stride = 1 + segment.facts.longest + last - first
+    found = segment.occurrences([word for word, _ in words])
+    votes = [
+        rows * stride + places - (place - first)
+        for (rows, places), (_, place) in zip(found, words, strict=True)
+    ]
+    votes.sort(key=len)
+    begins = votes[0]
+    for others in votes[1:]:
         at = np.searchsorted(others, begins)
-        found = at < len(others)
-        found[found] = others[at[found]] == begins[found]
-        begins = begins[found]
+        agreed = at < len(others)
+        agreed[agreed] = others[at[agreed]] == begins[agreed]
+        begins = begins[agreed]
     hits = np.zeros(segment.size, np.bool_)
     hits[begins // stride] = True
     return hits
-
-
-def _begins(segment: Segment, part: slice, place: int, stride: int) -> npt.NDArray[np.int64]:
-    rows = segment.rows[part].astype(np.int64)
-    return rows * stride + segment.places[part] - place
 
 
 # --- ranking -----------------------------------------------------------------------------------------------------
@@ -157,74 +222,209 @@ class Corpus:
 
 def corpus_of(columns: Columns, prop: str, query: str) -> Corpus:
     """The texts of a table version, as far as they matter to a query."""
-    found = _found(columns, prop, query)
-    texts, words = _size(columns, prop)
-    return Corpus(texts, words, {word: len(each.rows) for word, each in found.items()})
+    words = _words(columns, prop, query)
+
+    def counted(placed: tuple[Placed, ...]) -> Corpus:
+        lengths = _lengths(columns, prop, placed)
+        return _corpus(columns, prop, lengths, _found(columns, placed, words))
+
+    return with_segments(columns, prop, counted)
 
 
 def bm25(
-    columns: Columns, prop: str, query: str, corpus: Corpus | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    columns: Columns,
+    prop: str,
+    query: str,
+    corpus: Corpus | None = None,
+    *,
+    best: int | None = None,
+) -> tuple[Ints, Floats]:
     """The positions of the texts with some word of the query, ascending, and their scores.
 
     Statistics are exact: the texts of this very table version that are not null, or those of `corpus` where these
     columns are a part of it. Each distinct word of the query counts once: ln(1 + (N - n + 0.5) / (n + 0.5)) * f *
     (K1 + 1) / (f + K1 * (1 - B + B * length / mean length)), where n of N texts hold the word, and this one f times.
-    Words are added in alphabetical order, so equal texts score alike.
+    Words are added in alphabetical order, so equal texts score alike. With `best`, texts may be left out that are not
+    among so many of the best.
     """
-    scores, hits = np.zeros(columns.n), np.zeros(columns.n, np.bool_)
-    corpus = corpus_of(columns, prop, query) if corpus is None else corpus
-    for word, found in _found(columns, prop, query).items():
-        scores[found.rows] += _score(found, corpus, corpus.holding[word])
-        hits[found.rows] = True
-    positions = np.flatnonzero(hits)
-    return positions, scores[positions]
+    words = _words(columns, prop, query)
+
+    def ranked(placed: tuple[Placed, ...]) -> tuple[Ints, Floats]:
+        lengths = _lengths(columns, prop, placed)
+        found = _found(columns, placed, words)
+        known = _corpus(columns, prop, lengths, found) if corpus is None else corpus
+        weights = {word: _rarity(known, known.holding[word]) for word in found}
+        scoring = _Scoring(found, weights, lengths, known.mean, columns.n)
+        return scoring.all_of(words) if best is None else scoring.best_of(words, best)
+
+    return with_segments(columns, prop, ranked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The texts that hold a word: where they stand, how often each holds it, and how long each is."""
+    """The texts that hold a word: where they stand, and how often each holds it."""
 
-    rows: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int32]
+    rows: Ints
+    counts: npt.NDArray[Any]
 
 
-def _found(columns: Columns, prop: str, query: str) -> dict[str, _Found]:
-    """The texts that hold each word of a query, words in alphabetical order."""
+def _words(columns: Columns, prop: str, query: str) -> list[str]:
+    """The distinct words of a query and their synonyms, in alphabetical order."""
+    reading = QueryReader.of(columns.kind.properties[prop])
+    return reading.expanded(word for word, _ in reading.words(query))
+
+
+def _found(columns: Columns, placed: tuple[Placed, ...], words: list[str]) -> dict[str, _Found]:
+    """The texts that hold each word, without those that are deleted."""
+    rows: dict[str, list[Ints]] = {word: [NO_ROWS] for word in words}
+    counts: dict[str, list[npt.NDArray[Any]]] = {word: [np.empty(0, np.uint8)] for word in words}
+    for each in placed:
+        for word, found in zip(words, each.segment.postings(words), strict=True):
+            rows[word].append(found.rows + each.start)
+            counts[word].append(found.counts)
+    every = {w: _Found(np.concatenate(rows[w]), np.concatenate(counts[w])) for w in words}
+    if columns.live is None:
+        return every
+    kept = {word: columns.live[found.rows] for word, found in every.items()}
+    return {w: _Found(found.rows[kept[w]], found.counts[kept[w]]) for w, found in every.items()}
+
+
+def _lengths(columns: Columns, prop: str, placed: tuple[Placed, ...]) -> npt.NDArray[Any]:
+    """By position: the number of words + 1, or 0 for a null text."""
     analyzer = analyzer_of(columns.kind.properties[prop])
-    words = {word for word, _ in query_words(query, analyzer)}
-    return {word: _frequencies(columns, prop, word) for word in sorted(words)}
+    kept_as = f"search/lengths/{prop}/{analyzer.signature}"
+
+    def joined() -> npt.NDArray[Any]:
+        return np.concatenate(
+            [np.empty(0, np.uint8), *(p.segment.stored_lengths() for p in placed)]
+        )
+
+    return columns.derived(kept_as, joined, lambda found: found.nbytes)
 
 
-def _size(columns: Columns, prop: str) -> tuple[int, int]:
-    """How many texts there are, and how many words they have."""
+def _corpus(
+    columns: Columns, prop: str, lengths: npt.NDArray[Any], found: dict[str, _Found]
+) -> Corpus:
     analyzer = analyzer_of(columns.kind.properties[prop])
     kept_as = f"search/corpus/{prop}/{analyzer.signature}"
-    return columns.derived(kept_as, lambda: _counted(columns, prop), lambda _: 64)
+
+    def counted() -> tuple[int, int]:
+        known = lengths if columns.live is None else lengths[columns.live]
+        texts = int(np.count_nonzero(known))
+        return texts, int(known.sum(dtype=np.int64)) - texts
+
+    texts, words = columns.derived(kept_as, counted, lambda _: 64)
+    return Corpus(texts, words, {word: len(each.rows) for word, each in found.items()})
 
 
-def _counted(columns: Columns, prop: str) -> tuple[int, int]:
-    parts = [segment.lengths for segment in segments(columns, prop)]
-    lengths = np.concatenate([np.empty(0, np.int32), *parts])
-    counted = lengths >= 0 if columns.live is None else (lengths >= 0) & columns.live
-    return int(counted.sum()), int(lengths[counted].sum(dtype=np.int64))
+def _rarity(corpus: Corpus, holding: int) -> float:
+    return math.log(1 + (corpus.texts - holding + 0.5) / (holding + 0.5))
 
 
-def _frequencies(columns: Columns, prop: str, word: str) -> _Found:
-    rows, lengths, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
-    for segment in segments(columns, prop):
-        rows.append(segment.rows[segment.occurrences(word)].astype(np.int64) + start)
-        lengths.append(segment.lengths[rows[-1] - start])
-        start += segment.size
-    every, long = np.concatenate(rows), np.concatenate(lengths)
-    if columns.live is not None:
-        every, long = every[columns.live[every]], long[columns.live[every]]
-    firsts = np.flatnonzero(np.diff(every, prepend=-1))
-    return _Found(every[firsts], np.diff(firsts, append=len(every)), long[firsts])
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """What scores are made of."""
+
+    found: dict[str, _Found]
+    weights: dict[str, float]
+    lengths: npt.NDArray[Any]
+    mean: float
+    size: int
+
+    def all_of(self, words: list[str]) -> tuple[Ints, Floats]:
+        """The texts that hold some of the words, and their scores."""
+        if len(words) == 1:
+            found = self.found[words[0]]
+            return found.rows, self._score(words[0], found.rows, found.counts)
+        held = sum(len(self.found[word].rows) for word in words)
+        if held * SPARSE_PART < self.size:
+            return self._few(words)
+        scores, hits = np.zeros(self.size), np.zeros(self.size, np.bool_)
+        for word in words:
+            found = self.found[word]
+            scores[found.rows] += self._score(word, found.rows, found.counts)
+            hits[found.rows] = True
+        rows = np.flatnonzero(hits)
+        return rows, scores[rows]
+
+    def _few(self, words: list[str]) -> tuple[Ints, Floats]:
+        rows = np.unique(np.concatenate([NO_ROWS, *(self.found[word].rows for word in words)]))
+        scores = np.zeros(len(rows))
+        for word in words:
+            found = self.found[word]
+            scores[rows.searchsorted(found.rows)] += self._score(word, found.rows, found.counts)
+        return rows, scores
+
+    def best_of(self, words: list[str], best: int) -> tuple[Ints, Floats]:
+        """The same, as far as they can be among the best.
+
+        Rare words weigh most. Once so many texts score more than all remaining words could give, a text without any of
+        the words seen so far is out, and of the remaining words only their occurrences in the others count.
+        """
+        by_weight = sorted(words, key=lambda word: -self.weights[word])
+        for i in range(1, len(words)):
+            rest = SLACK * (K1 + 1) * sum(self.weights[word] for word in by_weight[i:])
+            rows, scores = self.all_of(sorted(by_weight[:i]))
+            if 0 < best <= len(rows):
+                limit = float(np.partition(scores, len(rows) - best)[len(rows) - best])
+                if rest < limit:
+                    return self._at(rows[scores + rest >= limit], words)
+        return self.all_of(words)
+
+    def _at(self, rows: Ints, words: list[str]) -> tuple[Ints, Floats]:
+        """The scores of some texts."""
+        scores = np.zeros(len(rows))
+        for word in words:
+            found = self.found[word]
+            at = found.rows.searchsorted(rows)
+            at[at == len(found.rows)] = 0
+            held = found.rows[at] == rows if len(found.rows) else np.zeros(len(rows), np.bool_)
+            scores[held] += self._score(word, rows[held], found.counts[at[held]])
+        return rows, scores
+
+    def _score(self, word: str, rows: Ints, counts: npt.NDArray[Any]) -> Floats:
+        lengths, held = self.lengths[rows].astype(np.float64), counts.astype(np.float64)
+        discount = K1 * (1 - B + B * (lengths - 1) / self.mean)
+        score: Floats = self.weights[word] * held * (K1 + 1) / (held + discount)
+        return score
 
 
-def _score(found: _Found, corpus: Corpus, holding: int) -> npt.NDArray[np.float64]:
-    rarity = math.log(1 + (corpus.texts - holding + 0.5) / (holding + 0.5))
-    discount = K1 * (1 - B + B * found.lengths / corpus.mean)
-    return rarity * found.counts * (K1 + 1) / (found.counts + discount)
+def within_edits(vocabulary: pa.StringArray, word: str, edits: int) -> npt.NDArray[np.int64]:
+    """The numbers of the words at Levenshtein distance `edits` or less, counted in characters, ascending.
+
+    An edit inserts, removes or replaces one character. Words are compared per length, so that a length out of reach
+    costs nothing.
+    """
+    lengths = pc.utf8_length(vocabulary).to_numpy()
+    reachable = np.abs(lengths - len(word)) <= edits
+    found = [
+        numbers[_near(_letters(vocabulary.take(pa.array(numbers)), length), word, edits)]
+        for length in np.unique(lengths[reachable]).tolist()
+        for numbers in [np.flatnonzero(lengths == length)]
+    ]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+
+
+def _letters(words: pa.StringArray, length: int) -> npt.NDArray[np.uint32]:
+    """The code points of words of equal length: one line per character, one column per word."""
+    _, letters = string_buffers(words)
+    points = np.frombuffer(letters.tobytes().decode().encode("utf-32-le"), np.uint32)
+    return np.ascontiguousarray(points.reshape(len(words), length).T)
+
+
+def _near(letters: npt.NDArray[np.uint32], word: str, edits: int) -> npt.NDArray[np.intp]:
+    """The columns within reach of the word.
+
+    The classic table of edit distances, with an array over all columns in each cell. Cells further than `edits` from
+    the diagonal cannot lead to a match and stay out of reach.
+    """
+    length, count = letters.shape
+    far = np.full(count, edits + 1, np.int32)
+    line = [np.full(count, j, np.int32) for j in range(length + 1)]
+    for i, letter in enumerate(map(ord, word), start=1):
+        above, line = line, [far] * (length + 1)
+        line[0] = np.full(count, i, np.int32)
+        for j in range(max(1, i - edits), min(length, i + edits) + 1):
+            moved = np.minimum(above[j], line[j - 1]) + np.int32(1)
+            line[j] = np.minimum(moved, above[j - 1] + (letters[j - 1] != letter))
+    return np.flatnonzero(line[length] <= edits)

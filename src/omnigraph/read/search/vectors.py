@@ -3,7 +3,8 @@
 Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row stands, so equal
 vectors are equally far and a pre-filter changes no distance. `nearest` first estimates all distances in float32 with a
 proven bound of the error, and computes exactly only where the bound leaves a doubt: the answer is that of `distances`.
-An approximate search over a stored index would take the place of `_candidates` and nothing else.
+An approximate search (`approximate.py`) takes the place of `_candidates` and of nothing else. Of a few positions only
+their own vectors are read, if the column is not in memory.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
@@ -25,6 +27,7 @@ F = TypeVar("F", np.float32, np.float64)
 
 ROWS_PER_BLOCK = 2048  # keeps a block of ordinary vectors in the processor's cache
 ESTIMATES_PER_BLOCK = 1 << 14
+TAKEN_ROWS_MAX = 4096  # of so few vectors no others are read
 SQUARE_MIN, SQUARE_MAX = (
     1e-30,
     1e30,
@@ -48,8 +51,10 @@ def distances(
     positions: Positions | None = None,
 ) -> Float64s:
     """How far the vectors at the positions (default: all) are; nan for a null vector, a deleted row or position -1."""
-    vectors = _vectors(columns, prop)
-    return _distances(vectors, _query(vector, metric, vectors, prop), metric, positions)
+    query = _query(vector, metric, columns, prop)
+    if positions is None or not 0 < len(positions) <= TAKEN_ROWS_MAX or int(positions.min()) < 0:
+        return _distances(_vectors(columns, prop), query, metric, positions)
+    return _distances(_taken(columns, prop, positions), query, metric, None)
 
 
 def nearest(
@@ -66,14 +71,16 @@ def nearest(
     More are returned when several are as far as the last one: the caller breaks that tie. The order is that of the
     positions, not of the distances.
     """
-    vectors = _vectors(columns, prop)
-    query = _query(vector, metric, vectors, prop)
+    query = _query(vector, metric, columns, prop)
     if positions is None:
+        vectors = _vectors(columns, prop)
         squares = columns.derived(
             f"search/squares/{prop}", lambda: _squares(vectors.matrix), lambda found: found.nbytes
         )
         positions = _candidates(vectors, squares, query, metric, count)
-    far = _distances(vectors, query, metric, positions)
+        far = _distances(vectors, query, metric, positions)
+    else:
+        far = distances(columns, prop, vector, metric, positions)
     near = far <= _smallest(far, count)
     return positions[near], far[near]
 
@@ -90,11 +97,19 @@ class _Vectors:
 
 
 def _vectors(columns: Columns, prop: str) -> _Vectors:
-    column = columns.column(prop)
+    return _matrix(columns.column(prop), None if columns.live is None else ~columns.live)
+
+
+def _taken(columns: Columns, prop: str, positions: Positions) -> _Vectors:
+    """The vectors at some positions, one after the other."""
+    gone = None if columns.live is None else ~columns.live[positions]
+    return _matrix(columns.take(prop, positions.astype(np.int32)), gone)
+
+
+def _matrix(column: pa.Array, missing: Bools | None) -> _Vectors:
     width = column.type.list_size
     flat = column.values.slice(column.offset * width, len(column) * width)
     matrix = flat.to_numpy(zero_copy_only=False).reshape(len(column), width)
-    missing = None if columns.live is None else ~columns.live
     if column.null_count:
         nulls = column.is_null().to_numpy(zero_copy_only=False)
         missing = nulls if missing is None else missing | nulls
@@ -102,12 +117,12 @@ def _vectors(columns: Columns, prop: str) -> _Vectors:
 
 
 def _query(
-    vector: Sequence[float] | Float32s, metric: ir.Metric, vectors: _Vectors, prop: str
+    vector: Sequence[float] | Float32s, metric: ir.Metric, columns: Columns, prop: str
 ) -> Float64s:
     """The query rounded to float32 like everything stored, so that a stored vector is at distance 0 from itself."""
     with np.errstate(over="ignore"):
         query = np.asarray(vector, np.float64).astype(np.float32)
-    width = vectors.matrix.shape[1]
+    width = columns.kind.properties[prop].type.vector_dim
     if query.shape != (width,):
         raise VectorInvalid(f"'{prop}' holds {width} numbers per vector, the query {query.size}")
     if not np.isfinite(query).all():

@@ -1,184 +1,194 @@
 """All routes. Authentication, policy, limits, metrics, the description and the tests of access follow this table.
 
-The handlers by noun: `about` the server itself, `session` who is asking, `ui` the explorer; `reading` (queries, found
-with `texts`), `checks` (texts and the schema), `entities`, `blobs`, `exports`; `writing`, `blocks` (several writes as
-one) and `imports`; `jobs`; `versions` (branches, tags, commits, merges), `lanes` (the history of all branches) and
-`feed`, the changes.
+`served` makes the route of a verb from its description in `omnigraph.verbs`, which says everything about it but how it
+is handled here. All other routes are about the server, or are another way to a verb.
+
+The handlers by noun: `about` the server itself and whoever asks, `ui` the explorer; `reading` (queries), `checks` (of
+texts; the schema), `entities` and their blobs, `exports`; `writing` (mutations, several writes as one, schema changes)
+and `loads`; `jobs`; `versions` (branches, tags, commits, merges, the history of all branches) and `feed`, the changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
+from omnigraph.server.request import HttpCall
 from omnigraph.server.routes import (
     about,
-    blobs,
-    blocks,
     checks,
     entities,
     exports,
     feed,
-    imports,
     jobs,
-    lanes,
+    loads,
     reading,
-    session,
     ui,
     versions,
     writing,
 )
-from omnigraph.server.table import Route, Work, nothing
-from omnigraph.server.wire import (
+from omnigraph.server.routing import Handler, Route, RouteWork, nothing
+from omnigraph.verbs import VERBS
+from omnigraph.wire.answers import (
+    ChangeOutput,
+    CheckOutput,
+    EntityOutput,
+    HistoryOutput,
+    LoadOutput,
+    PermissionsOutput,
+    PreviewOutput,
+    ReadOutput,
+    SessionOutput,
+)
+from omnigraph.wire.feed import FeedBlock
+from omnigraph.wire.jobs import JobOutput, JobsOutput
+from omnigraph.wire.requests import (
     BaselineRequest,
     BlobQuery,
     BranchQuery,
-    BranchRequest,
-    ChangeOutput,
-    CheckOutput,
-    CommitOutput,
-    CommitsQuery,
-    DiffQuery,
-    EntityHistoryOutput,
-    EntityHistoryQuery,
-    EntityOutput,
-    ExportQuery,
+    ExportJobRequest,
     ExportRequest,
-    FeedQuery,
-    HistoryOutput,
     HistoryQuery,
     ImportRequest,
     InvokeRequest,
-    LoadOutput,
     LoadRequest,
-    MergeOutput,
-    MergeRequest,
     MutateRequest,
     PageQuery,
-    PermissionsOutput,
     PermissionsQuery,
-    PreviewOutput,
     PreviewRequest,
     QueryCheckRequest,
     QueryRequest,
-    ReadOutput,
     SchemaCheckRequest,
-    SchemaRequest,
-    SessionOutput,
-    SnapshotOutput,
-    TagRequest,
-    UndoRequest,
 )
 
 A = Action
+WORK = {"load": RouteWork.LOAD, "export": RouteWork.EXPORT}  # all other verbs read or write
+
+
+def served(
+    name: str,
+    handler: Handler,
+    needs: Callable[[HttpCall], Iterable[Need]] = nothing,
+    *,
+    conditional: bool = False,
+) -> Route:
+    """The route of a verb, which asks a policy itself; `needs` is what has to be asked before a body is read.
+
+    A `conditional` one depends on the head of its branch.
+    """
+    verb = VERBS[name]
+    method, path = (verb.route or "").split()
+    shape: dict[str, Any] = {"body" if method == "POST" else "query": verb.request_type}
+    work = WORK.get(name, RouteWork.WRITE if verb.writes else RouteWork.READ)
+    path += "/if-graph-commit" if conditional else ""
+    return Route(
+        method,
+        path,
+        handler,
+        verb.action,
+        needs,
+        work,
+        **shape,
+        answer=verb.answer_type,
+        conditional=conditional,
+        verb=verb,
+    )
+
 
 # fmt: off
 ROUTES: tuple[Route, ...] = (
     # the server
-    Route("GET", "/healthz", about.healthz, None, nothing, Work.NONE, flat=True, public=True),
+    Route("GET", "/healthz", about.healthz, None, nothing, RouteWork.NONE, flat=True, public=True),
     Route("GET", "/readyz", about.readyz, None, nothing, flat=True, public=True),
-    Route("GET", "/metrics", about.metrics, None, nothing, Work.NONE, flat=True),
-    Route("GET", "/openapi.json", about.openapi, None, nothing, Work.NONE, flat=True, public=True),
-    Route("GET", "/docs", about.docs, None, nothing, Work.NONE, flat=True, public=True),
-    Route("GET", "/ui", ui.index, None, nothing, Work.NONE, flat=True, public=True, page=True),
-    Route("GET", "/ui/{path*}", ui.page, None, nothing, Work.NONE, flat=True, public=True,
+    Route("GET", "/metrics", about.metrics, None, nothing, RouteWork.NONE, flat=True),
+    Route("GET", "/openapi.json", about.openapi, None, nothing, RouteWork.NONE, flat=True, public=True),
+    Route("GET", "/docs", about.docs, None, nothing, RouteWork.NONE, flat=True, public=True),
+    Route("GET", "/ui", ui.index, None, nothing, RouteWork.NONE, flat=True, public=True, page=True),
+    Route("GET", "/ui/{path*}", ui.page, None, nothing, RouteWork.NONE, flat=True, public=True,
           page=True),
-    Route("GET", "/session", session.session, None, nothing, flat=True, answer=SessionOutput),
+    Route("GET", "/session", about.session, None, nothing, flat=True, answer=SessionOutput),
     Route("GET", "/graphs", about.list_graphs, A.GRAPH_LIST, about.graph_list, flat=True),
     # reading
-    Route("GET", "/snapshot", reading.snapshot, A.READ, reading.read_on, query=BranchQuery,
-          answer=SnapshotOutput),
-    Route("GET", "/schema", reading.schema, A.READ, reading.read_on, query=BranchQuery),
+    served("snapshot", reading.snapshot, reading.read_on),
+    served("schema", reading.schema, reading.read_on),
     Route("GET", "/catalog", checks.catalog, A.READ, reading.read_on, query=BranchQuery),
-    Route("GET", "/permissions", session.permissions, None, nothing, query=PermissionsQuery,
+    Route("GET", "/permissions", about.permissions, None, nothing, query=PermissionsQuery,
           answer=PermissionsOutput),
     Route("GET", "/entities/{type}/{id}", entities.entity, A.READ, entities.entity_needs,
           query=BranchQuery, answer=EntityOutput),
-    Route("GET", "/entities/{type}/{id}/history", entities.history, A.READ, entities.entity_needs,
-          query=EntityHistoryQuery, answer=EntityHistoryOutput),
+    served("history", entities.history, entities.entity_needs),
     Route("POST", "/query/check", checks.check_query, A.READ, reading.read_on,
           body=QueryCheckRequest, answer=CheckOutput),
     Route("POST", "/schema/check", checks.check_schema, A.READ, reading.read_any,
           body=SchemaCheckRequest, answer=CheckOutput),
-    Route("POST", "/query", reading.query, A.READ, reading.read_on, body=QueryRequest,
-          answer=ReadOutput),
+    served("query", reading.query, reading.read_on),
+    served("query_many", reading.query_many, reading.read_on),
     Route("POST", "/read", reading.read, A.READ, reading.read_on, body=QueryRequest,
           answer=ReadOutput, successor="query"),
     Route("GET", "/queries", reading.list_queries, A.READ, reading.read_main),
     Route("POST", "/queries/{name}", reading.invoke, A.INVOKE_QUERY, reading.invoke_needs,
-          Work.WRITE, body=InvokeRequest),
+          RouteWork.WRITE, body=InvokeRequest),
     Route("POST", "/queries/{name}/if-graph-commit", reading.invoke, A.INVOKE_QUERY,
-          reading.invoke_needs, Work.WRITE, body=InvokeRequest, conditional=True),
-    Route("GET", "/blob", blobs.get_blob, A.READ, reading.read_on, query=BlobQuery),
-    Route("HEAD", "/blob", blobs.stat_blob, A.READ, reading.read_on, query=BlobQuery),
-    Route("GET", "/export", exports.export_state, A.EXPORT, exports.export_at, Work.EXPORT,
-          query=ExportQuery),
-    Route("POST", "/export", exports.export, A.EXPORT, feed.export_on, Work.EXPORT,
+          reading.invoke_needs, RouteWork.WRITE, body=InvokeRequest, conditional=True),
+    served("blob", entities.get_blob, reading.read_on),
+    Route("HEAD", "/blob", entities.stat_blob, A.READ, reading.read_on, query=BlobQuery),
+    served("export", exports.export_state, exports.export_at),
+    Route("POST", "/export", exports.export, A.EXPORT, feed.export_on, RouteWork.EXPORT,
           body=ExportRequest),
     # long work
-    Route("POST", "/exports", jobs.start_export, A.EXPORT, exports.export_at, Work.WRITE,
-          body=jobs.ExportJobRequest, answer=jobs.JobOutput, status=202),
-    Route("GET", "/exports/{job_id}", jobs.get_export, A.EXPORT, jobs.job_needs,
-          answer=jobs.JobOutput),
+    Route("POST", "/exports", jobs.start_export, A.EXPORT, exports.export_at, RouteWork.WRITE,
+          body=ExportJobRequest, answer=JobOutput, status=202),
+    Route("GET", "/exports/{job_id}", jobs.get_export, A.EXPORT, jobs.job_needs, answer=JobOutput),
     Route("GET", "/exports/{job_id}/parts/{name}", jobs.get_part, A.EXPORT, jobs.job_needs,
-          Work.EXPORT),
-    Route("GET", "/jobs", jobs.list_jobs, None, nothing),
-    Route("GET", "/jobs/{job_id}", jobs.get_job, None, jobs.job_needs, answer=jobs.JobOutput),
-    Route("DELETE", "/jobs/{job_id}", jobs.cancel_job, None, jobs.job_needs, Work.WRITE,
-          answer=jobs.JobOutput),
+          RouteWork.EXPORT),
+    Route("GET", "/jobs", jobs.list_jobs, None, nothing, answer=JobsOutput),
+    Route("GET", "/jobs/{job_id}", jobs.get_job, None, jobs.job_needs, answer=JobOutput),
+    Route("DELETE", "/jobs/{job_id}", jobs.cancel_job, None, jobs.job_needs, RouteWork.WRITE,
+          answer=JobOutput),
     # writing
-    Route("POST", "/mutate", writing.mutate, A.CHANGE, writing.change_on, Work.WRITE,
-          body=MutateRequest, answer=ChangeOutput),
-    Route("POST", "/mutate/if-graph-commit", writing.mutate, A.CHANGE, writing.change_on,
-          Work.WRITE, body=MutateRequest, answer=ChangeOutput, conditional=True),
-    Route("POST", "/change", writing.mutate, A.CHANGE, writing.change_on, Work.WRITE,
+    served("mutate", writing.mutate, writing.change_on),
+    served("mutate", writing.mutate, writing.change_on, conditional=True),
+    Route("POST", "/change", writing.mutate, A.CHANGE, writing.change_on, RouteWork.WRITE,
           body=MutateRequest, answer=ChangeOutput, successor="mutate"),
-    Route("POST", "/write", blocks.write, A.CHANGE, blocks.write_needs, Work.WRITE,
-          body=blocks.WriteRequest, answer=blocks.WriteOutput),
-    Route("POST", "/write/if-graph-commit", blocks.write, A.CHANGE, blocks.write_needs,
-          Work.WRITE, body=blocks.WriteRequest, answer=blocks.WriteOutput, conditional=True),
-    Route("POST", "/load", writing.load, A.CHANGE, writing.load_needs, Work.LOAD,
-          body=LoadRequest, answer=LoadOutput),
-    Route("POST", "/load/ndjson", writing.load_ndjson, A.CHANGE, writing.load_needs, Work.LOAD,
+    served("write", writing.write, writing.write_needs),
+    served("write", writing.write, writing.write_needs, conditional=True),
+    served("load", loads.load, loads.load_needs),
+    Route("POST", "/load/ndjson", loads.load_ndjson, A.CHANGE, loads.load_needs, RouteWork.LOAD,
           body=LoadRequest, answer=LoadOutput, streams=True),
-    Route("POST", "/import", imports.import_file, A.CHANGE, writing.load_needs, Work.LOAD,
+    Route("POST", "/import", loads.import_file, A.CHANGE, loads.load_needs, RouteWork.LOAD,
           body=ImportRequest, answer=LoadOutput, streams=True),
-    Route("POST", "/import/preview", imports.preview_file, A.READ, reading.read_on, Work.LOAD,
+    Route("POST", "/import/preview", loads.preview_file, A.READ, reading.read_on, RouteWork.LOAD,
           body=PreviewRequest, answer=PreviewOutput, streams=True),
-    Route("POST", "/ingest", writing.load, A.CHANGE, writing.load_needs, Work.LOAD,
+    Route("POST", "/ingest", loads.load, A.CHANGE, loads.load_needs, RouteWork.LOAD,
           body=LoadRequest, answer=LoadOutput, successor="load"),
-    Route("POST", "/schema/plan", writing.plan_schema, A.READ, writing.plan_needs,
-          body=SchemaRequest),
-    Route("POST", "/schema/apply", writing.apply_schema, A.SCHEMA_APPLY, writing.schema_needs,
-          Work.WRITE, body=SchemaRequest),
+    served("plan_schema", writing.plan_schema),
+    served("apply_schema", writing.apply_schema),
     # versions
-    Route("GET", "/branches", versions.list_branches, A.READ, reading.read_any),
-    Route("POST", "/branches", versions.create_branch, A.BRANCH_CREATE, versions.create_needs,
-          Work.WRITE, body=BranchRequest),
-    Route("POST", "/branches/merge", versions.merge, A.BRANCH_MERGE, versions.merge_needs,
-          Work.WRITE, body=MergeRequest, answer=MergeOutput),
-    Route("DELETE", "/branches/{name}", versions.delete_branch, A.BRANCH_DELETE,
-          versions.delete_needs, Work.WRITE),
-    Route("GET", "/tags", versions.list_tags, A.READ, reading.read_any),
-    Route("POST", "/tags", versions.create_tag, A.BRANCH_CREATE, versions.tag_needs, Work.WRITE,
-          body=TagRequest),
-    Route("DELETE", "/tags/{name}", versions.delete_tag, A.BRANCH_DELETE, versions.delete_needs,
-          Work.WRITE),
-    Route("GET", "/commits", versions.list_commits, A.READ, reading.read_on, query=CommitsQuery),
-    Route("GET", "/history", lanes.history, A.READ, reading.read_any, query=HistoryQuery,
+    served("branches", versions.list_branches),
+    served("create_branch", versions.create_branch),
+    served("merge", versions.merge),
+    served("delete_branch", versions.delete_branch),
+    served("tags", versions.list_tags),
+    served("tag", versions.create_tag),
+    served("delete_tag", versions.delete_tag),
+    served("maintenance", versions.get_maintenance),
+    served("retention", versions.get_retention),
+    served("set_retention", versions.set_retention),
+    served("log", versions.list_commits, reading.read_on),
+    Route("GET", "/history", versions.history, A.READ, reading.read_any, query=HistoryQuery,
           answer=HistoryOutput),
-    Route("GET", "/commits/{commit_id}", versions.get_commit, A.READ, reading.read_any,
-          answer=CommitOutput),
+    served("commit", versions.get_commit),
     Route("GET", "/commits/{commit_id}/changes", feed.commit_changes, A.READ, feed.commit_needs,
-          query=PageQuery),
-    Route("GET", "/diff", versions.diff, A.READ, versions.diff_needs, query=DiffQuery),
-    Route("POST", "/revert", versions.revert, A.CHANGE, versions.undo_needs, Work.WRITE,
-          body=UndoRequest, answer=MergeOutput),
-    Route("POST", "/cherry-pick", versions.cherry_pick, A.CHANGE, versions.undo_needs, Work.WRITE,
-          body=UndoRequest, answer=MergeOutput),
-    Route("POST", "/reset", versions.reset, A.CHANGE, versions.undo_needs, Work.WRITE,
-          body=UndoRequest, answer=MergeOutput),
+          query=PageQuery, answer=FeedBlock),
+    served("diff", versions.diff),
+    served("revert", versions.revert),
+    served("cherry_pick", versions.cherry_pick),
+    served("reset", versions.reset),
     # the change feed
-    Route("GET", "/changes", feed.poll, A.READ, reading.read_on, query=FeedQuery),
-    Route("POST", "/changes/baseline", feed.baseline, A.EXPORT, feed.export_on, Work.EXPORT,
+    served("changes", feed.poll, reading.read_on),
+    Route("POST", "/changes/baseline", feed.baseline, A.EXPORT, feed.export_on, RouteWork.EXPORT,
           body=BaselineRequest),
 )
 # fmt: on

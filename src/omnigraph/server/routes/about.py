@@ -1,4 +1,4 @@
-"""The server itself: whether it lives, whether it is ready, what it counts, what it offers."""
+"""The server itself (whether it lives, what it counts and offers), and what whoever asks may see and do."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections.abc import Iterable
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
-from omnigraph.policy.questions import Action
-from omnigraph.server.access import Need
-from omnigraph.server.calls import Answer, Call
-from omnigraph.server.wire import COMPATIBLE_VERSION, INTERNAL_SCHEMA_VERSION
+from omnigraph.policy.guard import Guard, Need
+from omnigraph.policy.questions import ON_BRANCH, ON_TARGET, Action
+from omnigraph.server.request import Answer, HttpCall
+from omnigraph.wire.answers import (
+    COMPATIBLE_VERSION,
+    INTERNAL_SCHEMA_VERSION,
+    PermissionsOutput,
+    SessionGraph,
+    SessionOutput,
+)
+from omnigraph.wire.requests import PermissionsQuery
 
 
-def healthz(_: Call) -> Answer:
+def healthz(_: HttpCall) -> Answer:
     """Whether the process lives. No store is asked."""
     return Answer(
         {
@@ -24,7 +31,7 @@ def healthz(_: Call) -> Answer:
     )
 
 
-def readyz(call: Call) -> Answer:
+def readyz(call: HttpCall) -> Answer:
     """Whether the graphs can be read."""
     graphs = call.state.graphs
     failed = [id for id, served in graphs.items() if not _is_readable(served.graph)]
@@ -47,27 +54,76 @@ def _is_readable(graph: omnigraph.Graph) -> bool:
     return True
 
 
-def metrics(call: Call) -> Answer:
+def metrics(call: HttpCall) -> Answer:
     """Counts and durations, for Prometheus."""
     media = "text/plain; version=0.0.4; charset=utf-8"
     return Answer(media=media, raw=call.state.telemetry.text())
 
 
-def openapi(call: Call) -> Answer:
+def openapi(call: HttpCall) -> Answer:
     """The description of all routes."""
     return Answer(call.state.document)
 
 
-def docs(call: Call) -> Answer:
+def docs(call: HttpCall) -> Answer:
     """The same description, for people."""
     return Answer(media="text/html; charset=utf-8", raw=call.state.docs)
 
 
-def graph_list(_: Call) -> Iterable[Need]:
+def graph_list(_: HttpCall) -> Iterable[Need]:
     return (Need(Action.GRAPH_LIST),)
 
 
-def list_graphs(call: Call) -> Answer:
+def list_graphs(call: HttpCall) -> Answer:
     """The graphs that are served."""
     graphs = call.state.graphs.values()
     return Answer({"graphs": [{"graph_id": s.id, "uri": s.graph.uri} for s in graphs]})
+
+
+# --- whoever asks ----------------------------------------------------------------------------------------------------
+
+WRITES = frozenset({Action.CHANGE}) | ON_TARGET
+
+
+def session(call: HttpCall) -> Answer:
+    """Who the token belongs to, and the graphs they may read."""
+    server = call.state
+    readable = [
+        SessionGraph(id)
+        for id in server.graphs
+        if may(server.access.guard(call.actor, id), Need(Action.READ, "main"))
+    ]
+    return Answer(
+        SessionOutput(call.actor, server.identity.required, omnigraph.__version__, readable)
+    )
+
+
+def may(guard: Guard | None, need: Need) -> bool:
+    """Whether something is allowed; without a guard everything is."""
+    return guard is None or guard.allows(need)
+
+
+def permissions(call: HttpCall) -> Answer:
+    """What the caller may do on a branch, or with it as the target."""
+    asked: PermissionsQuery = call.query
+    branch = asked.branch or "main"
+    allowed = {
+        str(action): may(call.guard, _need(action, branch))
+        for action in Action
+        if action is not Action.GRAPH_LIST
+    }
+    writes = any(allowed[str(action)] for action in WRITES)
+    return Answer(PermissionsOutput(call.actor, branch, not writes, allowed))
+
+
+def _need(action: Action, branch: str) -> Need:
+    """The question a request would ask: new branches start at this one, merges end in it."""
+    match action:
+        case Action.BRANCH_CREATE:
+            return Need(action, branch, "-", reads=(branch,))
+        case _ if action in ON_BRANCH:
+            return Need(action, branch)
+        case _ if action in ON_TARGET:
+            return Need(action, target_branch=branch)
+        case _:
+            return Need(action)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.diagnostics import Diagnostics, LanguageError
 from omnigraph.lang.query import parse_queries
 from omnigraph.lang.query.check import check
-from omnigraph.lang.schema import lint_schema
+from omnigraph.lang.schema import lint_schema, parse_schema
+from omnigraph.lang.schema.ast import NodeDecl, PropertyDecl
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property
-from omnigraph.read.result import to_json
-from omnigraph.server.calls import Answer, Call
-from omnigraph.server.stored import StoredQuery
-from omnigraph.server.wire import CheckOutput, QueryCheckRequest, SchemaCheckRequest
+from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.stored_queries import StoredQuery
+from omnigraph.values.spelling import to_json
+from omnigraph.wire.answers import CheckOutput
+from omnigraph.wire.requests import QueryCheckRequest, SchemaCheckRequest
+from omnigraph.write.maintain import index_states
+
+T = TypeVar("T")
 
 # --- texts -------------------------------------------------------------------------------------------------------
 
 
-def check_query(call: Call) -> Answer:
+def check_query(call: HttpCall) -> Answer:
     """Everything the compiler says about a text of queries, and what each of them takes."""
     asked: QueryCheckRequest = call.body
     catalog = call.snapshot(asked.branch, asked.at).catalog
@@ -35,7 +41,7 @@ def check_query(call: Call) -> Answer:
     return Answer(CheckOutput([d.to_json() for d in diagnostics.sorted()], described))
 
 
-def check_schema(call: Call) -> Answer:
+def check_schema(call: HttpCall) -> Answer:
     """Everything the compiler says about the text of a schema."""
     asked: SchemaCheckRequest = call.body
     return Answer(CheckOutput([d.to_json() for d in lint_schema(asked.schema_source)], []))
@@ -44,46 +50,76 @@ def check_schema(call: Call) -> Answer:
 # --- the schema in force ---------------------------------------------------------------------------------------------
 
 
-def catalog(call: Call) -> Answer:
+def catalog(call: HttpCall) -> Answer:
     """The types in force: properties, rules, indices with their coverage, and how many rows there are."""
     snapshot = call.snapshot(call.query.branch, call.query.at)
     found = snapshot.catalog
+    written = _declared(call.unguarded.repository.schema(snapshot.commit.schema).stored.source)
     return Answer(
         {
             "graph_commit_id": snapshot.commit_id,
-            "nodes": [_node(snapshot, found.nodes[name]) for name in sorted(found.nodes)],
-            "edges": [_edge(snapshot, found.edges[name]) for name in sorted(found.edges)],
-            "interfaces": list(_interfaces(found)),
+            "nodes": [_node(snapshot, kind, written) for kind in _in(found.nodes, written["node"])],
+            "edges": [_edge(snapshot, kind, written) for kind in _in(found.edges, written["edge"])],
+            "interfaces": list(_interfaces(found, written)),
         },
         commit=snapshot.commit_id,
     )
 
 
-def _node(snapshot: Snapshot, kind: NodeType) -> dict[str, Any]:
-    return {**_type(snapshot, kind, "node"), "implements": list(kind.implements)}
+Declared = Mapping[str, Mapping[str, Sequence[str]]]
 
 
-def _edge(snapshot: Snapshot, kind: EdgeType) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _declared(source: str) -> Declared:
+    """Types by kind as they were written, each with its properties: those of its interfaces come first."""
+    found: dict[str, dict[str, list[str]]] = {"interface": {}, "node": {}, "edge": {}}
+    declarations = parse_schema(source).declarations
+    for each in declarations:
+        members = [m for m in each.members if isinstance(m, PropertyDecl)]
+        found[each.kind][each.name.text] = [member.name.text for member in members]
+    for each in declarations:
+        if isinstance(each, NodeDecl):
+            inherited = [p for i in each.implements for p in found["interface"].get(i.text, ())]
+            found["node"][each.name.text][:0] = inherited
+    return found
+
+
+def _in(named: Mapping[str, T], order: Iterable[str]) -> list[T]:
+    """Values in the order of some names; what these do not name comes last, by name."""
+    places = {name: place for place, name in reversed([*enumerate(order)])}
+    names = sorted(named, key=lambda name: (places.get(name, len(places)), name))
+    return [named[name] for name in names]
+
+
+def _node(snapshot: Snapshot, kind: NodeType, written: Declared) -> dict[str, Any]:
+    return {**_type(snapshot, kind, "node", written), "implements": list(kind.implements)}
+
+
+def _edge(snapshot: Snapshot, kind: EdgeType, written: Declared) -> dict[str, Any]:
     ends = {"from": kind.from_type, "to": kind.to_type, "cardinality": str(kind.cardinality)}
-    return {**_type(snapshot, kind, "edge"), **ends}
+    return {**_type(snapshot, kind, "edge", written), **ends}
 
 
-def _type(snapshot: Snapshot, kind: EntityType, word: str) -> dict[str, Any]:
+def _type(
+    snapshot: Snapshot, kind: NodeType | EdgeType, word: str, written: Declared
+) -> dict[str, Any]:
     return {
         "kind": word,
         "name": kind.name,
         "description": kind.description,
         "count": snapshot.entry(kind.table_id).rows,
         "key": list(kind.key or ()),
-        "properties": [_property(p) for p in kind.properties.values()],
+        "properties": [
+            _property(p) for p in _in(kind.properties, written[word].get(kind.name, ()))
+        ],
         "uniques": [list(group) for group in kind.uniques],
         "ranges": [
             {"property": r.property, "minimum": r.minimum, "maximum": r.maximum}
             for r in kind.ranges
         ],
         "checks": [{"property": c.property, "pattern": c.pattern} for c in kind.checks],
-        "declared_indices": [list(group) for group in kind.indices],
-        "indices": list(_indices(snapshot, kind)),
+        "declared_indices": [list(group) for group in kind.indices if _has_effect(kind, group)],
+        "indices": [index.to_json() for index in index_states(snapshot, kind)],
     }
 
 
@@ -98,24 +134,17 @@ def _property(prop: Property) -> dict[str, Any]:
     }
 
 
-def _indices(snapshot: Snapshot, kind: EntityType) -> Iterator[dict[str, Any]]:
-    table = snapshot.table_of(kind)
-    sizes = {f.fragment_id: f.physical_rows - f.deleted_rows for f in table.fragments()}
-    for index in sorted(table.indices(), key=lambda index: index.column):
-        covered = sum(sizes.get(i, 0) for i in index.covered_fragments)
-        yield {
-            "property": index.column,
-            "kind": index.kind,
-            "rows": sum(sizes.values()),
-            "covered_rows": covered,
-        }
+def _has_effect(kind: EntityType, group: tuple[str, ...]) -> bool:
+    """Whether an index is kept for some member: lists are accepted, and have none."""
+    known = [kind.properties[name] for name in group if name in kind.properties]
+    return not known or any(prop.index_kinds for prop in known)
 
 
-def _interfaces(found: Catalog) -> Iterator[dict[str, Any]]:
-    for name in sorted(found.interfaces):
-        kind = found.interfaces[name]
+def _interfaces(found: Catalog, written: Declared) -> Iterator[dict[str, Any]]:
+    for kind in _in(found.interfaces, written["interface"]):
+        properties = _in(kind.properties, written["interface"].get(kind.name, ()))
         yield {
-            "name": name,
+            "name": kind.name,
             "description": kind.description,
-            "properties": [_property(p) for p in kind.properties.values()],
+            "properties": [_property(p) for p in properties],
         }

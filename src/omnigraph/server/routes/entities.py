@@ -1,8 +1,11 @@
-"""One node or edge: what it holds, how many edges meet it, and what happened to it."""
+"""One node or edge: what it holds, how many edges meet it, what happened to it, and the bytes of its blobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,46 +17,45 @@ from omnigraph.model.columns import arrow_schema
 from omnigraph.model.types import Scalar
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.read.degrees import Degree, degrees
-from omnigraph.read.result import to_json
-from omnigraph.server.calls import Answer, Call
-from omnigraph.server.limits import exceeded
+from omnigraph.read.blobs import Blob, open_blob
+from omnigraph.read.edges import Degree, degrees
+from omnigraph.server.errors import Headed, exceeded
+from omnigraph.server.request import BYTES, Answer, HttpCall
+from omnigraph.server.routes.about import may
 from omnigraph.server.routes.reading import read_on
-from omnigraph.server.routes.session import may
-from omnigraph.server.wire import (
-    EntityChangeOutput,
+from omnigraph.values.spelling import to_json
+from omnigraph.wire.answers import (
     EntityHistoryOutput,
-    EntityHistoryQuery,
     EntityOutput,
     Neighbours,
-    commit_output,
 )
+from omnigraph.wire.requests import BlobQuery, EntityHistoryQuery
 
 EVENTS = 50
 EVENTS_MAX = 1000
 
 
 class EntityNotFound(OmnigraphError):
-    """There is no such node or edge in this state."""
+    """The node or edge does not exist in this state."""
 
     code, kind = "entity_not_found", Kind.NOT_FOUND
     default_help = "It may be on another branch, or only in history: ask for its history."
 
 
-def entity_needs(call: Call) -> Iterable[Need]:
+def entity_needs(call: HttpCall) -> Iterable[Need]:
     """Reading rows of the type; a point in time belongs to the branch it was written on."""
     types = frozenset({call.path["type"]})
     return (need.of(types) for need in read_on(call))
 
 
-def entity(call: Call) -> Answer:
+def entity(call: HttpCall) -> Answer:
     """One node or edge with all its properties, and how many edges of each type meet it."""
     asked, types = call.query, frozenset({call.path["type"]})
     snapshot = call.snapshot(asked.branch, asked.at, types)
     kind, id = _kind(snapshot, call.path["type"]), call.path["id"]
     row = _row(snapshot, kind, id)
     if row is None:
-        raise EntityNotFound(f"there is no {kind.name} {id!r}")
+        raise EntityNotFound(f"{kind.name} {id!r} not found")
     found = () if isinstance(kind, EdgeType) else degrees(snapshot, kind, id) or ()
     shown = [d for d in found if _may_see(call, d, snapshot)]
     output = EntityOutput(
@@ -68,7 +70,7 @@ def entity(call: Call) -> Answer:
     return Answer(output, commit=snapshot.commit_id)
 
 
-def _may_see(call: Call, degree: Degree, snapshot: Snapshot) -> bool:
+def _may_see(call: HttpCall, degree: Degree, snapshot: Snapshot) -> bool:
     asked = call.query
     branch = asked.branch or "main" if asked.at is None else snapshot.commit.branch
     return may(call.guard, Need(Action.READ, branch, types=frozenset({degree.edge})))
@@ -77,7 +79,7 @@ def _may_see(call: Call, degree: Degree, snapshot: Snapshot) -> bool:
 def _kind(snapshot: Snapshot, name: str) -> NodeType | EdgeType:
     kind = snapshot.catalog.entity(name)
     if kind is None:
-        raise TableNotFound(f"there is no type {name!r}")
+        raise TableNotFound(f"type {name!r} not found")
     return kind
 
 
@@ -103,17 +105,7 @@ def _properties(row: dict[str, Any]) -> dict[str, Any]:
     return {name: to_json(v) for name, v in row.items() if name not in ("id", "src", "dst")}
 
 
-def _image(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A row as a history shows it: of blobs only how large they are."""
-    if row is None:
-        return None
-    return {
-        name: {"blob_bytes": len(value)} if isinstance(value, bytes) else to_json(value)
-        for name, value in row.items()
-    }
-
-
-def history(call: Call) -> Answer:
+def history(call: HttpCall) -> Answer:
     """The commits that changed one node or edge, newest first; `at` goes on from an earlier answer's `next`."""
     asked: EntityHistoryQuery = call.query
     limit = EVENTS if asked.limit is None else asked.limit
@@ -124,8 +116,124 @@ def history(call: Call) -> Answer:
     found = call.graph.history(
         call.path["type"], call.path["id"], asked.branch or "main", asked.at, limit
     )
-    changes = [
-        EntityChangeOutput(commit_output(c.commit), c.operation, _image(c.before), _image(c.after))
-        for c in found.changes
-    ]
-    return Answer(EntityHistoryOutput(changes, found.rest))
+    return Answer(EntityHistoryOutput.of(found))
+
+
+# --- blobs -----------------------------------------------------------------------------------------------------------
+
+READ_BYTES = 1 << 20
+RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+
+
+class BlobChanged(Headed):
+    """The blob is not the one the request is about."""
+
+    code, kind = "blob_changed", Kind.CONFLICT
+    default_help = "Ask without If-Match to see what is there now."
+
+
+class RangeUnsatisfiable(Headed):
+    """The blob ends before the range begins."""
+
+    code, kind = "range_unsatisfiable", Kind.INVALID
+    default_help = "The header Content-Range says how many bytes there are."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A blob, and the headers that say which."""
+
+    blob: Blob
+    etag: str
+    headers: dict[str, str]
+
+
+def _find(call: HttpCall) -> Found:
+    asked: BlobQuery = call.query
+    snapshot = call.snapshot(asked.branch, asked.snapshot, (asked.type,))
+    kind = snapshot.catalog.entity(asked.type)
+    if kind is None or kind.kind != asked.entity:
+        raise TableNotFound(f"{asked.entity} type {asked.type!r} not found")
+    blob = open_blob(snapshot, asked.type, asked.id, asked.property)
+    ref = snapshot.ref(kind.table_id)
+    witness = f"{ref.path}\0{ref.version}"
+    which = f"{witness}\0{asked.id}\0{asked.property}".encode()
+    etag = f'"{hashlib.sha256(which).hexdigest()[:32]}"'
+    headers = {
+        "Accept-Ranges": "bytes",
+        "ETag": etag,
+        "Omnigraph-Snapshot-Id": hashlib.sha256(witness.encode()).hexdigest()[:32],
+    }
+    return Found(blob, etag, headers)
+
+
+def get_blob(call: HttpCall) -> Answer:
+    """A blob; `Range` asks for a part, `If-None-Match` only for another than the one known."""
+    found = _find(call)
+    unchanged = _conditions(call, found)
+    if unchanged is not None:
+        return unchanged
+    size = found.blob.size
+    part = _range(call, found, size)
+    if part is None:
+        return _bytes(found, 0, size, 200)
+    start, end = part
+    found.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    return _bytes(found, start, end, 206)
+
+
+def stat_blob(call: HttpCall) -> Answer:
+    """How large a blob is, and which."""
+    found = _find(call)
+    unchanged = _conditions(call, found)
+    if unchanged is not None:
+        return unchanged
+    return _bytes(found, 0, found.blob.size, 200)
+
+
+def _bytes(found: Found, start: int, end: int, status: int) -> Answer:
+    headers = found.headers | {"Content-Length": str(end - start)}
+    blocks = _read(found.blob, start, end)
+    return Answer(status=status, media=BYTES, headers=headers, blocks=blocks)
+
+
+def _read(blob: Blob, start: int, end: int) -> Iterator[bytes]:
+    for at in range(start, end, READ_BYTES):
+        yield blob.read(at, min(at + READ_BYTES, end))
+
+
+def _conditions(call: HttpCall, found: Found) -> Answer | None:
+    wanted = call.headers.get("if-match")
+    if wanted is not None and not _matches(wanted, found.etag, weakly=False):
+        raise BlobChanged("the blob is another", found.headers)
+    known = call.headers.get("if-none-match")
+    if known is not None and _matches(known, found.etag, weakly=True):
+        return Answer(status=304, media=BYTES, headers=found.headers, raw=b"")
+    return None
+
+
+def _matches(header: str, etag: str, *, weakly: bool) -> bool:
+    given = [tag.strip() for tag in header.split(",")]
+    if weakly:
+        given = [tag.removeprefix("W/") for tag in given]
+    return "*" in given or etag in given
+
+
+def _range(call: HttpCall, found: Found, size: int) -> tuple[int, int] | None:
+    """The part asked for; none where the whole is to be sent."""
+    fresh = call.headers.get("if-range", found.etag) == found.etag
+    parsed = RANGE.fullmatch(call.headers.get("range", "")) if fresh else None
+    if parsed is None or parsed[1] == parsed[2] == "":
+        return None
+    start = int(parsed[1]) if parsed[1] else max(0, size - int(parsed[2]))
+    end = min(int(parsed[2]) + 1, size) if parsed[1] and parsed[2] else size
+    if parsed[1] and parsed[2] and int(parsed[2]) < int(parsed[1]):
+        return None
+    if start >= size or start >= end:
+        headers = found.headers | {"Content-Range": f"bytes */{size}"}
+        raise RangeUnsatisfiable(
+            f"the blob has {size} bytes",
+            headers,
+            details={"start": start, "end": end, "length": size},
+        )
+    return start, end

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import logging
 import secrets
-import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.core.jobs import hold, release
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError, StoreDenied
+from omnigraph.maintenance.jobs import hold, release
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import Kind, batches, chosen_types, stream
-from omnigraph.server.calls import ARROW, COMMIT_HEADER, LINES, NDJSON, PARQUET, Answer, Call
 from omnigraph.server.errors import NotAcceptable
-from omnigraph.server.negotiation import accepted, packed
-from omnigraph.server.routes.reading import ipc_blocks
-from omnigraph.server.wire import ExportQuery, ExportRequest
+from omnigraph.server.request import ARROW, COMMIT_HEADER, LINES, NDJSON, PARQUET, Answer, HttpCall
+from omnigraph.server.routes.reading import BLOCK_BYTES, file_blocks, ipc_blocks
+from omnigraph.wire.requests import ExportQuery, ExportRequest
 
-BLOCK_BYTES = 64 << 10
 MIXED = "multipart/mixed"
 FORMATS = (NDJSON, ARROW, PARQUET, MIXED)
 log = logging.getLogger("omnigraph.server")
 
 
-def export_at(call: Call) -> Iterable[Need]:
+def export_at(call: HttpCall) -> Iterable[Need]:
     """Exporting the branch, or the one a point in time was written on."""
     asked: Any = call.query if call.query is not None else call.body
     if asked.at is None:
@@ -40,7 +39,7 @@ def export_at(call: Call) -> Iterable[Need]:
 
 
 def chosen(
-    call: Call, branch: str | None, at: str | None, types: Sequence[str] | None
+    call: HttpCall, branch: str | None, at: str | None, types: Sequence[str] | None
 ) -> tuple[Snapshot, list[Kind]]:
     """The state that is meant and the types of it, once it is clear that they may be exported."""
     snapshot = call.snapshot(branch, at, action=Action.EXPORT)
@@ -51,7 +50,7 @@ def chosen(
     return snapshot, kinds
 
 
-def export_state(call: Call) -> Answer:
+def export_state(call: HttpCall) -> Answer:
     """One state, pinned to a commit, in the form `Accept` asks for."""
     asked: ExportQuery = call.query
     snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
@@ -70,7 +69,7 @@ def export_state(call: Call) -> Answer:
     return _answer(call, snapshot, media, make(snapshot, kinds[0], asked.order))
 
 
-def export(call: Call) -> Answer:
+def export(call: HttpCall) -> Answer:
     """The head of a branch as NDJSON."""
     asked: ExportRequest = call.body
     snapshot, _ = chosen(call, asked.branch, None, asked.type_names)
@@ -78,7 +77,7 @@ def export(call: Call) -> Answer:
     return _answer(call, snapshot, LINES, _small(lines))
 
 
-def _answer(call: Call, snapshot: Snapshot, media: str, blocks: Iterator[bytes]) -> Answer:
+def _answer(call: HttpCall, snapshot: Snapshot, media: str, blocks: Iterator[bytes]) -> Answer:
     headers = {COMMIT_HEADER: snapshot.commit_id}
     encoding, smaller = packed(call.headers.get("accept-encoding", ""), blocks)
     if encoding is not None:
@@ -86,10 +85,10 @@ def _answer(call: Call, snapshot: Snapshot, media: str, blocks: Iterator[bytes])
     return streamed(call, snapshot, Answer(media=media, headers=headers, blocks=smaller))
 
 
-def streamed(call: Call, snapshot: Snapshot, answer: Answer) -> Answer:
+def streamed(call: HttpCall, snapshot: Snapshot, answer: Answer) -> Answer:
     """An answer made from a state while the client takes it: until then no collection takes the state away."""
     repo = call.unguarded.repository
-    lease = repo.world.fresh_id()
+    lease = repo.clock.fresh_id()
     answer.commit = snapshot.commit_id
     try:
         hold(repo, snapshot, lease)
@@ -140,15 +139,74 @@ def _parts(
 
 
 def _parquet(snapshot: Snapshot, kind: Kind, order: str | None) -> Iterator[bytes]:
-    """A Parquet file cannot be sent before it is whole, so it is made on disk."""
-    from pyarrow import parquet
+    yield from file_blocks(batches(snapshot, kind, order), "parquet")
 
-    with tempfile.TemporaryFile() as file:
-        writer: Any = None
-        for batch in batches(snapshot, kind, order):
-            writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
-            writer.write_batch(batch)
-        writer.close()
-        file.seek(0)
-        while block := file.read(BLOCK_BYTES):
-            yield block
+
+# --- what a client prefers -------------------------------------------------------------------------------------------
+
+PREFERENCES_MAX = 64
+GZIP_LEVEL = 1  # a stream is to be smaller, not late
+JSON_TOO = "application/json"  # clients of NDJSON often say that they take JSON
+
+
+def accepted(header: str, offered: Sequence[str]) -> str:
+    """The media type to answer with; the first offered one where nothing is preferred.
+
+    >>> accepted("text/csv;q=0.9, text/html", ["text/csv", "text/html"])
+    'text/html'
+    >>> accepted("*/*", ["text/csv", "text/html"])
+    'text/csv'
+    """
+    wanted = _weights(header) or {"*/*": 1.0}
+    weights = [_weight(media, wanted, first=media == offered[0]) for media in offered]
+    best = max(weights)
+    if best <= 0:
+        raise NotAcceptable(f"this can be had as {', '.join(offered)}")
+    return offered[weights.index(best)]
+
+
+def _weight(media: str, wanted: dict[str, float], *, first: bool) -> float:
+    """How much a client wants a media type: what is named outweighs what is meant by a star."""
+    if media in wanted:
+        return wanted[media]
+    stars = [wanted[star] for star in (media.partition("/")[0] + "/*", "*/*") if star in wanted]
+    if first and JSON_TOO in wanted:
+        stars.append(wanted[JSON_TOO])
+    return max(stars, default=0.0) * 0.999
+
+
+def _weights(header: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in header.split(",")[:PREFERENCES_MAX]:
+        name, *options = (piece.strip().lower() for piece in part.split(";"))
+        if name:
+            found[name] = _quality(options)
+    return found
+
+
+def _quality(options: Sequence[str]) -> float:
+    for option in options:
+        if option.startswith("q="):
+            try:
+                return min(max(float(option[2:]), 0.0), 1.0)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def packed(header: str, blocks: Iterator[bytes]) -> tuple[str | None, Iterator[bytes]]:
+    """The encoding a client takes, and the blocks in it; none and the blocks as they are otherwise."""
+    wanted = _weights(header)
+    zstd, gzip = wanted.get("zstd", 0.0), wanted.get("gzip", 0.0)
+    if max(zstd, gzip) <= 0:
+        return None, blocks
+    if zstd >= gzip:
+        import zstandard
+
+        return "zstd", _through(zstandard.ZstdCompressor(level=1).compressobj(), blocks)
+    return "gzip", _through(zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31), blocks)
+
+
+def _through(packer: Any, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    pieces = chain(map(packer.compress, blocks), (packer.flush() for _ in "x"))
+    return (piece for piece in pieces if piece)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -18,22 +20,21 @@ from omnigraph.errors import (
 )
 from omnigraph.merge.feed import Change, Feed
 from omnigraph.model.catalog import Catalog
-from omnigraph.outcomes import Commit
+from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import chosen_types, stream
-from omnigraph.read.result import to_json
-from omnigraph.server import tokens
-from omnigraph.server.access import Need
-from omnigraph.server.calls import LINES, Answer, Call
-from omnigraph.server.limits import exceeded
+from omnigraph.server.errors import exceeded
+from omnigraph.server.request import LINES, Answer, HttpCall
 from omnigraph.server.routes.exports import streamed
-from omnigraph.server.tokens import CursorRejected, Position
-from omnigraph.server.wire import BaselineRequest, FeedQuery, PageQuery, micros
+from omnigraph.wire.feed import Cause, ChangedRow, FeedBlock, FeedOutput
+from omnigraph.wire.requests import BaselineRequest, FeedQuery, PageQuery
 
 PAGE_CHANGES = 1000
 PAGE_CHANGES_MAX = 8192
 PAGE_BYTES = 4 << 20
 POLL_COMMITS_MAX = 128
+TOKEN_CHARACTERS_MAX = 4096
+CHECK_BYTES = 16
 
 
 class ChangeFeedGap(OmnigraphError):
@@ -44,10 +45,75 @@ class ChangeFeedGap(OmnigraphError):
 
 
 class ChangeDiffRefused(OmnigraphError):
-    """The changes of this commit cannot be told."""
+    """The changes of this commit cannot be computed."""
 
     code, kind = "change_diff_refused", Kind.CONFLICT
     default_help = "The first commit of a graph has nothing it could be compared with."
+
+
+# --- positions -------------------------------------------------------------------------------------------------------
+
+
+class CursorRejected(OmnigraphError):
+    """A cursor or page token does not belong to this request."""
+
+    code, kind = "cursor_rejected", Kind.INVALID
+    default_help = "Start again from `POST /changes/baseline`, or with `start=`."
+
+
+class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """After a commit; with `offset`, after so many changes of the commit that follows it.
+
+    Clients hold it as an opaque text, bound to graph, branch and filters, which is checked when it comes back.
+    """
+
+    kind: str  # cursor, or page
+    graph: str
+    branch: str
+    filters: str
+    after: str
+    offset: int = 0
+
+
+def filters_of(**filters: Iterable[str] | None) -> str:
+    """What a set of filters is recognised by."""
+    named = {name: sorted(set(values)) for name, values in filters.items() if values is not None}
+    return hashlib.sha256(msgspec.json.encode(named, order="sorted")).hexdigest()[:16]
+
+
+def token_of(position: Position) -> str:
+    raw = msgspec.json.encode(position)
+    return base64.urlsafe_b64encode(raw + _check(raw)).decode().rstrip("=")
+
+
+def position_of(text: str, kind: str, graph: str, branch: str, filters: str) -> Position:
+    """The position a text stands for, if it was made for this very request."""
+    found = _decoded(text)
+    wanted = {"kind": kind, "graph": graph, "branch": branch, "filters": filters}
+    for name, value in wanted.items():
+        if getattr(found, name) != value:
+            raise CursorRejected(f"change cursor rejected: it was made for another {name}")
+    return found
+
+
+def _decoded(text: str) -> Position:
+    try:
+        if len(text) > TOKEN_CHARACTERS_MAX:
+            raise ValueError("too long")
+        whole = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        raw, check = whole[:-CHECK_BYTES], whole[-CHECK_BYTES:]
+        if check != _check(raw):
+            raise ValueError("damaged")
+        return msgspec.json.decode(raw, type=Position)
+    except (ValueError, binascii.Error, msgspec.MsgspecError):
+        raise CursorRejected("change cursor rejected: it is not one of ours") from None
+
+
+def _check(raw: bytes) -> bytes:
+    return hashlib.sha256(b"omnigraph feed\0" + raw).digest()[:CHECK_BYTES]
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -57,16 +123,16 @@ class Page:
     limit: int
     changes: int = 0
     bytes: int = 0
-    blocks: list[dict[str, Any]] = field(default_factory=list)
+    blocks: list[FeedBlock] = field(default_factory=list)
 
     @property
     def room(self) -> bool:
         return self.changes < self.limit and self.bytes < PAGE_BYTES
 
-    def add(self, cause: dict[str, Any], changes: Iterator[dict[str, Any]]) -> int:
+    def add(self, cause: Cause, changes: Iterator[ChangedRow]) -> int:
         """Begin a block and fill it while there is room; how many were taken."""
-        taken: list[dict[str, Any]] = []
-        self.blocks.append({"cause": cause, "changes": taken})
+        taken: list[ChangedRow] = []
+        self.blocks.append(FeedBlock(cause, taken))
         for change in changes:
             taken.append(change)
             self.changes += 1
@@ -92,11 +158,11 @@ def _limit(given: int | None) -> int:
 # --- polling a branch ----------------------------------------------------------------------------------------------
 
 
-def poll(call: Call) -> Answer:
+def poll(call: HttpCall) -> Answer:
     """The changes of a branch after a position."""
     asked: FeedQuery = call.query
     limit, branch = _limit(asked.limit), asked.branch or "main"
-    filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op)
+    filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op)
     start = _start(call, asked, branch, filters)
     feed = _feed(call, asked, branch, start)
     page = Page(limit)
@@ -105,7 +171,7 @@ def poll(call: Call) -> Answer:
     for count, (id, changes) in enumerate(with_gap, 1):
         offset = start.offset if count == 1 else 0
         wanted = changes[offset:]
-        taken = page.add(_cause(call.unguarded.commit(id)), _shown(call, branch, wanted))
+        taken = page.add(Cause.of(call.unguarded.commit(id)), _shown(call, branch, wanted))
         if taken < len(wanted):
             rest = msgspec.structs.replace(start, kind="page", after=last, offset=offset + taken)
             break
@@ -120,24 +186,24 @@ def _poll_answer(
     page: Page, start: Position, last: str, rest: Position | None, feed: Feed, count: int
 ) -> Answer:
     if rest is not None and (rest.offset or last != feed.head.content):
-        return Answer({"blocks": page.blocks, "next_page_token": tokens.encode(rest)})
+        return Answer(FeedOutput(page.blocks, token_of(rest)))
     caught_up = count < POLL_COMMITS_MAX or last == feed.head.content
     cursor = msgspec.structs.replace(start, kind="cursor", after=last, offset=0)
-    return Answer({"blocks": page.blocks, "cursor": tokens.encode(cursor), "caught_up": caught_up})
+    return Answer(FeedOutput(page.blocks, cursor=token_of(cursor), caught_up=caught_up))
 
 
-def _start(call: Call, asked: FeedQuery, branch: str, filters: str) -> Position:
+def _start(call: HttpCall, asked: FeedQuery, branch: str, filters: str) -> Position:
     """Where to begin: a cursor, a page, or what `start` says."""
     if sum(p is not None for p in (asked.cursor, asked.start, asked.page_token)) > 1:
         raise OptionInvalid("cursor, start and page_token exclude each other")
     if asked.cursor is not None:
-        return tokens.decode(asked.cursor, "cursor", call.graph_id, branch, filters)
+        return position_of(asked.cursor, "cursor", call.graph_id, branch, filters)
     if asked.page_token is not None:
-        return tokens.decode(asked.page_token, "page", call.graph_id, branch, filters)
+        return position_of(asked.page_token, "page", call.graph_id, branch, filters)
     return Position("cursor", call.graph_id, branch, filters, _point(call, asked.start, branch))
 
 
-def _point(call: Call, start: str | None, branch: str) -> str:
+def _point(call: HttpCall, start: str | None, branch: str) -> str:
     match start:
         case None | "now":
             return call.unguarded.snapshot(branch).commit_id
@@ -151,7 +217,7 @@ def _point(call: Call, start: str | None, branch: str) -> str:
             raise OptionInvalid("start is now, beginning or after:<commit id>")
 
 
-def _feed(call: Call, asked: PageQuery, branch: str, start: Position) -> Feed:
+def _feed(call: HttpCall, asked: PageQuery, branch: str, start: Position) -> Feed:
     types = _types(call.unguarded.snapshot(branch).catalog, asked.kind, asked.type)
     try:
         return call.graph.changes(
@@ -195,50 +261,22 @@ def _gap(pruned: CommitPruned, cursor: str | None) -> ChangeFeedGap:
     )
 
 
-def _cause(commit: Commit) -> dict[str, Any]:
-    parents = dict(
-        zip(("parent_commit_id", "merged_parent_commit_id"), commit.parents, strict=False)
-    )
-    actor = {} if commit.actor is None else {"actor_id": commit.actor}
-    return {
-        "graph_commit_id": commit.id,
-        **parents,
-        "authored_branch": commit.branch,
-        **actor,
-        "authored_at": micros(commit.time),
-    }
-
-
-def _shown(call: Call, branch: str, changes: Iterable[Change]) -> Iterator[dict[str, Any]]:
+def _shown(call: HttpCall, branch: str, changes: Iterable[Change]) -> Iterator[ChangedRow]:
     catalog = call.unguarded.snapshot(branch).catalog
     for change in changes:
         kind = catalog.entity(change.type)
-        images = {"before": change.before, "after": change.after}
-        yield {
-            "kind": change.kind,
-            "type": {"id": kind.table_id if kind else change.type, "name": change.type},
-            "id": change.id,
-            "op": change.operation,
-            **{side: _image(row) for side, row in images.items() if row is not None},
-        }
-
-
-def _image(row: Any) -> dict[str, Any]:
-    ends = {"from": row["src"], "to": row["dst"]} if "src" in row and "dst" in row else None
-    hidden = ("id", "src", "dst") if ends else ("id",)
-    properties = {name: to_json(value) for name, value in row.items() if name not in hidden}
-    return {"properties": properties} | ({"endpoints": ends} if ends else {})
+        yield ChangedRow.of(change, kind.table_id if kind else change.type)
 
 
 # --- one commit ----------------------------------------------------------------------------------------------------
 
 
-def commit_needs(call: Call) -> Iterator[Need]:
+def commit_needs(call: HttpCall) -> Iterator[Need]:
     """Reading the branch the commit landed on; whoever may not is told that there is none."""
     yield Need(Action.READ, call.written_on("main", call.path["commit_id"]))
 
 
-def commit_changes(call: Call) -> Answer:
+def commit_changes(call: HttpCall) -> Answer:
     """What one commit changed."""
     asked: PageQuery = call.query
     limit, commit = _limit(asked.limit), call.unguarded.commit(call.path["commit_id"])
@@ -247,41 +285,41 @@ def commit_changes(call: Call) -> Answer:
             "the first commit has no parent to compare with",
             details={"reason": "parentless_commit", "graph_commit_id": commit.id},
         )
-    filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op, commit=[commit.id])
+    filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op, commit=[commit.id])
     start = Position("page", call.graph_id, commit.branch, filters, commit.parents[0])
     if asked.page_token is not None:
-        start = tokens.decode(asked.page_token, "page", call.graph_id, commit.branch, filters)
+        start = position_of(asked.page_token, "page", call.graph_id, commit.branch, filters)
     feed = _feed(call, asked, commit.branch, start)
     changes = next((found for id, found in _commits(feed, None) if id == commit.id), [])
     page = Page(limit)
     wanted = changes[start.offset :]
-    taken = page.add(_cause(commit), _shown(call, commit.branch, wanted))
-    content = dict(page.blocks[0])
+    taken = page.add(Cause.of(commit), _shown(call, commit.branch, wanted))
+    content = page.blocks[0]
     if taken < len(wanted):
         rest = msgspec.structs.replace(start, offset=start.offset + taken)
-        content["next_page_token"] = tokens.encode(rest)
+        content = msgspec.structs.replace(content, next_page_token=token_of(rest))
     return Answer(content, commit=commit.id)
 
 
 # --- a place to start ------------------------------------------------------------------------------------------------
 
 
-def export_on(call: Call) -> Iterable[Need]:
+def export_on(call: HttpCall) -> Iterable[Need]:
     asked = call.body if call.body is not None else call.query
     return (Need(Action.EXPORT, asked.branch or "main"),)
 
 
-def baseline(call: Call) -> Answer:
+def baseline(call: HttpCall) -> Answer:
     """Everything there is now, then the cursor from which the feed goes on."""
     asked: BaselineRequest = call.body
     branch = asked.branch or "main"
     snapshot = call.unguarded.snapshot(branch)
-    filters = tokens.filters_of(kind=asked.kind, type=asked.type, op=asked.op)
+    filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op)
     resume = Position("cursor", call.graph_id, branch, filters, snapshot.commit_id)
     types = _types(snapshot.catalog, asked.kind, asked.type)
     chosen = frozenset(kind.name for kind in chosen_types(snapshot, types))
     call.require(Need(Action.EXPORT, branch, types=chosen))
-    last = {"snapshot_commit_id": snapshot.commit_id, "resume_cursor": tokens.encode(resume)}
+    last = {"snapshot_commit_id": snapshot.commit_id, "resume_cursor": token_of(resume)}
 
     def blocks() -> Iterator[bytes]:
         yield from stream(snapshot, types)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from omnigraph.core import jobs as stored
 from omnigraph.core import layout
-from omnigraph.core.jobs import JobRecord
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
+from omnigraph.maintenance import jobs as stored
+from omnigraph.maintenance.jobs import JobRecord
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.read.export import Kind
-from omnigraph.read.export_parts import export_parts
-from omnigraph.server.calls import BYTES, COMMIT_HEADER, Answer, Call
-from omnigraph.server.jobs import Job, JobExpired, JobNotFound, Jobs
-from omnigraph.server.routes.exports import BLOCK_BYTES, chosen
-from omnigraph.server.wire import LoadRequest, StrictRequest
+from omnigraph.read.export import Kind, export_parts
+from omnigraph.server.jobs import JobExpired, JobNotFound, Jobs, RunningJob
+from omnigraph.server.request import BYTES, COMMIT_HEADER, Answer, HttpCall
+from omnigraph.server.routes.exports import chosen
+from omnigraph.server.routes.reading import BLOCK_BYTES
 from omnigraph.storage.objects import LargeObjects
+from omnigraph.wire.jobs import JobOutput, JobProgress, JobsOutput, PartOutput
+from omnigraph.wire.requests import ExportJobRequest, LoadRequest
 
 MICROS = 1_000_000
 ACTIONS = {"export": Action.EXPORT, "load": Action.CHANGE}
@@ -34,63 +35,16 @@ HINTS = {
 }
 
 
-class ExportJobRequest(StrictRequest, frozen=True):
-    """An export to fetch later: which state and types, in which form, and for how long it is kept."""
-
-    branch: str | None = None
-    at: str | None = None
-    types: list[str] | None = None
-    format: Literal["ndjson", "parquet", "arrow", "csv"] = "ndjson"
-    ttl_seconds: int | None = None
-
-
-class Progress(msgspec.Struct, frozen=True):
-    phase: str
-    done: int
-    total: int
-
-
-class PartOutput(msgspec.Struct, frozen=True):
-    """One file of an export, and where it can be fetched for now."""
-
-    name: str
-    type_name: str
-    rows: int
-    bytes: int
-    sha256: str
-    url: str
-    presigned: bool
-
-
-class JobOutput(msgspec.Struct, frozen=True):
-    """A job: `waiting`, `running`, `done`, `failed`, `cancelled`, `lost` or `expired`."""
-
-    job_id: str
-    kind: str
-    status: str
-    actor_id: str | None
-    branch: str
-    created_at: int
-    progress: Progress
-    graph_commit_id: str | None = None
-    format: str | UnsetType = UNSET
-    expires_at: int | UnsetType = UNSET
-    parts: list[PartOutput] | UnsetType = UNSET
-    result: dict[str, Any] | UnsetType = UNSET
-    error: dict[str, Any] | UnsetType = UNSET
-    hint: str | UnsetType = UNSET
-
-
-def _jobs(call: Call) -> Jobs:
+def _jobs(call: HttpCall) -> Jobs:
     found: Jobs = call.state.jobs
     return found
 
 
-def _repo(call: Call) -> Repository:
+def _repo(call: HttpCall) -> Repository:
     return call.unguarded.repository
 
 
-def _accepted(call: Call, record: JobRecord) -> Answer:
+def _accepted(call: HttpCall, record: JobRecord) -> Answer:
     """The answer to work that has only begun."""
     folder = "exports" if record.kind == "export" else "jobs"
     place = f"/graphs/{call.graph_id}/{folder}/{record.job}"
@@ -100,7 +54,7 @@ def _accepted(call: Call, record: JobRecord) -> Answer:
 # --- beginning -----------------------------------------------------------------------------------------------------
 
 
-def start_export(call: Call) -> Answer:
+def start_export(call: HttpCall) -> Answer:
     """Begin an export whose parts are fetched later; its commit is held until it is written."""
     asked: ExportJobRequest = call.body
     snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
@@ -122,20 +76,20 @@ def start_export(call: Call) -> Answer:
         raise
 
 
-def _ttl(call: Call, wanted: int | None) -> int:
+def _ttl(call: HttpCall, wanted: int | None) -> int:
     most = call.bounds.export_ttl_seconds_max
     if wanted is not None and not 0 < wanted <= most:
         raise OptionInvalid(f"ttl_seconds is from 1 to {most}, not {wanted}")
     return wanted or min(call.bounds.export_ttl_seconds, most)
 
 
-def _begun(call: Call, kind: str, **facts: Any) -> JobRecord:
-    world = _repo(call).world
-    now = world.now()
-    return JobRecord(world.fresh_id(), kind, call.actor, created=now, seen=now, **facts)
+def _begun(call: HttpCall, kind: str, **facts: Any) -> JobRecord:
+    clock = _repo(call).clock
+    now = clock.now()
+    return JobRecord(clock.fresh_id(), kind, call.actor, created=now, seen=now, **facts)
 
 
-def _exported(job: Job, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dict[str, Any]:
+def _exported(job: RunningJob, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dict[str, Any]:
     """Write the parts; an export that ends otherwise leaves none."""
     id, repo = job.record.job, job.repo
     try:
@@ -143,7 +97,7 @@ def _exported(job: Job, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dic
             repo, snapshot, id, str(job.record.format), kinds, partial(job.progress, "export")
         )
         shown = tuple(msgspec.to_builtins(part) for part in parts)
-        job.update(parts=shown, expires=repo.world.now() + kept)
+        job.update(parts=shown, expires=repo.clock.now() + kept)
         return {"rows": sum(part.rows for part in parts), "parts": len(parts)}
     except BaseException:
         stored.discard_parts(repo, id)
@@ -152,12 +106,12 @@ def _exported(job: Job, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dic
         stored.release(repo, id)
 
 
-def start_load(call: Call, work: Callable[[Call], Answer]) -> Answer:
+def start_load(call: HttpCall, work: Callable[[HttpCall], Answer]) -> Answer:
     """Let a load that was received go on alone."""
     asked: LoadRequest = call.body
     record = _begun(call, "load", branch=asked.branch or "main")
 
-    def loaded(job: Job) -> Any:
+    def loaded(job: RunningJob) -> Any:
         call.job = job
         try:
             answer = work(call)
@@ -174,14 +128,14 @@ def start_load(call: Call, work: Callable[[Call], Answer]) -> Answer:
 # --- asking --------------------------------------------------------------------------------------------------------
 
 
-def list_jobs(call: Call) -> Answer:
+def list_jobs(call: HttpCall) -> Answer:
     """Your jobs, newest first; with the permission `admin`, everybody's."""
     found = (record for record in stored.all_jobs(_repo(call)) if _is_visible(call, record))
     shown = [_output(call, _jobs(call).find(_repo(call), record.job) or record) for record in found]
-    return Answer({"jobs": shown})
+    return Answer(JobsOutput(shown))
 
 
-def _is_visible(call: Call, record: JobRecord) -> bool:
+def _is_visible(call: HttpCall, record: JobRecord) -> bool:
     if call.guard is None:
         return True
     if record.actor != call.actor:
@@ -196,10 +150,10 @@ def _need(record: JobRecord) -> Need:
 
 
 def _no_job() -> JobNotFound:
-    return JobNotFound("there is no such job")
+    return JobNotFound("job not found")
 
 
-def job_needs(call: Call) -> Iterable[Need]:
+def job_needs(call: HttpCall) -> Iterable[Need]:
     record = _found(call)
     if call.guard is not None and record.actor != call.actor:
         yield Need(Action.ADMIN, instead=_no_job())
@@ -207,7 +161,7 @@ def job_needs(call: Call) -> Iterable[Need]:
         yield _need(record)
 
 
-def _found(call: Call) -> JobRecord:
+def _found(call: HttpCall) -> JobRecord:
     id = call.path["job_id"]
     known = id.isascii() and id.isalnum() and len(id) <= 64
     record = _jobs(call).find(_repo(call), id) if known else None
@@ -216,13 +170,13 @@ def _found(call: Call) -> JobRecord:
     return record
 
 
-def get_job(call: Call) -> Answer:
+def get_job(call: HttpCall) -> Answer:
     """How far a job is, and what came of it."""
     record = _found(call)
     return Answer(_output(call, record), commit=record.commit)
 
 
-def cancel_job(call: Call) -> Answer:
+def cancel_job(call: HttpCall) -> Answer:
     """Call a job off; one that is over stays as it is."""
     record = _jobs(call).cancel(_repo(call), _found(call).job)
     if record is None:
@@ -230,13 +184,13 @@ def cancel_job(call: Call) -> Answer:
     return Answer(_output(call, record))
 
 
-def get_export(call: Call) -> Answer:
+def get_export(call: HttpCall) -> Answer:
     """An export and its parts; once they are no longer kept, 410."""
     record = _export(call)
     return Answer(_output(call, record), commit=record.commit)
 
 
-def _export(call: Call) -> JobRecord:
+def _export(call: HttpCall) -> JobRecord:
     record = _found(call)
     if record.kind != "export":
         raise _no_job()
@@ -245,12 +199,12 @@ def _export(call: Call) -> JobRecord:
     return record
 
 
-def get_part(call: Call) -> Answer:
+def get_part(call: HttpCall) -> Answer:
     """One part of an export."""
     record = _export(call)
     part = next((p for p in record.parts if p["file"] == call.path["name"]), None)
     if part is None or record.status != stored.DONE:
-        raise JobNotFound("the export has no such part")
+        raise JobNotFound("export part not found")
     key = f"{layout.export_folder(record.job)}/{part['file']}"
     file = cast(LargeObjects, _repo(call).objects).stream(key)
     headers = {"Content-Length": str(part["bytes"]), COMMIT_HEADER: str(record.commit)}
@@ -266,7 +220,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 # --- telling -------------------------------------------------------------------------------------------------------
 
 
-def _output(call: Call, record: JobRecord) -> JobOutput:
+def _output(call: HttpCall, record: JobRecord) -> JobOutput:
     is_export = record.kind == "export"
     return JobOutput(
         job_id=record.job,
@@ -275,7 +229,7 @@ def _output(call: Call, record: JobRecord) -> JobOutput:
         actor_id=record.actor,
         branch=record.branch,
         created_at=record.created,
-        progress=Progress(record.phase, record.done, record.total),
+        progress=JobProgress(record.phase, record.done, record.total),
         graph_commit_id=record.commit,
         format=record.format or UNSET,
         expires_at=record.expires or UNSET,
@@ -286,13 +240,13 @@ def _output(call: Call, record: JobRecord) -> JobOutput:
     )
 
 
-def _parts(call: Call, record: JobRecord) -> list[PartOutput]:
+def _parts(call: HttpCall, record: JobRecord) -> list[PartOutput]:
     return [_part(call, record, part) for part in record.parts]
 
 
-def _part(call: Call, record: JobRecord, part: dict[str, Any]) -> PartOutput:
+def _part(call: HttpCall, record: JobRecord, part: dict[str, Any]) -> PartOutput:
     repo, name = _repo(call), part["file"]
-    left = ((record.expires or 0) - repo.world.now()) // MICROS
+    left = ((record.expires or 0) - repo.clock.now()) // MICROS
     seconds = max(1, min(left, call.bounds.signed_seconds_max))
     key = f"{layout.export_folder(record.job)}/{name}"
     signed = cast(LargeObjects, repo.objects).signed(key, seconds)

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from msgspec import UNSET
 
 from omnigraph.errors import CommitNotFound
 from omnigraph.lang.query import QueryKindMismatch
+from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read import Result
-from omnigraph.server.access import Need
-from omnigraph.server.calls import ARROW, COMMIT_HEADER, Answer, Call
+from omnigraph.read.export import write_table
 from omnigraph.server.errors import RequestInvalid
-from omnigraph.server.routes.texts import source_of
-from omnigraph.server.routes.writing import change
-from omnigraph.server.stored import StoredQuery, StoredQueryNotFound
-from omnigraph.server.wire import (
+from omnigraph.server.request import ARROW, COMMIT_HEADER, CSV, PARQUET, Answer, HttpCall
+from omnigraph.server.routes.writing import change, query_name, source_of
+from omnigraph.server.slow_queries import watched
+from omnigraph.server.stored_queries import StoredQuery, StoredQueryNotFound
+from omnigraph.wire.answers import (
+    ReadManyOutput,
+    ReadOutput,
+    ReadTarget,
+    SchemaOutput,
+    SnapshotOutput,
+)
+from omnigraph.wire.requests import (
+    ROW_COUNTS,
     InvokeRequest,
     MutateRequest,
+    QueryManyRequest,
     QueryRequest,
-    ReadOutput,
-    Target,
-    snapshot_output,
 )
 
+BATCH_ROWS = 65_536
+BLOCK_BYTES = 64 << 10
 
-def read_on(call: Call) -> Iterable[Need]:
+
+def read_on(call: HttpCall) -> Iterable[Need]:
     """Reading the branch the request names; a point in time belongs to the branch it was written on."""
     asked = call.body if call.body is not None else call.query
     point = getattr(asked, "snapshot", None) or getattr(asked, "at", None)
@@ -42,11 +55,11 @@ def read_on(call: Call) -> Iterable[Need]:
         call.snapshot(branch, point)
 
 
-def read_main(_: Call) -> Iterable[Need]:
+def read_main(_: HttpCall) -> Iterable[Need]:
     return (Need(Action.READ, "main"),)
 
 
-def read_any(_: Call) -> Iterable[Need]:
+def read_any(_: HttpCall) -> Iterable[Need]:
     """Reading what belongs to no branch in particular."""
     return (Need(Action.READ),)
 
@@ -54,17 +67,60 @@ def read_any(_: Call) -> Iterable[Need]:
 # --- queries -----------------------------------------------------------------------------------------------------
 
 
-def query(call: Call) -> Answer:
-    """Run a read; JSON, or Arrow when `Accept` asks for it."""
+def query(call: HttpCall) -> Answer:
+    """Run a read; JSON, or Arrow, Parquet or CSV when `Accept` asks for one of them."""
     asked: QueryRequest = call.body
     text, chosen = source_of(asked)
-    result = _run(call, asked, text, chosen)
+    return _answer(call, asked, _run(call, asked, text, chosen), chosen)
+
+
+def _answer(call: HttpCall, asked: QueryRequest, result: Result, name: str) -> Answer:
+    wanted = call.headers.get("accept", "")
+    for media, blocks in FORMS.items():
+        if media in wanted:
+            headers = {COMMIT_HEADER: result.commit}
+            return Answer(media=media, headers=headers, blocks=blocks(result), commit=result.commit)
+    return Answer(_output(result, asked, name), commit=result.commit)
+
+
+def query_many(call: HttpCall) -> Answer:
+    """Run a read once for each set of parameters; JSON, or Arrow with the rows of all runs one after the other.
+
+    In Arrow the metadata of the schema says under `row_counts`, as a JSON list, how many rows each run has.
+    """
+    asked: QueryManyRequest = call.body
+    branch, name = asked.branch or "main", query_name(asked.text, asked.name)
+    with watched(call, asked.text, name, asked.params, branch, asked.at):
+        found = call.graph.query_many(
+            asked.text,
+            asked.params,
+            name,
+            branch=branch,
+            at=asked.at,
+            timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
+            max_rows=_rows_max(call, asked.max_rows),
+        )
+    if not found:
+        raise RequestInvalid("params needs one set of parameters or more")
+    first, counts = found[0], [len(each) for each in found]
     if ARROW in call.headers.get("accept", ""):
-        return _arrow(result)
-    return Answer(_output(result, asked, chosen), commit=result.commit)
+        table = pa.concat_tables([each.to_arrow() for each in found])
+        table = table.replace_schema_metadata({ROW_COUNTS: msgspec.json.encode(counts)})
+        blocks = ipc_blocks(table.schema, table.to_batches(max_chunksize=65_536))
+        headers = {COMMIT_HEADER: first.commit}
+        return Answer(media=ARROW, headers=headers, blocks=blocks, commit=first.commit)
+    output = ReadManyOutput(
+        query_name=name,
+        target=ReadTarget(None if asked.at else branch, asked.at),
+        graph_commit_id=first.commit,
+        columns=first.columns,
+        row_counts=counts,
+        results=[each.json_rows() for each in found],
+    )
+    return Answer(output, commit=first.commit)
 
 
-def read(call: Call) -> Answer:
+def read(call: HttpCall) -> Answer:
     """Run a read, as clients before `/query` did."""
     asked: QueryRequest = call.body
     text, chosen = source_of(asked)
@@ -72,21 +128,27 @@ def read(call: Call) -> Answer:
     return Answer(_output(result, asked, chosen, with_commit=False), commit=result.commit)
 
 
-def _run(call: Call, asked: QueryRequest, text: str, name: str) -> Result:
+def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
+    branch, at = asked.branch or "main", asked.snapshot or asked.at
     try:
-        return call.graph.query(
-            text,
-            asked.params,
-            name,
-            branch=asked.branch or "main",
-            at=asked.snapshot or asked.at,
-            timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
-            max_rows=min(asked.max_rows or call.bounds.query_rows_max, call.bounds.query_rows_max),
-            explain=asked.explain,
-        )
+        with watched(call, text, name, asked.params, branch, at):
+            return call.graph.query(
+                text,
+                asked.params,
+                name,
+                branch=branch,
+                at=at,
+                timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
+                max_rows=_rows_max(call, asked.max_rows),
+                explain=asked.explain,
+            )
     except QueryKindMismatch as mistake:
         mistake.help = "Send mutations to /mutate."
         raise
+
+
+def _rows_max(call: HttpCall, wanted: int | None) -> int:
+    return min(wanted or call.bounds.query_rows_max, call.bounds.query_rows_max)
 
 
 def _output(
@@ -95,10 +157,11 @@ def _output(
     point = asked.snapshot or asked.at
     return ReadOutput(
         query_name=name,
-        target=Target(None if point else asked.branch or "main", point),
+        target=ReadTarget(None if point else asked.branch or "main", point),
         row_count=len(result),
         columns=result.columns or UNSET,
-        rows=result.json_rows(),
+        column_types=[str(kind) for kind in result.types] if asked.column_types else UNSET,
+        rows=result.json_rows(asked.rows_shown),
         graph_commit_id=result.commit if with_commit else UNSET,
         explain=_explained(result) if asked.explain else UNSET,
     )
@@ -109,14 +172,35 @@ def _explained(result: Result) -> dict[str, Any]:
     return {**found.to_json(), "text": str(found)}
 
 
-def _arrow(result: Result) -> Answer:
-    headers = {COMMIT_HEADER: result.commit}
-    return Answer(media=ARROW, headers=headers, blocks=_batches(result), commit=result.commit)
-
-
-def _batches(result: Result) -> Iterator[bytes]:
+def _arrow(result: Result) -> Iterator[bytes]:
     table = result.to_arrow()
-    yield from ipc_blocks(table.schema, table.to_batches(max_chunksize=65_536))
+    yield from ipc_blocks(table.schema, table.to_batches(max_chunksize=BATCH_ROWS))
+
+
+def _file(format: str, result: Result) -> Iterator[bytes]:
+    table = result.to_arrow()
+    batches = table.to_batches(max_chunksize=BATCH_ROWS)
+    yield from file_blocks(batches or [_no_rows(table.schema)], format)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+
+
+def file_blocks(batches: Iterable[pa.RecordBatch], format: str) -> Iterator[bytes]:
+    """A file that cannot be sent before it is whole, so it is made on disk."""
+    with tempfile.TemporaryFile() as file:
+        write_table(file, batches, format)
+        file.seek(0)
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
+FORMS: Mapping[str, Callable[[Result], Iterator[bytes]]] = {
+    ARROW: _arrow,
+    PARQUET: partial(_file, "parquet"),
+    CSV: partial(_file, "csv"),
+}
 
 
 class _Outbox:
@@ -149,13 +233,13 @@ def ipc_blocks(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator
 # --- stored queries ------------------------------------------------------------------------------------------------
 
 
-def list_queries(call: Call) -> Answer:
+def list_queries(call: HttpCall) -> Answer:
     """The stored queries, with the types of their parameters."""
     assert call.served is not None  # noqa: S101
     return Answer({"queries": [q.to_json() for q in call.served.queries.values()]})
 
 
-def invoke_needs(call: Call) -> Iterator[Need]:
+def invoke_needs(call: HttpCall) -> Iterator[Need]:
     """Calling a stored query; whoever may not is told that there is none. Then what the query does.
 
     Whoever may not see the list of them is not told by a refusal which there are.
@@ -172,25 +256,31 @@ def invoke_needs(call: Call) -> Iterator[Need]:
         raise _no_query() from None
 
 
-def _change_on(call: Call) -> Iterator[Need]:
+def _change_on(call: HttpCall) -> Iterator[Need]:
     asked: InvokeRequest = call.body
     if asked.snapshot is not None:
         raise RequestInvalid("a mutation runs on a branch, not on a snapshot")
     yield Need(Action.CHANGE, asked.branch or "main")
 
 
-def invoke(call: Call) -> Answer:
+def invoke(call: HttpCall) -> Answer:
     """Run a stored query with the values given."""
     stored, asked = _stored(call), call.body
     _check_expectation(stored, asked)
     if stored.mutates:
-        wanted = MutateRequest(query=stored.text, params=asked.params, branch=asked.branch)
+        wanted = MutateRequest(text=stored.text, params=asked.params, branch=asked.branch)
         return change(call, wanted, stored.text, stored.query.name)
     if call.if_commit is not None:
         raise RequestInvalid("the stored query is a read; a condition fits only mutations")
-    as_query = QueryRequest(params=asked.params, branch=asked.branch, snapshot=asked.snapshot)
+    as_query = QueryRequest(
+        params=asked.params,
+        branch=asked.branch,
+        snapshot=asked.snapshot,
+        rows_shown=asked.rows_shown,
+        column_types=asked.column_types,
+    )
     result = _run(call, as_query, stored.text, stored.query.name)
-    return Answer(_output(result, as_query, stored.query.name), commit=result.commit)
+    return _answer(call, as_query, result, stored.query.name)
 
 
 def _check_expectation(stored: StoredQuery, asked: InvokeRequest) -> None:
@@ -199,7 +289,7 @@ def _check_expectation(stored: StoredQuery, asked: InvokeRequest) -> None:
         raise RequestInvalid(f"the stored query is a {what}: use {verb}")
 
 
-def _stored(call: Call) -> StoredQuery:
+def _stored(call: HttpCall) -> StoredQuery:
     assert call.served is not None  # noqa: S101
     found = call.served.queries.get(call.path["name"])
     if found is None:
@@ -214,13 +304,14 @@ def _no_query() -> StoredQueryNotFound:
 # --- what there is -------------------------------------------------------------------------------------------------
 
 
-def schema(call: Call) -> Answer:
+def schema(call: HttpCall) -> Answer:
     """The text of the schema in force."""
-    return Answer({"schema_source": call.graph.schema(call.query.branch or "main", call.query.at)})
+    found = call.graph.schema(call.query.branch or "main", call.query.at)
+    return Answer(SchemaOutput(found))
 
 
-def snapshot(call: Call) -> Answer:
+def snapshot(call: HttpCall) -> Answer:
     """The tables a state consists of."""
     branch = call.query.branch or "main"
     found = call.snapshot(branch, call.query.at)
-    return Answer(snapshot_output(found, branch), commit=found.commit_id)
+    return Answer(SnapshotOutput.of(found, branch), commit=found.commit_id)

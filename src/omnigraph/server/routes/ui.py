@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import mimetypes
-from dataclasses import dataclass
-from functools import lru_cache
+import stat
 from pathlib import Path, PurePosixPath
 
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.staticfiles import StaticFiles
+
 from omnigraph.errors import Kind, OmnigraphError
-from omnigraph.server.calls import Answer, Call
+from omnigraph.server.request import Answer, HttpCall
 
 BUILT = Path(__file__).parents[1] / "ui"
 INDEX = "index.html"
@@ -38,43 +39,22 @@ class ExplorerMissing(OmnigraphError):
 
 
 class PageNotFound(OmnigraphError):
-    """The explorer has no such file."""
+    """The file does not exist in the explorer."""
 
     code, kind = "page_not_found", Kind.NOT_FOUND
     default_help = "Start from `/ui`."
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A built file, ready to be sent."""
-
-    content: bytes
-    media: str
-    packed: bytes | None  # gzip, where that is smaller
-
-
-@lru_cache(maxsize=256)
-def _file(path: Path, _changed: int) -> File:
-    import gzip
-
-    content = path.read_bytes()
-    media = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    if media.startswith("text/") or media in ("application/javascript", "application/json"):
-        media += "; charset=utf-8"
-    packed = gzip.compress(content, 9, mtime=0)
-    return File(content, media, packed if len(packed) < len(content) else None)
-
-
-def index(call: Call) -> Answer:
+def index(call: HttpCall) -> Answer:
     """The explorer."""
     return _answer(call, INDEX, "no-cache")
 
 
-def page(call: Call) -> Answer:
+def page(call: HttpCall) -> Answer:
     """A file of the explorer; every other path below /ui is the explorer itself, which reads the path."""
     name = PurePosixPath(call.path["path"])
     if not _is_inside(name):
-        raise PageNotFound("there is no such page")
+        raise PageNotFound("page not found")
     if name.parts[:1] == ("assets",):
         return _answer(call, str(name), FOREVER)
     found = (BUILT / name).is_file()
@@ -91,15 +71,16 @@ def _is_inside(name: PurePosixPath) -> bool:
     return not name.is_absolute() and not {"..", "\0"} & set(name.parts) and "\0" not in str(name)
 
 
-def _answer(call: Call, name: str, keeping: str) -> Answer:
-    path = BUILT / name
+def _answer(call: HttpCall, name: str, keeping: str) -> Answer:
+    files = StaticFiles(directory=BUILT, check_dir=False)
     try:
-        found = _file(path, path.stat().st_mtime_ns)
+        path, found = files.lookup_path(name)
     except (OSError, ValueError):
+        found = None
+    if found is None or not stat.S_ISREG(found.st_mode):
         require_built()
-        raise PageNotFound("there is no such file") from None
-    headers = {**PROTECTIVE, "Cache-Control": keeping, "Vary": "Accept-Encoding"}
-    if found.packed is not None and "gzip" in call.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"] = "gzip"
-        return Answer(media=found.media, headers=headers, raw=found.packed)
-    return Answer(media=found.media, headers=headers, raw=found.content)
+        raise PageNotFound("file not found")
+    asked = [(key.encode(), value.encode("latin-1")) for key, value in call.headers.items()]
+    response = files.file_response(path, found, {"headers": asked})
+    response.headers.update({**PROTECTIVE, "Cache-Control": keeping})
+    return Answer(app=GZipMiddleware(response))

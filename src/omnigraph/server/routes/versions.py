@@ -2,104 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from omnigraph.errors import LimitExceeded, OmnigraphError, OptionInvalid
-from omnigraph.merge.conflicts import Conflict
-from omnigraph.outcomes import MergeResult
+from omnigraph.errors import (
+    CommitNotFound,
+    CommitPruned,
+    LimitExceeded,
+    OmnigraphError,
+    OptionInvalid,
+)
+from omnigraph.graph import Graph
+from omnigraph.outcomes import Commit, MergeResult
+from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.server.access import Need
-from omnigraph.server.calls import Answer, Call
-from omnigraph.server.errors import MergeConflicts, merge_summary
-from omnigraph.server.limits import exceeded
-from omnigraph.server.wire import (
+from omnigraph.server.errors import MergeConflicts, exceeded, merge_summary
+from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.routes.about import may
+from omnigraph.wire.answers import (
+    BranchesOutput,
+    BranchOutput,
+    CommitOutput,
+    CommitsOutput,
+    ConflictOutput,
+    DiffOutput,
+    HistoryOutput,
+    MaintenanceOutput,
+    MergeOutput,
+    Named,
+    RetentionOutput,
+    TagOutput,
+    TagsOutput,
+    micros,
+)
+from omnigraph.wire.requests import (
     BranchRequest,
     CommitsQuery,
     DiffQuery,
-    MergeOutput,
+    HistoryQuery,
     MergeRequest,
+    ResetRequest,
+    RetentionRequest,
     TagRequest,
     UndoRequest,
-    commit_output,
-    merge_output,
 )
 
 # --- branches and tags -------------------------------------------------------------------------------------------
 
 
-def list_branches(call: Call) -> Answer:
+def list_branches(call: HttpCall) -> Answer:
     """The names of all branches."""
-    return Answer({"branches": sorted(call.graph.branches())})
+    return Answer(BranchesOutput(sorted(call.graph.branches())))
 
 
-def create_needs(call: Call) -> Iterator[Need]:
-    """Reading what is forked, and making the branch."""
-    asked: BranchRequest = call.body
-    if asked.start is None:
-        yield Need(Action.BRANCH_CREATE, "main", asked.name, reads=("main",))
-    else:
-        yield Need(Action.BRANCH_CREATE, call.written_on("main", asked.start), asked.name)
-
-
-def create_branch(call: Call) -> Answer:
+def create_branch(call: HttpCall) -> Answer:
     """Make a branch; nothing is copied."""
     asked: BranchRequest = call.body
-    if asked.name.strip() == "main":
-        raise OptionInvalid("the main branch exists always; choose another name")
-    call.graph.create_branch(asked.name, asked.start or "main", actor=call.actor)
-    return Answer(_named(call, asked.name) | {"from": asked.start or "main"})
+    start = asked.from_ or "main"
+    call.graph.create_branch(asked.name, start, actor=call.actor, dry_run=asked.dry_run)
+    return Answer(BranchOutput(call.graph.uri, asked.name, call.actor, start))
 
 
-def _named(call: Call, name: str) -> dict[str, Any]:
-    return {"uri": call.graph.uri, "name": name, "actor_id": call.actor}
-
-
-def delete_needs(call: Call) -> Iterable[Need]:
-    return (Need(Action.BRANCH_DELETE, target_branch=call.path["name"]),)
-
-
-def delete_branch(call: Call) -> Answer:
+def delete_branch(call: HttpCall) -> Answer:
     """Delete a branch; others keep what they share with it."""
-    call.graph.delete_branch(call.path["name"], actor=call.actor)
-    return Answer(_named(call, call.path["name"]))
+    name = call.path["name"]
+    call.graph.delete_branch(name, actor=call.actor, dry_run=call.query.dry_run)
+    return Answer(BranchOutput(call.graph.uri, name, call.actor))
 
 
-def list_tags(call: Call) -> Answer:
+def list_tags(call: HttpCall) -> Answer:
     """All tags and the commits they name."""
     tags = sorted(call.graph.tags().items())
-    return Answer({"tags": [{"name": name, "graph_commit_id": id} for name, id in tags]})
+    return Answer(TagsOutput([Named(name, id) for name, id in tags]))
 
 
-def tag_needs(call: Call) -> Iterator[Need]:
-    """Reading what gets the name, and making it."""
-    asked: TagRequest = call.body
-    where = asked.branch or "main"
-    if asked.at is not None:
-        where = call.written_on(asked.branch, asked.at)
-    yield Need(Action.BRANCH_CREATE, where, asked.name, reads=(where,))
-
-
-def create_tag(call: Call) -> Answer:
+def create_tag(call: HttpCall) -> Answer:
     """Name a commit; it stays readable whatever is cleaned up."""
-    asked = call.body
-    id = call.graph.tag(asked.name, asked.at, branch=asked.branch or "main", actor=call.actor)
-    return Answer({"name": asked.name, "graph_commit_id": id, "actor_id": call.actor}, commit=id)
+    asked: TagRequest = call.body
+    id = call.graph.tag(
+        asked.name,
+        asked.at,
+        branch=asked.branch or "main",
+        actor=call.actor,
+        dry_run=asked.dry_run,
+    )
+    answer = TagOutput(name=asked.name, graph_commit_id=id, actor_id=call.actor)
+    return Answer(answer, commit=id)
 
 
-def delete_tag(call: Call) -> Answer:
+def delete_tag(call: HttpCall) -> Answer:
     """Take a tag away."""
-    call.graph.delete_tag(call.path["name"])
-    return Answer({"name": call.path["name"], "actor_id": call.actor})
+    call.graph.delete_tag(call.path["name"], dry_run=call.query.dry_run)
+    return Answer(TagOutput(name=call.path["name"], actor_id=call.actor))
+
+
+# --- maintenance -------------------------------------------------------------------------------------------------
+
+
+def get_maintenance(call: HttpCall) -> Answer:
+    """Which process maintains the graph, and what was done last."""
+    return Answer(MaintenanceOutput.of(call.graph.maintenance()))
+
+
+def get_retention(call: HttpCall) -> Answer:
+    """How much history maintenance leaves."""
+    return Answer(RetentionOutput.of(call.graph.retention()))
+
+
+def set_retention(call: HttpCall) -> Answer:
+    """Say how much history maintenance leaves."""
+    asked: RetentionRequest = call.body
+    policy = call.graph.set_retention(
+        asked.keep, asked.days, asked.every_hours, actor=call.actor, dry_run=asked.dry_run
+    )
+    return Answer(RetentionOutput.of(policy))
 
 
 # --- commits -----------------------------------------------------------------------------------------------------
 
 
-def list_commits(call: Call) -> Answer:
+def list_commits(call: HttpCall) -> Answer:
     """The commits that led to a branch's head, newest first."""
     asked: CommitsQuery = call.query
     limit = call.bounds.commits_max if asked.limit is None else asked.limit
@@ -111,22 +136,16 @@ def list_commits(call: Call) -> Answer:
         at=asked.at,
         maintenance=asked.maintenance,
     )
-    return Answer({"commits": [commit_output(commit) for commit in found]})
+    return Answer(CommitsOutput([CommitOutput.of(commit) for commit in found]))
 
 
-def get_commit(call: Call) -> Answer:
+def get_commit(call: HttpCall) -> Answer:
     """One commit by its id, or by any point in time."""
-    found = commit_output(call.graph.commit(call.path["commit_id"]))
+    found = CommitOutput.of(call.graph.commit(call.path["commit_id"]))
     return Answer(found, commit=found.graph_commit_id)
 
 
-def diff_needs(call: Call) -> Iterator[Need]:
-    """Reading both points, each on the branch it was written on."""
-    for point in (call.query.a, call.query.b):
-        yield Need(Action.READ, call.written_on(call.query.branch, point))
-
-
-def diff(call: Call) -> Answer:
+def diff(call: HttpCall) -> Answer:
     """What turns one point into another: counts, schema steps, and the first rows."""
     asked: DiffQuery = call.query
     if not 0 <= asked.limit <= call.bounds.diff_rows_max:
@@ -134,33 +153,24 @@ def diff(call: Call) -> Answer:
             f"limit is at most {call.bounds.diff_rows_max}",
             details=exceeded("diff_rows_max", call.bounds.diff_rows_max, asked.limit),
         )
-    branch = asked.branch or "main"
-    found = call.graph.diff(asked.a, asked.b, branch=branch, types=asked.types, operations=asked.op)
-    total = sum(n for counts in found.counts.values() for n in counts.values())
-    content = {
-        "from": found.from_commit,
-        "to": found.to_commit,
-        "counts": found.counts,
-        "schema": [dict(step) for step in found.schema],
-        "rows": [row.to_json() for row in islice(found, asked.limit)],
-        "truncated": total > asked.limit,
-    }
-    return Answer(content, commit=found.to_commit)
+    found = call.graph.diff(
+        asked.a,
+        asked.b,
+        branch=asked.branch or "main",
+        types=asked.types,
+        operations=asked.operations,
+        from_merge_base=asked.from_merge_base,
+    )
+    return Answer(DiffOutput.of(found, asked.limit), commit=found.to_commit)
 
 
 # --- merging and undoing -------------------------------------------------------------------------------------------
 
 
-def merge_needs(call: Call) -> Iterable[Need]:
-    """Merging into the target, by reading the source."""
-    source, target = call.body.source, call.body.target or "main"
-    return (Need(Action.BRANCH_MERGE, source, target, reads=(source,)),)
-
-
-def merge(call: Call) -> Answer:
+def merge(call: HttpCall) -> Answer:
     """Bring what a branch did to another, as one commit."""
     asked: MergeRequest = call.body
-    target = asked.target or "main"
+    target = asked.into or "main"
     if asked.source == target:
         raise OptionInvalid("a branch cannot be merged into itself")
     done = call.graph.merge(
@@ -179,32 +189,19 @@ def merge(call: Call) -> Answer:
     return Answer(output, commit=done.commit.id if done.commit else None)
 
 
-def _settled(call: Call, done: MergeResult, source: str, target: str) -> MergeOutput:
+def _settled(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
     """How a merge ended; conflicts are an error to clients of this protocol."""
     if done.conflicts:
         catalog = call.unguarded.snapshot(target).catalog
-        found = [_conflict(c, catalog.entity(c.type)) for c in done.conflicts]
+        kinds = {c.type: catalog.entity(c.type) for c in done.conflicts}
+        words = {name: "node" if kind is None else kind.kind for name, kind in kinds.items()}
+        told = [ConflictOutput.of(c, words[c.type]) for c in done.conflicts]
+        found = msgspec.to_builtins(told, enc_hook=str)
         raise MergeConflicts(merge_summary(found), details={"merge_conflicts": found})
-    return merge_output(done, source, target, call.actor)
+    return MergeOutput.of(done, source, target, call.actor)
 
 
-def _conflict(conflict: Conflict, kind: Any) -> dict[str, Any]:
-    ours = conflict.to_json()
-    entity = {} if conflict.id is None else {"entity_id": conflict.id}
-    return {
-        "entity_kind": "node" if kind is None else kind.kind,
-        "type_name": conflict.type,
-        **entity,
-        "kind": conflict.kind,
-        "message": conflict.message or f"{conflict.kind} of {conflict.type} {conflict.id}",
-        "field": conflict.field,
-        "base": ours["base"],
-        "ours": ours["ours"],
-        "theirs": ours["theirs"],
-    }
-
-
-def _with_deletion(call: Call, output: MergeOutput, source: str) -> MergeOutput:
+def _with_deletion(call: HttpCall, output: MergeOutput, source: str) -> MergeOutput:
     """The merge stands whatever becomes of the deletion."""
     try:
         call.require(Need(Action.BRANCH_DELETE, target_branch=source))
@@ -215,24 +212,17 @@ def _with_deletion(call: Call, output: MergeOutput, source: str) -> MergeOutput:
     return msgspec.structs.replace(output, branch_deleted=True)
 
 
-def undo_needs(call: Call) -> Iterator[Need]:
-    """Changing a branch, by what another commit holds: that one must be readable."""
-    branch = call.body.branch or "main"
-    yield Need(Action.CHANGE, branch)
-    yield Need(Action.READ, call.written_on(branch, call.body.commit))
-
-
-def revert(call: Call) -> Answer:
+def revert(call: HttpCall) -> Answer:
     """Undo a commit by publishing its inverse."""
     return _undo(call, call.graph.revert)
 
 
-def cherry_pick(call: Call) -> Answer:
+def cherry_pick(call: HttpCall) -> Answer:
     """Do what one commit did on a branch."""
     return _undo(call, call.graph.cherry_pick)
 
 
-def _undo(call: Call, verb: Any) -> Answer:
+def _undo(call: HttpCall, verb: Any) -> Answer:
     asked: UndoRequest = call.body
     branch = asked.branch or "main"
     done: MergeResult = verb(
@@ -249,12 +239,81 @@ def _undo(call: Call, verb: Any) -> Answer:
     return Answer(output, commit=done.commit.id if done.commit else None)
 
 
-def reset(call: Call) -> Answer:
+def reset(call: HttpCall) -> Answer:
     """Make a branch what it was at another point, as a new commit."""
-    asked: UndoRequest = call.body
+    asked: ResetRequest = call.body
     branch = asked.branch or "main"
-    done = call.graph.reset(asked.commit, branch, message=asked.message, actor=call.actor)
+    done = call.graph.reset(
+        asked.to, branch, asked.dry_run, message=asked.message, actor=call.actor
+    )
     return Answer(
-        merge_output(done, asked.commit, branch, call.actor),
+        MergeOutput.of(done, asked.to, branch, call.actor),
         commit=done.commit.id if done.commit else None,
     )
+
+
+# --- the history of all branches -------------------------------------------------------------------------------------
+
+COMMITS = 100
+COMMITS_MAX = 1000
+
+
+def history(call: HttpCall) -> Answer:
+    """The commits of all branches the caller may read; `before` goes on from an earlier answer's `next`."""
+    asked: HistoryQuery = call.query
+    limit = COMMITS if asked.limit is None else asked.limit
+    if not 0 < limit <= COMMITS_MAX:
+        raise LimitExceeded(
+            f"limit is 1 to {COMMITS_MAX}", details=exceeded("commits_max", COMMITS_MAX, limit)
+        )
+    graph = call.unguarded
+    names = [n for n in sorted(graph.branches()) if may(call.guard, Need(Action.READ, n))]
+    found: dict[str, Commit] = {}
+    for name in names:
+        found.update((commit.id, commit) for commit in _log(graph, name, asked.before, limit + 1))
+    newest = sorted(found.values(), key=lambda c: (c.time, c.id), reverse=True)
+    page = _page(newest, limit)
+    tags = graph.tags().items()
+    output = HistoryOutput(
+        commits=[CommitOutput.of(commit) for commit in page],
+        parents={commit.id: _parents(graph, commit, found) for commit in page},
+        branches=[Named(name, graph.snapshot(name).commit_id) for name in names],
+        tags=[Named(name, id) for name, id in sorted(tags)],
+        next=micros(page[-1].time) if len(page) < len(newest) else None,
+    )
+    return Answer(output)
+
+
+def _parents(graph: Graph, commit: Commit, found: Mapping[str, Commit]) -> list[str]:
+    """The commits a line leads to: maintenance and the making of branches are stepped over."""
+    return [
+        id if id in found else graph.snapshot("main", id).commit_id
+        for id in commit.parents
+        if _is_kept(graph, id)
+    ]
+
+
+def _is_kept(graph: Graph, id: str) -> bool:
+    try:
+        graph.snapshot("main", id)
+    except CommitPruned:
+        return False
+    return True
+
+
+def _log(graph: Graph, branch: str, before: int | None, limit: int) -> list[Commit]:
+    if before is None:
+        return graph.log(branch, limit)
+    earlier = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=before - 1)
+    try:
+        return graph.log(branch, limit, at=earlier)
+    except CommitNotFound:
+        return []  # the branch is younger
+
+
+def _page(newest: list[Commit], limit: int) -> list[Commit]:
+    """The first commits; those of the same instant stay together, since the next page starts at an instant."""
+    if len(newest) <= limit:
+        return newest
+    last = newest[limit - 1].time
+    return [c for n, c in enumerate(newest) if n < limit or c.time == last]

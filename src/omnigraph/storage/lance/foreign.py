@@ -14,10 +14,9 @@ from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import AddressInvalid, Corrupt
-from omnigraph.storage.disk import disk_errors
+from omnigraph.storage.disk import OWN_FILES, checked, disk_errors, inside, refuse_stray
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.reading import fragment_files, manifest_file
-from omnigraph.storage.paths import OWN_FILES, checked, inside, refuse_stray
 from omnigraph.storage.tables import TableRef
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
-from lance import LanceDataset
+from lance import LanceDataset, Transaction
 
 from omnigraph.errors import Corrupt
 from omnigraph.storage import metrics
+from omnigraph.storage.disk import checked, inside
 from omnigraph.storage.lance.columns import stored_schema
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.foreign import refuse_foreign_files, refuse_linked_folders
 from omnigraph.storage.lance.reading import LanceTable
+from omnigraph.storage.lru import HANDLES_MAX, Lru
 from omnigraph.storage.objects import Location
-from omnigraph.storage.paths import checked, inside
-from omnigraph.storage.session import HANDLES_MAX, Lru
 from omnigraph.storage.tables import TableRef
 
 STORAGE_VERSION = "2.2"  # the first with blobs beside the data file
@@ -123,3 +124,18 @@ def _refuse_cleanup(ref: TableRef, handle: LanceDataset) -> None:
             help="Remove these keys from the table's config with Lance, then open the graph again.",
             details={"path": ref.path, "keys": bad},
         )
+
+
+def commit(handle: LanceDataset, operation: Any, doing: str) -> LanceDataset:
+    """A new version on exactly the version `handle` is at. Nobody sees it until a graph commit names it.
+
+    Lance checks no conflict here and takes the handle's version as base whatever the transaction says, so the two
+    must be the same.
+    """
+    transaction = Transaction(handle.version, operation)
+    assert transaction.read_version == handle.version  # noqa: S101
+    with lance_errors(doing):
+        new = LanceDataset.commit(handle, transaction, detached=True)
+    metrics.request("put", 2)
+    metrics.stage(2)
+    return new

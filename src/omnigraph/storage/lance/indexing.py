@@ -1,7 +1,7 @@
 """Index upkeep.
 
-Indices are derived: reads are right with any coverage. A segment is added for fragments no segment covers; when
-segments pile up, and for kinds whose segments cannot stand side by side, the index is built anew over everything.
+Indices are derived: reads are right with any coverage. A segment is added for fragments no segment covers, and takes in
+segments that are no larger; kinds whose segments cannot stand side by side are built anew over everything.
 """
 
 from __future__ import annotations
@@ -124,9 +124,26 @@ def missing(table: LanceTable, edit: IndexEdit) -> Missing | None:
     uncovered = live - {i for each in segments for i in each.fragment_ids}
     if not live or (not uncovered and not edit.replace):
         return None
-    whole = edit.replace or stands_alone(kind) or len(segments) >= SEGMENTS_MAX
-    covering = tuple(sorted(live if whole else uncovered))
-    return Missing(name, kind, covering, tuple(segments if whole else ()))
+    if edit.replace or stands_alone(kind):
+        return Missing(name, kind, tuple(sorted(live)), tuple(segments))
+    return _completed(table, name, kind, uncovered, segments)
+
+
+def _completed(
+    table: LanceTable, name: str, kind: str, uncovered: set[int], segments: list[Index]
+) -> Missing:
+    """A segment over what none knows. It takes the place of smaller ones, so that there are always few of them."""
+    rows = {f.fragment_id: f.physical_rows for f in table.fragments()}
+    covering, replaced = set(uncovered), list[Index]()
+    known = [(sum(rows.get(i, 0) for i in each.fragment_ids), each) for each in segments]
+    left = len(known)
+    for size, each in sorted(known, key=lambda pair: pair[0]):
+        if size > sum(rows[i] for i in covering) and left < SEGMENTS_MAX:
+            break
+        covering |= set(each.fragment_ids) & rows.keys()
+        replaced.append(each)
+        left -= 1
+    return Missing(name, kind, tuple(sorted(covering)), tuple(replaced))
 
 
 def _build_one(table: LanceTable, edit: IndexEdit) -> tuple[list[Index], tuple[Index, ...]]:

@@ -5,19 +5,21 @@ Parts and answers are plain values, so that they can travel. An answer counts on
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 from lance.dataset import Index, IndexFile
-from lance.optimize import Compaction, CompactionOptions, CompactionTask, RewriteResult
+from lance.fragment import FragmentMetadata
+from lance.optimize import CompactionTask, RewriteResult
 
-from omnigraph.storage.lance.compaction import rewritten
 from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.handles import STORAGE_VERSION
 from omnigraph.storage.lance.indexing import SEGMENTS_MAX, IndexChange, built, missing, stands_alone
-from omnigraph.storage.lance.reading import LanceTable
-from omnigraph.storage.lance.staging import FRAGMENT_ROWS_MAX, RowChange
-from omnigraph.storage.tables import IndexEdit
+from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
+from omnigraph.storage.lance.rewriting import Rewriting, rewriting
+from omnigraph.storage.tables import FRAGMENT_ROWS_MAX, IndexEdit, rewrite_groups
 
 SEGMENTS_AT_ONCE_MAX = SEGMENTS_MAX // 2  # the others are for what is written later
 
@@ -34,10 +36,33 @@ class SegmentPart:
 
 
 def compaction_parts(table: LanceTable) -> tuple[str, ...]:
-    """What there is to rewrite, as tasks of about one full fragment each."""
-    with lance_errors(f"planning the compaction of table {table.ref.path}"):
-        options = CompactionOptions(target_rows_per_fragment=FRAGMENT_ROWS_MAX)
-        return tuple(task.json() for task in Compaction.plan(table.handle, options).tasks)
+    """What there is to rewrite, as tasks of one new fragment each.
+
+    Lance would leave fragments apart that different segments of an index know, and so never come to an end.
+    """
+    live = {each.fragment_id: each.metadata for each in table.handle.get_fragments()}
+    groups = rewrite_groups(table.fragments())
+    return tuple(_task(table, [live[i] for i in ids]) for ids in groups)
+
+
+def _task(table: LanceTable, fragments: Sequence[FragmentMetadata]) -> str:
+    """A task as Lance writes them."""
+    return json.dumps(
+        {
+            "task": {"fragments": [fragment.to_json() for fragment in fragments]},
+            "read_version": table.ref.version,
+            "options": {
+                "target_rows_per_fragment": FRAGMENT_ROWS_MAX,
+                "max_rows_per_group": 1024,
+                "materialize_deletions": True,
+                "materialize_deletions_threshold": 0.0,
+                "defer_index_remap": False,
+                "enable_binary_copy": False,
+                "enable_binary_copy_force": False,
+                "data_storage_version": STORAGE_VERSION,
+            },
+        }
+    )
 
 
 def compact_part(table: LanceTable, part: str) -> str:
@@ -46,9 +71,9 @@ def compact_part(table: LanceTable, part: str) -> str:
         return str(CompactionTask.from_json(part).execute(table.handle).json())
 
 
-def compacted(answers: Iterable[str]) -> RowChange:
+def compacted(table: LanceTable, answers: Iterable[str]) -> Rewriting:
     """What all tasks together mean for the table."""
-    return rewritten([RewriteResult.from_json(answer) for answer in answers])
+    return rewriting(table, [RewriteResult.from_json(answer) for answer in answers])
 
 
 # --- indices -----------------------------------------------------------------------------------------------------
@@ -134,3 +159,11 @@ class _Answer(msgspec.Struct, frozen=True):
             files=[IndexFile(path, size) for path, size in self.files],
             index_details=self.details,
         )
+
+
+def compact(table: LanceTable) -> Rewriting:
+    """Write the compacted fragments, all of them here."""
+    table.handle.io_stats_incremental()
+    answers = [compact_part(table, part) for part in compaction_parts(table)]
+    count_reads_and_writes(table.handle)
+    return compacted(table, answers)

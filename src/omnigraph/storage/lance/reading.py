@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceFragment
-from lance.fragment import FragmentMetadata
+from lance.fragment import DataFile, FragmentMetadata
 
 from omnigraph.errors import Corrupt
-from omnigraph.model.ordering import is_in
-from omnigraph.model.predicates import In, Predicate
+from omnigraph.expressions.arrow import selected
+from omnigraph.expressions.comparing import canonical, is_in
+from omnigraph.expressions.filters import any_of, push_down
+from omnigraph.lang.ir import Expr
+from omnigraph.lang.tree import stored_columns
+from omnigraph.model.columns import one_array
 from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.recent import Shape, live_rows
-from omnigraph.storage.predicates import render, selection, selects
-from omnigraph.storage.tables import ADDRESS, FragmentInfo, IndexInfo, StoredBlob, TableRef
+from omnigraph.storage.tables import (
+    ADDRESS,
+    Cells,
+    FragmentInfo,
+    IndexInfo,
+    StoredBlob,
+    TableRef,
+)
 
 POINTS_MAX = 4  # values looked up one by one
 BLOB_ELSEWHERE = 3  # how Lance marks a blob that is stored as an address
@@ -76,22 +86,22 @@ class LanceTable:
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
-    def count(self, predicate: Predicate | None = None) -> int:
+    def count(self, predicate: Expr | None = None) -> int:
         if predicate is None:
             return int(self.handle.count_rows())
-        selected = selection(predicate, self.schema)
-        if isinstance(selected, bool):
-            return int(self.handle.count_rows()) if selected else 0
-        text = render(selected)
-        if text is None:
+        down = push_down(predicate, self.schema)
+        if down.filter is False:
+            return 0
+        if down.rest is not None or down.text is None:
             return int(self.scan([], predicate, with_address=True).num_rows)
         with self._reading():
-            return int(self.handle.scanner(columns=[], filter=text, with_row_id=True).count_rows())
+            scanner = self.handle.scanner(columns=[], filter=down.text, with_row_id=True)
+            return int(scanner.count_rows())
 
     def scan(
         self,
         columns: Sequence[str],
-        predicate: Predicate | None = None,
+        predicate: Expr | None = None,
         *,
         limit: int | None = None,
         with_address: bool = False,
@@ -110,7 +120,7 @@ class LanceTable:
     def batches(
         self,
         columns: Sequence[str],
-        predicate: Predicate | None = None,
+        predicate: Expr | None = None,
         *,
         with_address: bool = False,
         batch_rows: int = 65_536,
@@ -133,7 +143,7 @@ class LanceTable:
         if len(wanted) > self._in_list_max():
             return self._lookup_by_scan(column, wanted, columns, with_address)
         known, rest = self._known_rows(column)
-        found = [rows.filter(is_in(rows[column].combine_chunks(), wanted)) for rows in known]
+        found = [rows.filter(is_in(one_array(rows[column]), wanted)) for rows in known]
         names = list(dict.fromkeys(columns))
         if rest:
             found.append(self._lookup_stored(column, wanted, names, rest if known else None))
@@ -184,6 +194,14 @@ class LanceTable:
                 known.append(rows)
         return known, rest
 
+    def near(self, column: str, vector: Sequence[float], count: int, probes: int) -> pa.UInt64Array:
+        asked = {"column": column, "q": list(vector), "k": count, "nprobes": probes}
+        with self._reading():
+            found = self.handle.scanner(
+                columns=["_distance"], with_row_address=True, nearest=asked
+            ).to_table()
+        return one_array(found[ADDRESS])
+
     # --- structure -------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -193,10 +211,23 @@ class LanceTable:
     def fragments(self) -> tuple[FragmentInfo, ...]:
         return self._fragments
 
-    def cells(self, column: str, fragment: FragmentInfo) -> Hashable:
+    def cells(self, column: str, fragment: FragmentInfo) -> Cells:
         ids, kind = self._columns[column]
         held = (file for file, fields in fragment.beside if not ids.isdisjoint(fields))
-        return next(held, fragment.rows_file), ids, kind
+        named = ",".join(map(str, sorted(ids)))
+        return Cells(next(held, fragment.rows_file), f"{named} {kind}")
+
+    def written(self, column: str, fragment: FragmentInfo) -> Iterator[pa.Array]:
+        with self._reading():
+            scanner = self.handle.scanner(
+                columns=[column],
+                fragments=[self._fragment(fragment.fragment_id)],
+                scan_in_order=True,
+                with_row_id=True,
+                include_deleted_rows=True,
+            )
+            for batch in scanner.to_batches():
+                yield batch.column(column)
 
     def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
         if not fragment.deleted_rows:
@@ -229,6 +260,7 @@ class LanceTable:
                 column=index.field_names[0],
                 kind=KINDS.get(index.index_type, index.index_type.upper()),
                 covered_fragments=live & _covered(index),
+                bytes=index.total_size_bytes or 0,
             )
             for index in self.descriptions
         )
@@ -274,21 +306,17 @@ class LanceTable:
     # --- how it is done --------------------------------------------------------------------------------------------
 
     def _plan(
-        self, columns: Sequence[str], predicate: Predicate | None, with_address: bool
+        self, columns: Sequence[str], predicate: Expr | None, with_address: bool
     ) -> _Plan | None:
         """What to ask of Lance; None when the predicate selects nothing whatever the data."""
-        arguments = self._arguments(columns, with_address)
-        if predicate is None:
-            return _Plan(arguments)
-        selected = selection(predicate, self.schema)
-        if isinstance(selected, bool):
-            return _Plan(arguments) if selected else None
-        text = render(selected)
-        if text is None:
-            return _Plan(
-                self._arguments(self.schema.names, with_address), _Keep(predicate, columns)
-            )
-        return _Plan({**arguments, "filter": text})
+        down = push_down(predicate, self.schema)
+        if down.filter is False:
+            return None
+        read = list(dict.fromkeys([*columns, *stored_columns(down.rest)]))
+        arguments = self._arguments(read, with_address or not columns)
+        if down.text is not None:
+            arguments["filter"] = down.text
+        return _Plan(arguments, None if down.rest is None else _Keep(down.rest, columns))
 
     def _check_blobs(self) -> None:
         """Look once at where the blobs of this version lie, before any of them is read."""
@@ -321,7 +349,7 @@ class LanceTable:
     def _kept(self, rows: pa.Table, plan: _Plan) -> list[pa.RecordBatch]:
         names = plan.arguments["columns"]
         if plan.keep is not None:
-            rows = rows.filter(selects(plan.keep.predicate, rows))
+            rows = selected(plan.keep.predicate, rows)
             names = plan.keep.columns
         shaped = self._shaped(rows, names, "with_row_address" in plan.arguments)
         return list(shaped.to_batches())
@@ -363,8 +391,9 @@ class LanceTable:
     def _matching(
         self, columns: Sequence[str], column: str, wanted: pa.Array, fragments: list[int] | None
     ) -> pa.Table:
-        predicate = In(column, tuple(wanted.to_pylist()))
-        batches = self.batches(columns, predicate, with_address=True, fragments=fragments)
+        batches = self.batches(
+            columns, any_of(column, wanted), with_address=True, fragments=fragments
+        )
         return pa.Table.from_batches(batches, self._output(columns, True))
 
     def _lookup_by_scan(
@@ -395,11 +424,11 @@ class LanceTable:
 
 
 class _Keep:
-    """A predicate Lance cannot parse, applied to what it returns."""
+    """What Lance's filters cannot say of a predicate, applied to the rows it returns."""
 
     __slots__ = ("columns", "predicate")
 
-    def __init__(self, predicate: Predicate, columns: Sequence[str]) -> None:
+    def __init__(self, predicate: Expr, columns: Sequence[str]) -> None:
         self.predicate = predicate
         self.columns = columns
 
@@ -452,7 +481,7 @@ def count_reads_and_writes(handle: LanceDataset) -> None:
 def describe(fragment: FragmentMetadata) -> FragmentInfo:
     """What callers may know of a fragment."""
     _, *beside = fragment.files
-    files = ",".join(file.path for file in fragment.files)
+    files = ",".join(map(data_path, fragment.files))
     deletions = fragment.deletion_file
     return FragmentInfo(
         fragment_id=fragment.id,
@@ -460,8 +489,13 @@ def describe(fragment: FragmentMetadata) -> FragmentInfo:
         deleted_rows=fragment.num_deletions,
         identity=f"{files}|{deletions.path(fragment.id) if deletions else ''}",
         files=files,
-        beside=tuple((str(file.path), frozenset(file.fields)) for file in beside),
+        beside=tuple((data_path(file), frozenset(file.fields)) for file in beside),
     )
+
+
+def data_path(file: DataFile) -> str:
+    """Where a data file lies. Lance's own property makes a class each time it is asked."""
+    return str(file._path)
 
 
 def _ids_of(field: Any) -> frozenset[int]:
@@ -488,9 +522,10 @@ def manifest_file(version: int) -> str:
 
 def fragment_files(fragment: FragmentMetadata, has_blobs: bool) -> set[str]:
     """The files of a fragment, relative to its table; a trailing slash names a whole folder."""
-    names = {f"data/{file.path}" for file in fragment.files}
+    paths = [data_path(file) for file in fragment.files]
+    names = {f"data/{path}" for path in paths}
     if has_blobs:
-        names |= {f"data/{file.path.removesuffix('.lance')}/" for file in fragment.files}
+        names |= {f"data/{path.removesuffix('.lance')}/" for path in paths}
     if fragment.deletion_file is not None:
         names.add(fragment.deletion_file.path(fragment.id))
     return names
@@ -501,10 +536,8 @@ def _covered(index: Any) -> frozenset[int]:
 
 
 def _distinct(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     with lance_errors(f"looking up {values.type} in a column of {kind}"):
-        return pc.unique(values.drop_null().cast(kind))
+        return pc.unique(canonical(one_array(values).drop_null().cast(kind)))
 
 
 def _rows_without_columns(addresses: pa.UInt64Array) -> pa.Table:

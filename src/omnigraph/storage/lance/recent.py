@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.storage.session import RECENT_ROWS_BYTES_MAX, Lru
+from omnigraph.storage.lru import RECENT_ROWS_BYTES_MAX, Lru
 from omnigraph.storage.tables import ADDRESS, FragmentInfo
 
 SMALL_ROWS_MAX = 4096

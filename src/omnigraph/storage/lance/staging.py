@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
 from lance import LanceOperation as Operation
@@ -19,15 +20,18 @@ from omnigraph.errors import Corrupt, OmnigraphError
 from omnigraph.storage import metrics
 from omnigraph.storage.lance import absorb, recent
 from omnigraph.storage.lance.columns import as_batches, conform, to_stored
-from omnigraph.storage.lance.commits import commit
 from omnigraph.storage.lance.failures import lance_errors
+from omnigraph.storage.lance.handles import commit
 from omnigraph.storage.lance.reading import LanceTable, by_fragment, describe
 from omnigraph.storage.lance.recent import Offsets
-from omnigraph.storage.tables import NewFragments, TableEdit
+from omnigraph.storage.tables import FRAGMENT_ROWS_MAX, NewFragments, TableEdit
 
-FRAGMENT_ROWS_MAX = 2**20
 FRAGMENT_BYTES_MAX = 4 * 2**30
 WRITERS_MAX = min(8, os.cpu_count() or 1)
+
+
+# By the identity of a fragment: the offsets that were deleted from it, and what it became (none: nothing was left).
+Deletions: TypeAlias = dict[str, tuple[Offsets, FragmentMetadata | None]]
 
 
 @dataclass(slots=True)
@@ -38,6 +42,8 @@ class RowChange:
     updated: list[FragmentMetadata] = field(default_factory=list)
     new: list[FragmentMetadata] = field(default_factory=list)
     replaced: set[str] = field(default_factory=set)  # identities of removed and updated fragments
+    absorbs: bool = False  # whether the new fragments hold rows of small ones besides
+    deletions: Deletions = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -54,21 +60,33 @@ class RowChange:
         )
 
 
-def change_rows(table: LanceTable, edit: TableEdit) -> RowChange:
-    """Write the data and deletion files of an edit; nothing is committed yet."""
+def change_rows(table: LanceTable, edit: TableEdit, earlier: Deletions) -> RowChange:
+    """Write the data and deletion files of an edit; nothing is committed yet. `earlier` are deletions of the same edit
+    on another version, whose files are used again for fragments that are the same there."""
     change = RowChange()
     deletions = {} if edit.delete is None else by_fragment(edit.delete)
     if edit.replace_all:
         _remove_all(table, change)
         deletions = {}
     small, rows = _incoming(table, edit, deletions)
+    change.absorbs = bool(small)
     for each in small:
         deletions.pop(each.info.fragment_id, None)
         change.removed.append(each.info.fragment_id)
         change.replaced.add(each.info.identity)
-    tasks = [partial(_delete, table, i, offsets, change) for i, offsets in deletions.items()]
+    tasks = [
+        partial(_delete, table, i, offsets, change, earlier) for i, offsets in deletions.items()
+    ]
     tasks.append(partial(_append, table, rows, change))
     _run([*tasks, table.load_indices] if table.remote else tasks, remote=table.remote)
+    return change
+
+
+def delete_rows(table: LanceTable, deletions: Mapping[int, Offsets]) -> RowChange:
+    """Write the deletion files for rows of some fragments; nothing is committed yet."""
+    change = RowChange()
+    for fragment_id, offsets in deletions.items():
+        _delete(table, fragment_id, offsets, change, {})
     return change
 
 
@@ -195,19 +213,31 @@ def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([conform(b, schema) for b in rows.to_batches()], schema)
 
 
-def _delete(table: LanceTable, fragment_id: int, offsets: Offsets, change: RowChange) -> None:
+def _delete(
+    table: LanceTable,
+    fragment_id: int,
+    offsets: Offsets,
+    change: RowChange,
+    earlier: Deletions,
+) -> None:
     fragment = table.handle.get_fragment(fragment_id)
     if fragment is None:
         raise Corrupt(f"table {table.ref.path} has no fragment {fragment_id} to delete rows from")
     before = describe(fragment.metadata)
-    with lance_errors(f"deleting rows of table {table.ref.path}"):
-        kept = fragment.delete_rows(offsets.tolist())
+    known = earlier.get(before.identity)
+    if known is not None and np.array_equal(known[0], offsets):
+        kept = known[1]
+    else:
+        with lance_errors(f"deleting rows of table {table.ref.path}"):
+            kept = fragment.delete_rows(offsets.tolist())
+        if kept is not None:
+            metrics.request("put", 1)
+            metrics.stage()
+    change.deletions[before.identity] = (offsets, kept)
     change.replaced.add(before.identity)
     if kept is None:
         change.removed.append(fragment_id)
         return
-    metrics.request("put", 1)
-    metrics.stage()
     change.updated.append(kept)
     recent.remember_deletions(before, describe(kept), offsets)
 

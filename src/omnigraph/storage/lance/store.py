@@ -13,28 +13,32 @@ from lance import LanceDataset
 
 from omnigraph.deferred import Deferred
 from omnigraph.storage import metrics
-from omnigraph.storage.lance.commits import commit
-from omnigraph.storage.lance.durable import sync_files, sync_parents
-from omnigraph.storage.lance.handles import Handles
+from omnigraph.storage.disk import sync_files, sync_parents
+from omnigraph.storage.lance.handles import Handles, commit
 from omnigraph.storage.lance.reading import LanceTable, manifest_file
 from omnigraph.storage.objects import fsync_wanted, locate
 from omnigraph.storage.tables import NewFragments, Staged, TableEdit, TableRef
 
 if TYPE_CHECKING:
-    from omnigraph.storage.lance import altering, compaction, indexing, parts, staging
+    from omnigraph.storage.lance import altering, indexing, parts, rewriting, staging
+    from omnigraph.storage.lance import parts as compaction
     from omnigraph.storage.lance.indexing import IndexChange
     from omnigraph.storage.lance.parts import SegmentPart
     from omnigraph.storage.lance.staging import RowChange
 else:  # a process that only reads needs none of them
     altering = Deferred("omnigraph.storage.lance.altering")
-    compaction = Deferred("omnigraph.storage.lance.compaction")
+    compaction = Deferred("omnigraph.storage.lance.parts")
     indexing = Deferred("omnigraph.storage.lance.indexing")
     parts = Deferred("omnigraph.storage.lance.parts")
+    rewriting = Deferred("omnigraph.storage.lance.rewriting")
     staging = Deferred("omnigraph.storage.lance.staging")
 
 # Keys of `Staged.extra`.
 INDEX_CHANGE = "index_change"  # lets an index move to another base
 INDICES_FAILED = "indices_failed"  # messages of what could not be built beside a write
+DELETIONS = "deletions"  # what fragments became, for the same edit on another base
+FILLED = "filled"  # the values of new columns, likewise
+REWRITTEN = "rewritten"  # what compaction made of which fragments
 
 
 class LanceTables:
@@ -71,19 +75,26 @@ class LanceTables:
     def stage(self, base: TableRef, edit: TableEdit) -> Staged:
         table = self.open(base)
         before, change, indices = table, staging.RowChange(), indexing.IndexChange()
+        kept = edit.earlier.extra if edit.earlier is not None else {}
+        filled, rewritten = kept.get(FILLED), None
         if edit.columns is not None:
-            table = self._at(base, altering.alter_columns(table.handle, edit.columns, base.path))
+            filled = filled or altering.FilledColumns()
+            altered = altering.alter_columns(table.handle, edit.columns, base.path, filled)
+            table = self._at(base, altered)
         if edit.delete is not None or edit.append is not None or edit.replace_all:
-            change = staging.change_rows(table, edit)
+            change = staging.change_rows(table, edit, kept.get(DELETIONS, {}))
             table = self._advance(table, change)
         if edit.compact:
-            table = self._advance(table, compaction.compact(table))
+            rewritten = compaction.compact(table)
+            table = self._advance(table, rewritten.change())
         if edit.indices or edit.drop_indices:
             alone = table.ref == base
             indices = indexing.build(table, edit.indices, edit.drop_indices, must_succeed=alone)
             if not indices.is_empty:
                 table = self._at(base, self._commit_indices(table, indices))
-        return self._staged(before, table, edit, change, indices)
+        staged = self._staged(before, table, edit, change, indices)
+        again = {DELETIONS: change.deletions, FILLED: filled, REWRITTEN: rewritten}
+        return replace(staged, extra=staged.extra | {name: x for name, x in again.items() if x})
 
     def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
         table = self.open(base)
@@ -92,8 +103,14 @@ class LanceTables:
             return None
         if staged.only_appends:
             return self._recommit_rows(staged, table)
+        after = self._recommit_rewritten(staged, table)
+        if after is None:
+            return None
         indices = staged.extra.get(INDEX_CHANGE)
-        return self._recommit_indices(staged, table, indices) if indices else None
+        if indices is not None:
+            return self._recommit_indices(staged, after, base, indices)
+        moved = replace(staged, ref=after.ref, base=base, rows=after.count())
+        return moved if after is not table else None
 
     def write_fragments(
         self, base: TableRef, rows: pa.Table | Iterable[pa.RecordBatch]
@@ -108,8 +125,10 @@ class LanceTables:
     def stage_compacted(self, base: TableRef, answers: Iterable[str]) -> Staged:
         """The version that parts of a compaction of `base` give together."""
         before = self.open(base)
-        after = self._advance(before, parts.compacted(answers))
-        return Staged(after.ref, base, after.count(), _gone(before, after))
+        rewritten = parts.compacted(before, answers)
+        after = self._advance(before, rewritten.change())
+        extra = {REWRITTEN: rewritten}
+        return Staged(after.ref, base, after.count(), _gone(before, after), extra=extra)
 
     def stage_segments(
         self, staged: Staged, built: Sequence[SegmentPart], answers: Sequence[bytes]
@@ -120,8 +139,7 @@ class LanceTables:
         if indices.is_empty:
             return staged
         after = self._at(table.ref, self._commit_indices(table, indices))
-        extra = _extra(indices, may_move=staged.ref == staged.base)
-        return replace(staged, ref=after.ref, extra=extra)
+        return replace(staged, ref=after.ref, extra=staged.extra | _extra(indices, may_move=True))
 
     # --- durability --------------------------------------------------------------------------------------------------
 
@@ -159,7 +177,7 @@ class LanceTables:
         reshaped = edit.columns is not None or edit.compact
         replaced = _gone(before, after) if reshaped else frozenset(change.replaced)
         appends = not (reshaped or edit.replace_all or edit.delete is not None or edit.indices)
-        only_indices = not (reshaped or edit.replace_all) and change.is_empty
+        may_move = edit.columns is None and not edit.replace_all and change.is_empty
         return Staged(
             ref=after.ref,
             base=before.ref,
@@ -167,8 +185,9 @@ class LanceTables:
             replaced=replaced,
             appended=tuple(map(staging.to_description, change.new)),
             only_appends=appends and not edit.drop_indices,
+            written=_data_of(change),
             bytes_written=sum(map(staging.data_bytes, change.new)),
-            extra=_extra(indices, may_move=only_indices),
+            extra=_extra(indices, may_move=may_move),
         )
 
     def _recommit_rows(self, staged: Staged, table: LanceTable) -> Staged | None:
@@ -182,22 +201,29 @@ class LanceTables:
         after = self._advance(table, change)
         return replace(staged, ref=after.ref, base=table.ref, rows=after.count())
 
+    def _recommit_rewritten(self, staged: Staged, table: LanceTable) -> LanceTable | None:
+        """Another version with the fragments that were rewritten, if any were; none where they do not fit."""
+        made = staged.extra.get(REWRITTEN)
+        if made is None:
+            return table
+        moved = rewriting.rebased(made, table, self.open(made.base))
+        if moved is None:
+            return None
+        after = self._advance(table, moved.rows)
+        return self._advance(after, staging.delete_rows(after, moved.deletions))
+
     def _recommit_indices(
-        self, staged: Staged, table: LanceTable, indices: IndexChange
+        self, staged: Staged, table: LanceTable, base: TableRef, indices: IndexChange
     ) -> Staged | None:
+        """`table` is what becomes of the base without them."""
         change = indexing.rebase(indices, table)
         if change is None:
             return None
-        if change.is_empty:
-            return replace(staged, ref=table.ref, base=table.ref, rows=table.count())
-        after = self._at(table.ref, self._commit_indices(table, change))
-        return replace(
-            staged,
-            ref=after.ref,
-            base=table.ref,
-            rows=after.count(),
-            extra={INDEX_CHANGE: change},
-        )
+        after = table
+        if not change.is_empty:
+            after = self._at(table.ref, self._commit_indices(table, change))
+        extra = staged.extra | {INDEX_CHANGE: change}
+        return replace(staged, ref=after.ref, base=base, rows=after.count(), extra=extra)
 
     def _sync_one(self, staged: Staged) -> None:
         if staged.ref == staged.base:
@@ -213,6 +239,14 @@ def _extra(indices: IndexChange, *, may_move: bool) -> dict[str, Any]:
     if indices.failed:
         extra[INDICES_FAILED] = indices.failed
     return extra
+
+
+def _data_of(change: RowChange) -> NewFragments | None:
+    """The new rows of a change as files that fit any version of the table."""
+    if not change.new or change.absorbs:
+        return None
+    descriptions = tuple(map(staging.to_description, change.new))
+    return NewFragments(descriptions, sum(fragment.num_rows for fragment in change.new))
 
 
 def _gone(before: LanceTable, after: LanceTable) -> frozenset[str]:

@@ -5,6 +5,7 @@ In the order of control flow:
 - `options`     how to read
 - `sources`     what a load may be given, and which reader it takes
 - `files`       paths, patterns and addresses; compressed or not; blocks of whole lines
+- `folders`     folders of parts, and the columns their names hold
 - `records`     lines of JSON, by the fastest reading that is certain
 - `lines`       the lines of a block by their positions
 - `template`    the first reading: lines that differ in their values alone
@@ -12,7 +13,6 @@ In the order of control flow:
 - `exact`       the third: one line at a time, every rule and every error
 - `tables`      Arrow, pandas, polars, Parquet, CSV
 - `unpacking`   Parquet and Arrow files, if what comes of them fits
-- `columns`     any Arrow column as a column of the schema
 - `parts`       rows of one type on their way to `Incoming`
 - `problems`    what is wrong, gathered up to a bound
 - `preview`     the first rows of a file, before anybody says what they are

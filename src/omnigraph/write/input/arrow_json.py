@@ -16,18 +16,19 @@ import pyarrow.json as pj
 from omnigraph.model.catalog import EdgeType, NodeType, Property
 from omnigraph.model.columns import SCALARS
 from omnigraph.model.types import FLOATS, PropType, Scalar
-from omnigraph.write.input.columns import to_column
+from omnigraph.values.columns import to_column
+from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.lines import Lines
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Part
-from omnigraph.write.input.problems import Misfit, Unsure
+from omnigraph.write.input.parts import InputPart
+from omnigraph.write.input.problems import Unsure
 
 AS_TEXT = frozenset({Scalar.DATE, Scalar.DATETIME, Scalar.BLOB})
 ESCAPED_NAME = r'\\u[0-9a-fA-F]{4}[^"]*"\s*:'
 Kind = NodeType | EdgeType
 
 
-def read_group(lines: Lines, kind: Kind, options: Options, *, envelope: bool) -> Part:
+def read_group(lines: Lines, kind: Kind, options: Options, *, envelope: bool) -> InputPart:
     """Lines that all belong to one type as columns; `Unsure` unless they are certainly right."""
     data = lines.data
     if not ((data[lines.starts] == 123) & (data[lines.ends - 1] == 125)).all():
@@ -37,7 +38,7 @@ def read_group(lines: Lines, kind: Kind, options: Options, *, envelope: bool) ->
     if table.num_rows != len(lines):
         raise Unsure
     outside = frozenset(table.column_names) if envelope else frozenset()
-    reading = _Reading(lines, text, kind, options, outside)
+    reading = _JsonReading(lines, text, kind, options, outside)
     fields = reading.opened(table) if envelope else {n: table[n] for n in table.column_names}
     return reading.part(fields)
 
@@ -72,7 +73,7 @@ def _json_type(kind: PropType) -> pa.DataType:
     return pa.list_(item) if kind.is_list else item
 
 
-class _Reading:
+class _JsonReading:
     """What was read from some lines, and the lines themselves for what the reader forgot."""
 
     def __init__(
@@ -108,7 +109,7 @@ class _Reading:
         ends = () if isinstance(self.kind, NodeType) else ("from", "to")
         return {end: table[end] for end in ends} | fields
 
-    def part(self, fields: dict[str, pa.ChunkedArray]) -> Part:
+    def part(self, fields: dict[str, pa.ChunkedArray]) -> InputPart:
         columns, absent = {}, {}
         for name, column in fields.items():
             if name in ("from", "to") and isinstance(self.kind, EdgeType):
@@ -128,13 +129,13 @@ class _Reading:
             if left_out is not None and left_out.true_count:
                 absent[name] = left_out
         count = len(self.lines)
-        return Part(self.kind, columns, count, absent, pa.array(self.lines.numbers))
+        return InputPart(self.kind, columns, count, absent, pa.array(self.lines.numbers))
 
     def _typed(self, column: pa.ChunkedArray, prop: Property) -> pa.ChunkedArray | pa.Array:
         if prop.type.scalar in FLOATS and not _all_finite(column):
             raise Unsure
         try:
-            return to_column(column, prop, self.options)
+            return to_column(column, prop.type, self.options.context)
         except (Misfit, pa.ArrowInvalid):
             raise Unsure from None
 

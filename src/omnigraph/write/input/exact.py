@@ -5,38 +5,27 @@ Slow, because each line becomes Python objects; the faster ways read what they a
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.lang.cast import parse_bytes, parse_date, parse_datetime
 from omnigraph.lang.diagnostics import did_you_mean as nearest
+from omnigraph.lang.schema import words
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.columns import arrow_type
-from omnigraph.model.types import INTEGER_RANGES, PropType, Scalar
-from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Part
-from omnigraph.write.input.problems import Misfit
+from omnigraph.model.types import PropType, Scalar
+from omnigraph.values.misfit import Misfit, described
+from omnigraph.values.reading import ReadingContext, read_value
+from omnigraph.write.input.options import Options, placed
+from omnigraph.write.input.parts import InputPart
 
-RESERVED = frozenset(
-    {
-        "_rowid",
-        "_rowaddr",
-        "_rowoffset",
-        "_row_created_at_version",
-        "_row_last_updated_at_version",
-        "_tombstone",
-    }
-)
+RESERVED = words.RESERVED | {"_tombstone"}
 ENVELOPE = frozenset({"type", "edge", "id", "from", "to", "data"})
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+TEXT = PropType(Scalar.STRING)
 Kind = NodeType | EdgeType
 
 
@@ -67,7 +56,7 @@ def read_record(line: bytes, catalog: Catalog, options: Options) -> Record:
     kind = _node_type(record, catalog) if "type" in record else _edge_type(record, catalog)
     data = record.get("data", {})
     if not isinstance(data, dict):
-        raise Misfit(f"'data' must be an object, got {json_kind(data)}", rule="record", name="data")
+        raise Misfit(f"'data' must be an object, got {described(data)}", rule="record", name="data")
     ends = {} if isinstance(kind, NodeType) else _ends(record)
     return Record(kind, ends | read_fields(_with_id(data, record), kind, options))
 
@@ -79,7 +68,7 @@ def _with_id(data: Mapping[str, Any], record: Mapping[str, Any]) -> Mapping[str,
     outer, inner = record["id"], data.get("id", record["id"])
     if outer != inner:
         raise Misfit(
-            f"'id' is {json_kind(outer)} beside 'data' and {json_kind(inner)} in it",
+            f"'id' is {described(outer)} beside 'data' and {described(inner)} in it",
             rule="record",
             name="id",
         )
@@ -99,7 +88,12 @@ def read_row(line: bytes, kind: Kind, options: Options) -> Record:
 def parse_object(line: bytes) -> dict[str, Any]:
     """One strict JSON object: no member twice, no NaN, no text that is not Unicode."""
     try:
-        value = json.loads(line.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(
+            line.decode(),
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
     except UnicodeDecodeError as bad:
         raise Misfit(f"not UTF-8: {bad.reason} at byte {bad.start}", rule="json") from None
     except json.JSONDecodeError as bad:
@@ -109,7 +103,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
     except ValueError as bad:
         raise Misfit(f"not JSON: {bad}", rule="json") from None
     if not isinstance(value, dict):
-        raise Misfit(f"a line holds one JSON object, got {json_kind(value)}", rule="record")
+        raise Misfit(f"a line holds one JSON object, got {described(value)}", rule="record")
     return value
 
 
@@ -122,47 +116,30 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise Misfit(f"the number {text[:40]} is too large for F64", rule="range", value=text[:40])
+    return number
+
+
 def _no_constant(name: str) -> Any:
     raise Misfit(f"not JSON: {name} is not a JSON number", rule="json", value=name)
-
-
-def json_kind(value: Any) -> str:
-    """What a JSON value is, in words."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return f"the boolean {json.dumps(value)}"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f"the text {_short(value)}"
-        case dict():
-            return "an object"
-        case _:
-            return "an array"
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _text_field(record: Mapping[str, Any], name: str) -> str:
     if name not in record:
         raise Misfit(f"the field '{name}' is missing", rule="record", name=name)
-    value = record[name]
-    if not isinstance(value, str):
-        raise Misfit(f"'{name}' must be a text, got {json_kind(value)}", rule="record", name=name)
-    return _unicode(value, name)
+    return _text(record[name], name, "record")
 
 
-def _unicode(value: str, name: str) -> str:
+def _text(value: Any, name: str, rule: str) -> str:
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        message = f"'{name}' holds half of a surrogate pair, which is no Unicode text"
-        raise Misfit(message, rule="json", name=name) from None
-    return value
+        text: str = read_value(value, TEXT)
+    except Misfit as misfit:
+        misfit.rule = rule if misfit.wrong_kind else misfit.rule
+        raise misfit.at(f"'{name}'", TEXT, name) from None
+    return text
 
 
 def _ends(record: Mapping[str, Any]) -> dict[str, str]:
@@ -207,7 +184,8 @@ def read_fields(data: Mapping[str, Any], kind: Kind, options: Options) -> dict[s
     """The given fields as values of their types; null is kept as None."""
     if options.compatible:
         data = {n: v for n, v in data.items() if n == "id" or _is_known(n, kind)}
-    return {name: _field(name, value, kind, options) for name, value in data.items()}
+    context = options.context
+    return {name: _field(name, value, kind, options, context) for name, value in data.items()}
 
 
 def _is_known(name: str, kind: Kind) -> bool:
@@ -216,21 +194,18 @@ def _is_known(name: str, kind: Kind) -> bool:
     return name in kind.properties
 
 
-def _field(name: str, value: Any, kind: Kind, options: Options) -> Any:
+def _field(name: str, value: Any, kind: Kind, options: Options, context: ReadingContext) -> Any:
     if name == "id":
-        if not isinstance(value, str):
-            message = f"the id of a {kind.name} must be a text, got {json_kind(value)}"
-            raise Misfit(message, rule="type", name="id", value=value)
-        return _unicode(value, "id")
+        return _text(value, "id", "type")
     prop = known_property(name, kind)
     if value is None:
         return None
     try:
-        return read_value(value, prop, options)
-    except WrongKind:
-        if options.compatible:
+        return read_value(value, prop.type, context)
+    except Misfit as misfit:
+        if misfit.wrong_kind and options.compatible:
             return None
-        raise
+        raise placed(misfit, prop.name, prop.type) from None
 
 
 def known_property(name: str, kind: Kind) -> Property:
@@ -246,117 +221,10 @@ def known_property(name: str, kind: Kind) -> Property:
     raise Misfit(message, rule="unknown_field", name=name)
 
 
-def read_value(value: Any, prop: Property, options: Options) -> Any:
-    """A JSON value as a value of the property's type, ready for its Arrow column."""
-    kind, name = prop.type, prop.name
-    if kind.vector_dim is not None:
-        return _vector(value, kind.vector_dim, name)
-    if not kind.is_list:
-        return _scalar(value, kind.scalar, kind, name, options)
-    if not isinstance(value, list):
-        raise _unfit(name, kind, value)
-    if any(item is None for item in value):
-        raise Misfit(f"the list '{name}' contains a null", name=name, value=value)
-    return [_scalar(item, kind.scalar, kind, name, options) for item in value]
-
-
-class WrongKind(Misfit):
-    """A JSON value of another kind than the property's, such as a text for a number."""
-
-
-def _unfit(name: str, kind: PropType, value: Any) -> WrongKind:
-    return WrongKind(f"'{name}' expects {kind}, got {json_kind(value)}", name=name, value=value)
-
-
-def _scalar(value: Any, scalar: Scalar, kind: PropType, name: str, options: Options) -> Any:
-    match scalar, value:
-        case Scalar.BOOL, bool():
-            return value
-        case Scalar.BLOB, str():
-            return blob_bytes(value, name, options)
-        case Scalar.STRING, str():
-            return _unicode(value, name)
-        case ((Scalar.DATE | Scalar.DATETIME), str() | int()) if not isinstance(value, bool):
-            return _moment(value, scalar, name)
-        case ((Scalar.F32 | Scalar.F64), int() | float() | str()) if not isinstance(value, bool):
-            return _float(value, scalar, kind, name)
-        case ((Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64), int()) if value is not True:
-            return _integer(value, scalar, kind, name)
-    raise _unfit(name, kind, value)
-
-
-def _integer(value: int, scalar: Scalar, kind: PropType, name: str) -> int:
-    if value is False:
-        raise _unfit(name, kind, value)
-    low, high = INTEGER_RANGES[scalar]
-    if not low <= value <= high:
-        message = f"'{name}' is {value}, but {scalar} holds {low} to {high}"
-        raise Misfit(message, rule="range", name=name, value=str(value))
-    return value
-
-
-def _float(value: float | str, scalar: Scalar, kind: PropType, name: str) -> float:
-    if isinstance(value, str):  # as exports write what JSON has no number for
-        if value not in NOT_FINITE:
-            raise _unfit(name, kind, value)
-        return NOT_FINITE[value]
-    try:
-        number = float(value)
-        if scalar is Scalar.F32:
-            struct.pack("<f", number)
-    except OverflowError:
-        number = math.inf
-    if math.isinf(number):
-        message = f"'{name}' is too large for {scalar}"
-        raise Misfit(message, rule="range", name=name, value=str(value))
-    return number
-
-
-def _moment(value: str | int, scalar: Scalar, name: str) -> dt.date | dt.datetime:
-    found: dt.date | dt.datetime | None
-    try:
-        if scalar is Scalar.DATE:
-            epoch = dt.date(1970, 1, 1)
-            found = (
-                parse_date(value) if isinstance(value, str) else epoch + dt.timedelta(days=value)
-            )
-        elif isinstance(value, str):
-            found = parse_datetime(value)
-        else:
-            found = EPOCH + dt.timedelta(milliseconds=value)
-    except OverflowError:
-        found = None
-    if found is None:
-        raise Misfit(f"'{name}' is no {scalar}: {json_kind(value)}", name=name, value=value)
-    return found
-
-
-def _vector(value: Any, dimension: int, name: str) -> list[float]:
-    if not isinstance(value, list):
-        raise Misfit(f"'{name}' expects {dimension} numbers, got {json_kind(value)}", name=name)
-    if len(value) != dimension:
-        message = f"the vector '{name}' has {dimension} dimensions, got {len(value)}"
-        raise Misfit(message, name=name)
-    for item in value:
-        if isinstance(item, bool) or not isinstance(item, int | float):
-            message = f"the vector '{name}' holds numbers only, got {json_kind(item)}"
-            raise Misfit(message, name=name)
-    return [_float(item, Scalar.F32, PropType(Scalar.F32), name) for item in value]
-
-
-def blob_bytes(value: str, name: str, options: Options) -> bytes:
-    """The bytes of a blob: inline base64, or what an address holds that the allow-list admits."""
-    try:
-        found = parse_bytes(value)
-    except ValueError as bad:
-        raise Misfit(f"'{name}' is not valid base64: {bad}", name=name) from None
-    return options.fetch(value, name) if found is None else found
-
-
 # --- records to columns ------------------------------------------------------------------------------------------
 
 
-def to_part(kind: Kind, records: Sequence[Mapping[str, Any]], numbers: Sequence[int]) -> Part:
+def to_part(kind: Kind, records: Sequence[Mapping[str, Any]], numbers: Sequence[int]) -> InputPart:
     """Records of one type as columns."""
     structural = ("id",) if isinstance(kind, NodeType) else ("id", "src", "dst")
     given = {name for fields in records for name in fields}
@@ -369,4 +237,4 @@ def to_part(kind: Kind, records: Sequence[Mapping[str, Any]], numbers: Sequence[
         left_out = [name not in fields for fields in records]
         if any(left_out) and name not in structural:
             absent[name] = pa.array(left_out, pa.bool_())
-    return Part(kind, columns, len(records), absent, pa.array(numbers, pa.int64()))
+    return InputPart(kind, columns, len(records), absent, pa.array(numbers, pa.int64()))

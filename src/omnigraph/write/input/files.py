@@ -1,7 +1,8 @@
-"""Files to read from: paths, globs and `s3://` addresses, plain or compressed."""
+"""Files to read from: paths, patterns, folders and `s3://` addresses, plain or compressed."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import io
 import os
@@ -16,7 +17,8 @@ import pyarrow as pa
 from omnigraph.errors import Kind, ObjectNotFound, OmnigraphError, OptionInvalid
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import open_remote
-from omnigraph.write.input.lines import PAD, Block
+from omnigraph.write.input.folders import parts_of, walked
+from omnigraph.write.input.lines import PAD, LineBlock
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
 
@@ -33,19 +35,47 @@ class SourceNotFound(OmnigraphError):
 
 
 def expand(source: str | os.PathLike[str]) -> list[str]:
-    """The files a path, a pattern or an address stands for, in order of name."""
+    """The files a path, a pattern, a folder or an address stands for, in order of name."""
     text = os.fspath(source)
     if not isinstance(text, str):
         raise OptionInvalid("a path is a text, not bytes")
     text = _path(text)
     if "://" in text:
-        return _expand_remote(text) if glob.has_magic(text) else [text]
+        return _expand_remote(text) if glob.has_magic(text) else _remote_parts(text)
     if not glob.has_magic(text) or os.path.exists(text):
-        return [text]
-    found = sorted(glob.glob(text, recursive=True))
+        return _parts(text)
+    found = [file for path in sorted(glob.glob(text, recursive=True)) for file in _parts(path)]
     if not found:
         raise SourceNotFound(f"no file matches {text}", details={"pattern": text})
-    return found
+    return list(dict.fromkeys(found)) if "**" in text else found
+
+
+def _parts(path: str) -> list[str]:
+    """A file, or the parts in a folder."""
+    if not os.path.isdir(path):
+        return [path]
+    return _below(path, walked(path))
+
+
+def _below(folder: str, names: Iterable[str]) -> list[str]:
+    found = parts_of(folder, names)
+    if not found:
+        raise SourceNotFound(f"{folder} has no files in it", details={"folder": folder})
+    return [f"{folder.rstrip('/')}/{name}" for name in found]
+
+
+def _remote_parts(address: str) -> list[str]:
+    """An object, or those below an address where there is none."""
+    store, key = open_remote(address)
+    folder = key.rstrip("/")
+    if key == folder:
+        with contextlib.suppress(ObjectNotFound):
+            store.look(key)
+            return [address]
+    names = [info.key.removeprefix(f"{folder}/") for info in store.list(folder)]
+    if not names:
+        raise SourceNotFound(f"{address}: there is no such object", details={"file": address})
+    return _below(address, names)
 
 
 def _path(text: str) -> str:
@@ -116,7 +146,7 @@ def read_bytes(address: str) -> bytes:
         return bytes(stream.read())
 
 
-def blocks(name: str, options: Options) -> Iterator[Block]:
+def blocks(name: str, options: Options) -> Iterator[LineBlock]:
     """A file as blocks of whole lines, each about `block_bytes` long."""
     with open_raw(name) as raw, _unpacked(raw, name) as stream:
         yield from _told(blocks_of(stream, name, options), raw)
@@ -127,7 +157,7 @@ def known_size(name: str) -> int:
     return os.path.getsize(name) if "://" not in name and os.path.isfile(name) else 0
 
 
-def _told(found: Iterable[Block], raw: IO[bytes]) -> Iterator[Block]:
+def _told(found: Iterable[LineBlock], raw: IO[bytes]) -> Iterator[LineBlock]:
     """The blocks of a file, telling how far it was read by the time each was made."""
     before = 0
     for block in found:
@@ -137,7 +167,7 @@ def _told(found: Iterable[Block], raw: IO[bytes]) -> Iterator[Block]:
         yield block
 
 
-def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator[Block]:
+def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator[LineBlock]:
     """A stream as blocks of whole lines; a line longer than the limit ends it."""
     first, kept = 1, b""
     while True:
@@ -150,23 +180,23 @@ def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator
             _refuse_endless(kept, name, first, options)
             continue
         raw = b"".join((kept, memoryview(chunk)[:cut], PADDING))
-        block = Block(raw, len(raw) - PAD, first, name)
+        block = LineBlock(raw, len(raw) - PAD, first, name)
         lines = raw.count(b"\n", 0, block.size)  # no array: fresh memory costs more than the count
         yield from (block,) if lines <= LINES_MAX else _thinner(block)
         first += lines
         kept = chunk[cut:]
     if kept:
-        yield Block(kept + PADDING, len(kept), first, name)
+        yield LineBlock(kept + PADDING, len(kept), first, name)
 
 
-def _thinner(block: Block) -> Iterator[Block]:
+def _thinner(block: LineBlock) -> Iterator[LineBlock]:
     """A block of very many lines as blocks of fewer: what is made of a line is larger than a short one."""
     start = 0
     ends = np.flatnonzero(np.frombuffer(block.raw, np.uint8) == 10)[LINES_MAX - 1 :: LINES_MAX] + 1
     for number, end in enumerate([*ends.tolist(), block.size]):
         if start < end:
             raw = block.raw[start:end] + PADDING
-            yield Block(raw, end - start, block.first_line + number * LINES_MAX, block.file)
+            yield LineBlock(raw, end - start, block.first_line + number * LINES_MAX, block.file)
         start = end
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.problems import Misfit
 
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -22,7 +22,7 @@ WHITE = np.isin(np.arange(256), (9, 13, 32))
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LineBlock:
     """Some whole lines of a file. `raw` has `PAD` zeros behind the last line's end."""
 
     raw: bytes
@@ -35,7 +35,7 @@ class Block:
 class Lines:
     """Lines of one block: `[starts, ends)` without white space around them, and their numbers in the file."""
 
-    block: Block
+    block: LineBlock
     starts: Positions
     ends: Positions
     numbers: Positions
@@ -102,7 +102,7 @@ def slices(raw: bytes, starts: Positions, ends: Positions) -> pa.BinaryArray:
     return whole.take(pa.array(np.arange(0, len(offsets) - 1, 2, dtype=np.int32)))
 
 
-def lines_of(block: Block) -> Lines:
+def lines_of(block: LineBlock) -> Lines:
     """The lines of a block that are not blank."""
     breaks = np.frombuffer(block.raw, np.uint8)[: block.size] == 10
     starts, ends = _between(breaks)
@@ -119,7 +119,7 @@ def _between(breaks: Mask) -> tuple[Positions, Positions]:
     return starts, ends
 
 
-def _numbers(block: Block, breaks: Mask, starts: Positions) -> Positions:
+def _numbers(block: LineBlock, breaks: Mask, starts: Positions) -> Positions:
     """The line each of these positions is in."""
     lines = np.count_nonzero(breaks) + (not breaks[-1:].all())
     if lines == len(starts):  # none of them is empty

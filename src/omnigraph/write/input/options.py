@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from omnigraph.errors import OmnigraphError, OptionInvalid
-from omnigraph.write.input.problems import Misfit
+from omnigraph.model.types import PropType, Scalar
+from omnigraph.values.misfit import Misfit, unfit
+from omnigraph.values.reading import EXPECTED, ReadingContext
 
 BLOB_ALLOW = "OMNIGRAPH_BLOB_ALLOW"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat:
+    """How the cells of CSV files are written."""
+
+    delimiter: str | None = None  # by the ending of the file: a tab for .tsv, else a comma
+    quote: str = '"'  # empty where cells are never quoted
+    names: tuple[str, ...] = ()  # of the columns, where the file has no header line
+    null_text: str = ""  # what an unquoted cell without a value holds
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        single = (("delimiter", self.delimiter or ","), ("quote", self.quote or '"'))
+        for name, mark in single:
+            if len(mark.encode("utf-8", "replace")) != 1 or mark in "\r\n":
+                raise OptionInvalid(f"the {name} of CSV files is one ASCII character, not {mark!r}")
+        if self.quote == (self.delimiter or ","):
+            raise OptionInvalid("CSV files need a delimiter and a quote that differ")
+        if len(set(self.names)) < len(self.names) or not all(self.names):
+            raise OptionInvalid("the names of CSV columns are texts, each given once")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise OptionInvalid(f"there is no encoding {self.encoding!r}") from None
 
 
 def _allowed_prefixes() -> tuple[str, ...]:
@@ -22,33 +50,32 @@ class Options:
 
     nulls: str = "clear"  # a null cell of a table clears the stored value, or keeps it
     assume_timezone: str | None = None  # of date-times without one, in tables
-    columns: tuple[
-        tuple[str, str], ...
-    ] = ()  # names in a table's file, and the properties they fill; none (""): left out
+    # Names in a table's file, and the properties they fill; none (""): left out.
+    columns: tuple[tuple[str, str], ...] = ()
+    csv: CsvFormat = CsvFormat()
     blob_allow: tuple[str, ...] = field(default_factory=_allowed_prefixes)
     line_bytes_max: int = 32 << 20
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
     block_bytes: int = 8 << 20
     compatible: bool = False  # unknown properties are ignored, values of another kind become null
-    unpacked_bytes_max: int | None = (
-        None  # of the rows of a Parquet or Arrow file nobody vouches for
-    )
+    # Of the rows of a Parquet or Arrow file that comes from outside.
+    unpacked_bytes_max: int | None = None
 
     def __post_init__(self) -> None:
         if self.nulls not in ("clear", "keep"):
             raise OptionInvalid(f"nulls= is 'clear' or 'keep', not {self.nulls!r}")
 
-    def fetch(self, address: str, name: str) -> bytes:
+    @property
+    def context(self) -> ReadingContext:
+        """What these options say about values."""
+        return ReadingContext(self.assume_timezone, self.fetch)
+
+    def fetch(self, address: str) -> bytes:
         """The bytes an address holds, if the allow-list admits it."""
         if any(_is_under(address, prefix) for prefix in self.blob_allow):
-            return _read(address, name)
-        raise Misfit(
-            f"the blob '{name}' names an address; write base64:<data>, or allow its prefix"
-            f" with {BLOB_ALLOW}",
-            rule="blob_address",
-            name=name,
-            value=address[:80],
-        )
+            return _read(address)
+        wanted = f"{EXPECTED[Scalar.BLOB]}, or an address under {BLOB_ALLOW}"
+        raise unfit(wanted, address, rule="blob_address")
 
 
 def _is_under(address: str, prefix: str) -> bool:
@@ -58,10 +85,17 @@ def _is_under(address: str, prefix: str) -> bool:
     return address.startswith(folder) and not climbs
 
 
-def _read(address: str, name: str) -> bytes:
+def _read(address: str) -> bytes:
     from omnigraph.write.input.files import read_bytes
 
     try:
         return read_bytes(address)
     except OmnigraphError as failure:
-        raise Misfit(f"the blob '{name}' cannot be read: {failure}", name=name) from failure
+        raise Misfit(f"expected an address that can be read: {failure}") from failure
+
+
+def placed(misfit: Misfit, name: str, kind: PropType) -> Misfit:
+    """A misfit of a property, with what would help in a load."""
+    if misfit.rule == "timezone":
+        misfit.message += "; assume_timezone= says which"
+    return misfit.at(f"'{name}'", kind, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +11,11 @@ import pyarrow as pa
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import Incoming, Origin
 from omnigraph.model.columns import arrow_schema
-
-Column: TypeAlias = pa.Array | pa.ChunkedArray
+from omnigraph.values.columns import Column
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InputPart:
     """Some rows of one type: the columns that were given, where a field was left out, and the rows' line numbers."""
 
     kind: NodeType | EdgeType
@@ -28,33 +26,33 @@ class Part:
     file: str | None = None
 
 
-def in_line_order(parts: Sequence[Part]) -> Sequence[Part]:
+def in_line_order(parts: Sequence[InputPart]) -> Sequence[InputPart]:
     """The parts of one block as one part per type, its rows in the order of their lines."""
-    by_table: dict[str, list[Part]] = {}
+    by_table: dict[str, list[InputPart]] = {}
     for part in parts:
         by_table.setdefault(part.kind.table_id, []).append(part)
     return [group[0] if len(group) == 1 else _sorted(group) for group in by_table.values()]
 
 
-def _sorted(parts: Sequence[Part]) -> Part:
+def _sorted(parts: Sequence[InputPart]) -> InputPart:
     names = _names(parts)
     table, absent = _stacked(parts, names), _absences(parts, names)
     lines = pa.concat_arrays([part.lines for part in parts if part.lines is not None])
     order = pa.array(np.argsort(lines.to_numpy(), kind="stable"))
     columns = {name: table[name].take(order) for name in names}
     absent = {name: mask.take(order) for name, mask in absent.items()}
-    return Part(parts[0].kind, columns, table.num_rows, absent, lines.take(order))
+    return InputPart(parts[0].kind, columns, table.num_rows, absent, lines.take(order))
 
 
-def to_incoming(parts: Iterable[Part]) -> list[Incoming]:
+def to_incoming(parts: Iterable[InputPart]) -> list[Incoming]:
     """All rows of each type and file together, in order of first appearance."""
-    groups: dict[tuple[str, str | None], list[Part]] = {}
+    groups: dict[tuple[str, str | None], list[InputPart]] = {}
     for part in parts:
         groups.setdefault((part.kind.table_id, part.file), []).append(part)
     return [_incoming(group) for group in groups.values()]
 
 
-def _incoming(parts: Sequence[Part]) -> Incoming:
+def _incoming(parts: Sequence[InputPart]) -> Incoming:
     kind, names = parts[0].kind, _names(parts)
     lines = [part.lines for part in parts if part.lines is not None]
     origin = Origin(parts[0].file, pa.concat_arrays(lines) if lines else None)
@@ -62,13 +60,13 @@ def _incoming(parts: Sequence[Part]) -> Incoming:
     return Incoming(kind.name, rows, absent, origin, isinstance(kind, EdgeType))
 
 
-def _names(parts: Sequence[Part]) -> list[str]:
+def _names(parts: Sequence[InputPart]) -> list[str]:
     """The columns any part has, in the order of the table."""
     given = {name for part in parts for name in part.columns}
     return [name for name in arrow_schema(parts[0].kind).names if name in given]
 
 
-def _stacked(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
+def _stacked(parts: Sequence[InputPart], names: Sequence[str]) -> pa.Table:
     schema = arrow_schema(parts[0].kind)
     fields = [schema.field(name).with_nullable(True) for name in names]
     columns = [_column(parts, field) for field in fields]
@@ -78,7 +76,7 @@ def _stacked(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _column(parts: Sequence[Part], field: pa.Field) -> pa.ChunkedArray:
+def _column(parts: Sequence[InputPart], field: pa.Field) -> pa.ChunkedArray:
     chunks: list[pa.Array] = []
     for part in parts:
         found = part.columns.get(field.name)
@@ -91,7 +89,7 @@ def _column(parts: Sequence[Part], field: pa.Field) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, field.type)
 
 
-def _absences(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.BooleanArray]:
+def _absences(parts: Sequence[InputPart], names: Sequence[str]) -> dict[str, pa.BooleanArray]:
     properties = [name for name in names if name in parts[0].kind.properties]
     found = {}
     for name in properties:
@@ -100,7 +98,7 @@ def _absences(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Boole
     return found
 
 
-def _absence(part: Part, name: str) -> pa.BooleanArray:
+def _absence(part: InputPart, name: str) -> pa.BooleanArray:
     if name in part.absent:
         return part.absent[name]
     return pa.array(np.full(part.rows, name not in part.columns), pa.bool_())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from typing import Any, ClassVar
 from omnigraph.errors import Kind, OmnigraphError, Violation
 
 PROBLEMS_MAX = 100
-SHOWN_CHARACTERS_MAX = 400  # of a text in a report
 
 
 class InputInvalid(OmnigraphError):
@@ -21,21 +19,7 @@ class InputInvalid(OmnigraphError):
     """
 
     code, kind = "input_invalid", Kind.INVALID
-    default_help = "Mend the lines named in the details and load again."
-
-
-class Misfit(Exception):
-    """A value or record does not fit; the text says why."""
-
-    def __init__(
-        self, message: str, *, rule: str = "type", name: str | None = None, value: Any = None
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.rule = rule
-        self.name = name
-        self.value = value
-        self.row: int | None = None  # of a column: which value it is
+    default_help = "Fix the lines listed in details.violations and load again."
 
 
 class Unsure(Exception):
@@ -76,48 +60,6 @@ class Gathered(Problems):
         """What was gathered since the last time."""
         found, self.found = tuple(self.found), []
         return found
-
-
-def violation(
-    misfit: Misfit, type_name: str, file: str | None = None, line: int | None = None
-) -> Violation:
-    """A misfit at its place."""
-    return Violation(
-        rule=misfit.rule,
-        type_name=type_name,
-        id=None,
-        message=_text(misfit.message),
-        property=None if misfit.name is None else _text(misfit.name),
-        value=_value(misfit.value),
-        file=file,
-        line=line,
-    )
-
-
-def _text(text: str) -> str:
-    """A text as it can be reported: of bounded length, and Unicode; JSON can spell half a character."""
-    if len(text) > SHOWN_CHARACTERS_MAX:
-        text = text[:SHOWN_CHARACTERS_MAX] + "…"
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _value(value: Any) -> Any:
-    match value:
-        case str():
-            return _text(value)
-        case list() | dict():
-            text = _spelt(value)
-            fits = len(text) <= SHOWN_CHARACTERS_MAX and "\\ud" not in text
-            return value if fits else _text(text)
-        case _:
-            return value
-
-
-def _spelt(value: Any) -> str:
-    try:
-        return json.dumps(value)
-    except RecursionError:
-        return "…"
 
 
 def _summary(found: Sequence[Violation]) -> str:

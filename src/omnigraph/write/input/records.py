@@ -19,12 +19,13 @@ import numpy as np
 
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.arrow_json import read_group
 from omnigraph.write.input.exact import Record, read_record, read_row, to_part
-from omnigraph.write.input.lines import Block, Lines, Mask, lines_of, refuse_oversized
+from omnigraph.write.input.lines import LineBlock, Lines, Mask, lines_of, refuse_oversized
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Part, in_line_order
-from omnigraph.write.input.problems import PROBLEMS_MAX, Misfit, Problems, Unsure, violation
+from omnigraph.write.input.parts import InputPart, in_line_order
+from omnigraph.write.input.problems import PROBLEMS_MAX, Problems, Unsure
 from omnigraph.write.input.template import (
     is_simple,
     matching,
@@ -45,7 +46,7 @@ UNREAD, DOOMED = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class LineFormat:
     """What a line is: a graph record, or a plain row of one type."""
 
     catalog: Catalog
@@ -58,7 +59,7 @@ class Format:
         return read_record(line, self.catalog, self.options)
 
     @property
-    def strictly(self) -> Format:
+    def strictly(self) -> LineFormat:
         """The same without what is only tolerated: the fast readings know the strict rules alone."""
         return replace(self, options=replace(self.options, compatible=False))
 
@@ -84,12 +85,14 @@ class Format:
 class Reading:
     """What became of a block."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[InputPart, ...]
     problems: tuple[Violation, ...] = ()
     is_full: bool = False  # with problems: what follows them was not read
 
 
-def read_blocks(blocks: Iterable[Block], form: Format, problems: Problems) -> Iterator[Part]:
+def read_blocks(
+    blocks: Iterable[LineBlock], form: LineFormat, problems: Problems
+) -> Iterator[InputPart]:
     """The rows of all blocks, in order. What is wrong goes to `problems`; its bound ends the reading."""
     for reading in _in_threads(blocks, lambda block: read_block(block, form, problems.most)):
         problems.extend(reading.problems)
@@ -99,7 +102,9 @@ def read_blocks(blocks: Iterable[Block], form: Format, problems: Problems) -> It
             yield from reading.parts
 
 
-def _in_threads(blocks: Iterable[Block], read: Callable[[Block], Reading]) -> Iterator[Reading]:
+def _in_threads(
+    blocks: Iterable[LineBlock], read: Callable[[LineBlock], Reading]
+) -> Iterator[Reading]:
     """Read some blocks ahead, and hand the results out in order."""
     threads = min(THREADS_MAX, os.cpu_count() or 1)
     source = iter(blocks)
@@ -125,11 +130,11 @@ def _in_threads(blocks: Iterable[Block], read: Callable[[Block], Reading]) -> It
                 one.cancel()
 
 
-def read_block(block: Block, form: Format, most: int = PROBLEMS_MAX) -> Reading:
+def read_block(block: LineBlock, form: LineFormat, most: int = PROBLEMS_MAX) -> Reading:
     """The rows of one block, or so many problems at most: the lines behind them are not read."""
     lines, refused = refuse_oversized(lines_of(block), form.options)
-    problems = [violation(why, "", block.file, number) for number, why in refused]
-    parts: list[Part] = []
+    problems = [why.violation("", block.file, number) for number, why in refused]
+    parts: list[InputPart] = []
     lines = _by_template(lines, form.strictly, parts)
     lines = _by_type(lines, form.strictly, parts, most)
     is_full = not _one_by_one(lines, form, parts, problems, most)
@@ -138,7 +143,7 @@ def read_block(block: Block, form: Format, most: int = PROBLEMS_MAX) -> Reading:
     return Reading(tuple(placed), tuple(problems), is_full)
 
 
-def _by_template(lines: Lines, form: Format, parts: list[Part]) -> Lines:
+def _by_template(lines: Lines, form: LineFormat, parts: list[InputPart]) -> Lines:
     """Take out the lines that share a form; the rest is returned."""
     if len(lines) < 4 or not is_simple(lines):
         return lines
@@ -164,14 +169,14 @@ def _by_template(lines: Lines, form: Format, parts: list[Part]) -> Lines:
     return lines.where(left)
 
 
-def _certain(line: bytes, form: Format) -> Record | None:
+def _certain(line: bytes, form: LineFormat) -> Record | None:
     try:
         return form.exactly(line)
     except Misfit:
         return None
 
 
-def _by_type(lines: Lines, form: Format, parts: list[Part], most: int) -> Lines:
+def _by_type(lines: Lines, form: LineFormat, parts: list[InputPart], most: int) -> Lines:
     """Take out the lines of each type that read without doubt; the rest is returned."""
     if len(lines) < 4:
         return lines
@@ -187,7 +192,7 @@ def _by_type(lines: Lines, form: Format, parts: list[Part], most: int) -> Lines:
     return lines.where(left)
 
 
-def _types(lines: Lines, form: Format, most: int) -> tuple[Lines, list[tuple[Kind, Mask]]]:
+def _types(lines: Lines, form: LineFormat, most: int) -> tuple[Lines, list[tuple[Kind, Mask]]]:
     """Lines by the type they name, as far as they have to be read: a report that is full needs no more."""
     if form.rows_of is not None:
         return lines, [(form.rows_of, np.ones(len(lines), np.bool_))]
@@ -212,7 +217,7 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 class _Census:
     """Which type each line names. A line that certainly is no record of any type is doomed."""
 
-    def __init__(self, lines: Lines, form: Format) -> None:
+    def __init__(self, lines: Lines, form: LineFormat) -> None:
         self._lines = lines
         self._form = form
         self._known: dict[str, int] = {}
@@ -264,7 +269,7 @@ def _named(edge: bool, name: str, catalog: Catalog) -> Kind | None:
 
 
 def _one_by_one(
-    lines: Lines, form: Format, parts: list[Part], problems: list[Violation], most: int
+    lines: Lines, form: LineFormat, parts: list[InputPart], problems: list[Violation], most: int
 ) -> bool:
     """Whether all lines were read: a report is full when it has so many problems, of which long lines count more."""
     weight = len(problems)
@@ -273,7 +278,7 @@ def _one_by_one(
         try:
             record = form.exactly(line)
         except Misfit as misfit:
-            problems.append(violation(misfit, _type_name(form), lines.block.file, number))
+            problems.append(misfit.violation(_type_name(form), lines.block.file, number))
             weight += 1 + len(line) // LONG_LINE_BYTES
             if weight >= most:
                 return False
@@ -286,10 +291,10 @@ def _one_by_one(
     return True
 
 
-def _part(group: list[tuple[int, Record]]) -> Part:
+def _part(group: list[tuple[int, Record]]) -> InputPart:
     numbers = [number for number, _ in group]
     return to_part(group[0][1].kind, [record.fields for _, record in group], numbers)
 
 
-def _type_name(form: Format) -> str:
+def _type_name(form: LineFormat) -> str:
     return "" if form.rows_of is None else form.rows_of.name

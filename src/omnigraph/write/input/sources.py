@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.types import PropType, Scalar
 from omnigraph.storage import metrics
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import foreign, spelt
 from omnigraph.write.input.exact import did_you_mean
 from omnigraph.write.input.files import LINES_MAX, PADDING, blocks, blocks_of, expand, known_size
-from omnigraph.write.input.lines import PAD, Block
-from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Part
-from omnigraph.write.input.problems import InputInvalid, Misfit, Problems, violation
-from omnigraph.write.input.records import Format, read_blocks
+from omnigraph.write.input.folders import folder_values, with_values
+from omnigraph.write.input.lines import PAD, LineBlock
+from omnigraph.write.input.options import Options, placed
+from omnigraph.write.input.parts import InputPart
+from omnigraph.write.input.problems import InputInvalid, Problems
+from omnigraph.write.input.records import LineFormat, read_blocks
 from omnigraph.write.input.tables import (
     as_arrow,
     read_arrow,
@@ -35,8 +37,8 @@ from omnigraph.write.input.tables import (
 )
 
 Kind = NodeType | EdgeType
-Reader = Callable[[Catalog, Problems], Iterator[Part]]
-FILE_READERS: dict[str, Callable[[str, Kind, Options, Problems], Iterator[Part]]] = {
+Reader = Callable[[Catalog, Problems], Iterator[InputPart]]
+FILE_READERS: dict[str, Callable[[str, Kind, Options, Problems], Iterator[InputPart]]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
     ".csv": read_csv,
@@ -46,26 +48,27 @@ FILE_READERS: dict[str, Callable[[str, Kind, Options, Problems], Iterator[Part]]
     ".ipc": read_arrow,
 }
 TYPES_AT_ONCE = 4
+DATETIME = PropType(Scalar.DATETIME)
 LINES = (".ndjson", ".jsonl", ".json", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputSource:
     """Something to load: how to read it, and whether it can be read more than once."""
 
     read: Reader
     repeatable: bool = True
 
 
-def source_of(given: Any, options: Options) -> Source:
+def source_of(given: Any, options: Options) -> InputSource:
     """Understand what a load was given; a clear error for what it cannot be."""
     if isinstance(given, str | os.PathLike):
-        return Source(lambda catalog, problems: _files([given], catalog, options, problems))
-    if _are_paths(given):
-        return Source(lambda catalog, problems: _files(given, catalog, options, problems))
+        return InputSource(lambda catalog, problems: _files([given], catalog, options, problems))
+    if are_paths(given):
+        return InputSource(lambda catalog, problems: _files(given, catalog, options, problems))
     if isinstance(given, Mapping):
         parts = {str(name): value for name, value in given.items()}
-        return Source(
+        return InputSource(
             lambda catalog, problems: _mapping(parts, catalog, options, problems),
             all(_repeatable(value) for value in parts.values()),
         )
@@ -73,9 +76,11 @@ def source_of(given: Any, options: Options) -> Source:
         why = "a table does not say which type its rows are of; give {'TypeName': table}"
         raise OptionInvalid(why)
     if hasattr(given, "read"):
-        return Source(lambda c, p: _stream(given, c, options, p), repeatable=False)
+        return InputSource(lambda c, p: _stream(given, c, options, p), repeatable=False)
     if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray | memoryview):
-        return Source(lambda c, p: _records(given, c, options, p), isinstance(given, list | tuple))
+        return InputSource(
+            lambda c, p: _records(given, c, options, p), isinstance(given, list | tuple)
+        )
     raise OptionInvalid(
         f"cannot load {type(given).__name__}; give a path, records, or {{type name: rows}}"
     )
@@ -88,7 +93,8 @@ def is_table(given: Any) -> bool:
     return known or hasattr(given, "__arrow_c_stream__")
 
 
-def _are_paths(given: Any) -> bool:
+def are_paths(given: Any) -> bool:
+    """Whether something is a list of paths."""
     several = isinstance(given, list | tuple) and bool(given)
     return several and all(isinstance(one, str | os.PathLike) for one in given)
 
@@ -102,7 +108,7 @@ def _repeatable(value: Any) -> bool:
 
 def _files(
     given: Iterable[Any], catalog: Catalog, options: Options, problems: Problems
-) -> Iterator[Part]:
+) -> Iterator[InputPart]:
     files = list(chain.from_iterable(map(expand, given)))
     metrics.expected(sum(map(known_size, files)))
     for file in files:
@@ -110,25 +116,27 @@ def _files(
             raise OptionInvalid(
                 f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
             )
-        found = read_blocks(blocks(file, options), Format(catalog, options), problems)
+        found = read_blocks(blocks(file, options), LineFormat(catalog, options), problems)
         yield from _counted(found)
 
 
-def _stream(stream: Any, catalog: Catalog, options: Options, problems: Problems) -> Iterator[Part]:
+def _stream(
+    stream: Any, catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[InputPart]:
     name = getattr(stream, "name", None)
     named = name if isinstance(name, str) else None
-    found = read_blocks(blocks_of(stream, named, options), Format(catalog, options), problems)
+    found = read_blocks(blocks_of(stream, named, options), LineFormat(catalog, options), problems)
     yield from _counted(found)
 
 
 def _records(
     given: Iterable[Any], catalog: Catalog, options: Options, problems: Problems
-) -> Iterator[Part]:
+) -> Iterator[InputPart]:
     lines = _encoded(given, options, "data", problems)
-    yield from _counted(read_blocks(lines, Format(catalog, options), problems))
+    yield from _counted(read_blocks(lines, LineFormat(catalog, options), problems))
 
 
-def _counted(parts: Iterable[Part]) -> Iterator[Part]:
+def _counted(parts: Iterable[InputPart]) -> Iterator[InputPart]:
     """The same parts, told to whoever looks at how far the work is."""
     for part in parts:
         metrics.consumed(rows=part.rows)
@@ -140,11 +148,11 @@ def _counted(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _mapping(
     given: Mapping[str, Any], catalog: Catalog, options: Options, problems: Problems
-) -> Iterator[Part]:
+) -> Iterator[InputPart]:
     """Types are read side by side; what they say is put together in the order they were given."""
     kinds = [(kind_named(name, catalog), value) for name, value in given.items()]
 
-    def read(kind: Kind, value: Any) -> tuple[list[Part], Problems]:
+    def read(kind: Kind, value: Any) -> tuple[list[InputPart], Problems]:
         own = Problems()
         return list(_counted(_rows(value, kind, catalog, options, own))), own
 
@@ -156,9 +164,9 @@ def _mapping(
         yield from parts or [_nothing(kind)]
 
 
-def _nothing(kind: Kind) -> Part:
+def _nothing(kind: Kind) -> InputPart:
     ends = ("id",) if isinstance(kind, NodeType) else ("id", "src", "dst")
-    return Part(kind, {name: pa.array([], pa.string()) for name in ends}, 0)
+    return InputPart(kind, {name: pa.array([], pa.string()) for name in ends}, 0)
 
 
 def kind_named(name: str, catalog: Catalog) -> Kind:
@@ -177,13 +185,10 @@ def kind_named(name: str, catalog: Catalog) -> Kind:
 
 def _rows(
     value: Any, kind: Kind, catalog: Catalog, options: Options, problems: Problems
-) -> Iterator[Part]:
-    form = Format(catalog, options, kind)
-    if isinstance(value, str | os.PathLike):
-        files = expand(value)
-        metrics.expected(sum(map(known_size, files)))
-        for file in files:
-            yield from _file_rows(file, form, kind, problems)
+) -> Iterator[InputPart]:
+    form = LineFormat(catalog, options, kind)
+    if isinstance(value, str | os.PathLike) or are_paths(value):
+        yield from _rows_of_files([value] if not are_paths(value) else value, form, kind, problems)
         return
     table = as_arrow(value)
     if table is not None:
@@ -197,7 +202,17 @@ def _rows(
         raise OptionInvalid(f"cannot load {type(value).__name__} as rows of {kind.name}")
 
 
-def _file_rows(file: str, form: Format, kind: Kind, problems: Problems) -> Iterator[Part]:
+def _rows_of_files(
+    paths: Iterable[Any], form: LineFormat, kind: Kind, problems: Problems
+) -> Iterator[InputPart]:
+    files = [(path, file) for path in paths for file in expand(path)]
+    metrics.expected(sum(known_size(file) for _, file in files))
+    for path, file in files:
+        rows, values = _file_rows(file, form, kind, problems), folder_values(path, file)
+        yield from with_values(rows, values, form.options, problems) if values else rows
+
+
+def _file_rows(file: str, form: LineFormat, kind: Kind, problems: Problems) -> Iterator[InputPart]:
     suffix = suffix_of(file)
     reader = FILE_READERS.get(suffix)
     if reader is not None:
@@ -215,9 +230,9 @@ def _file_rows(file: str, form: Format, kind: Kind, problems: Problems) -> Itera
 
 def _encoded(
     records: Iterable[Any], options: Options, inside: str | None, problems: Problems
-) -> Iterator[Block]:
+) -> Iterator[LineBlock]:
     """Python records as blocks of lines, so that they obey the same rules as files."""
-    encoder = msgspec.json.Encoder(enc_hook=foreign_value)
+    encoder = msgspec.json.Encoder(enc_hook=foreign, decimal_format="number")
     lines: list[bytes] = []
     size, first, number = 0, 1, 0
     for number, record in enumerate(records, 1):
@@ -225,7 +240,7 @@ def _encoded(
             line = encoder.encode(plain_record(record, inside, options))
         except (Misfit, TypeError, UnicodeEncodeError, msgspec.MsgspecError) as bad:
             misfit = bad if isinstance(bad, Misfit) else Misfit(str(bad), rule="record")
-            problems.add(violation(misfit, "", None, number))
+            problems.add(misfit.violation(line=number))
             line = b""  # the numbers of the records after it stay right
         lines.append(line)
         size += len(line)
@@ -236,9 +251,9 @@ def _encoded(
         yield _block(lines, first)
 
 
-def _block(lines: list[bytes], first: int) -> Block:
+def _block(lines: list[bytes], first: int) -> LineBlock:
     raw = b"\n".join([*lines, PADDING])
-    return Block(raw, len(raw) - PAD, first)
+    return LineBlock(raw, len(raw) - PAD, first)
 
 
 def plain_record(record: Any, inside: str | None, options: Options) -> Any:
@@ -248,37 +263,15 @@ def plain_record(record: Any, inside: str | None, options: Options) -> Any:
     fields = record if inside is None else record.get(inside)
     if not isinstance(fields, Mapping) or not any(isinstance(v, SPECIAL) for v in fields.values()):
         return record
-    plain = {name: _value(name, value, options) for name, value in fields.items()}
+    plain = {name: _spelt(name, value, options) for name, value in fields.items()}
     return plain if inside is None else {**record, inside: plain}
 
 
-SPECIAL = (float, list, bytes, bytearray, dt.datetime)
+SPECIAL = (float, list, tuple, bytes, bytearray, dt.datetime)
 
 
-def _value(name: str, value: Any, options: Options) -> Any:
-    match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case list() if any(isinstance(v, SPECIAL) for v in value):
-            return [_value(name, v, options) for v in value]
-        case bytes() | bytearray():
-            import base64
-
-            return "base64:" + base64.b64encode(value).decode()
-        case dt.datetime() if value.tzinfo is None:
-            if options.assume_timezone is None:
-                why = (
-                    f"'{name}' is a date-time without a time zone; say which with assume_timezone="
-                )
-                raise Misfit(why, rule="timezone", name=name)
-            return value.replace(tzinfo=ZoneInfo(options.assume_timezone))
-    return value
-
-
-def foreign_value(value: Any) -> Any:
-    """What other libraries use for numbers, arrays and times."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise Misfit(f"{type(value).__name__} is no value of a record", rule="record")
+def _spelt(name: str, value: Any, options: Options) -> Any:
+    try:
+        return spelt(value, options.context)
+    except Misfit as misfit:
+        raise placed(misfit, name, DATETIME) from None

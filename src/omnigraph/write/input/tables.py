@@ -13,17 +13,20 @@ import pyarrow.types as at
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import EdgeType, NodeType, Property
-from omnigraph.model.columns import SCALARS, arrow_type
-from omnigraph.model.types import FLOATS, NUMERIC, Scalar
-from omnigraph.write.input.columns import attempt, is_text, to_column
-from omnigraph.write.input.exact import NOT_FINITE, known_property
+from omnigraph.model.columns import one_array
+from omnigraph.model.types import PropType
+from omnigraph.values.columns import Column, first_row, is_text, text_column, to_column
+from omnigraph.values.misfit import Misfit
+from omnigraph.values.reading import ReadingContext
+from omnigraph.write.input.exact import known_property
 from omnigraph.write.input.files import COMPRESSIONS, open_file
-from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Column, Part
-from omnigraph.write.input.problems import InputInvalid, Misfit, Problems, violation
+from omnigraph.write.input.options import CsvFormat, Options, placed
+from omnigraph.write.input.parts import InputPart
+from omnigraph.write.input.problems import InputInvalid, Problems
 from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
 
 Kind = NodeType | EdgeType
+Convert = Callable[[Column, PropType, ReadingContext], Column]
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
@@ -31,7 +34,7 @@ ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 def read_table(
     table: pa.Table, kind: Kind, options: Options, problems: Problems, file: str | None = None
-) -> Part | None:
+) -> InputPart | None:
     """A table's rows as a part; none when something is wrong, which then is in `problems`."""
     return _convert(table, kind, options, problems, file, 1, to_column)
 
@@ -43,8 +46,8 @@ def _convert(
     problems: Problems,
     file: str | None,
     first_line: int,
-    convert: Callable[[Column, Property, Options], Column],
-) -> Part | None:
+    convert: Convert,
+) -> InputPart | None:
     columns: dict[str, Column] = {}
     renamed = dict(options.columns)
     before = len(problems.found)
@@ -59,30 +62,36 @@ def _convert(
             if target in ("id", "src", "dst"):
                 columns[target] = _identifiers(values, name, optional=target == "id")
             else:
-                columns[target] = convert(values, kind.properties[target], options)
+                columns[target] = _property(values, kind.properties[target], options, convert)
         except pa.ArrowNotImplementedError as error:
             unread = Misfit(f"'{name}' cannot be read: {error}", name=name)
-            problems.add(violation(unread, kind.name, file))
+            problems.add(unread.violation(kind.name, file))
         except Misfit as misfit:
             line = None if misfit.row is None else first_line + misfit.row
-            problems.add(violation(misfit, kind.name, file, line))
+            problems.add(misfit.violation(kind.name, file, line))
     if isinstance(kind, EdgeType):
         for end in ({"src": "from", "dst": "to"}[e] for e in ("src", "dst") if e not in columns):
             if len(problems.found) == before:
                 why = f"the edges {kind.name} need a column '{end}'"
-                problems.add(violation(Misfit(why, rule="record", name=end), kind.name, file))
+                problems.add(Misfit(why, rule="record", name=end).violation(kind.name, file))
     if len(problems.found) > before:
         return None
     lines = pa.array(np.arange(first_line, first_line + table.num_rows))
-    return Part(kind, columns, table.num_rows, _absent(columns, kind, options), lines, file)
+    return InputPart(kind, columns, table.num_rows, _absent(columns, kind, options), lines, file)
+
+
+def _property(values: Column, prop: Property, options: Options, convert: Convert) -> Column:
+    try:
+        return convert(values, prop.type, options.context)
+    except Misfit as misfit:
+        raise placed(misfit, prop.name, prop.type) from None
 
 
 def _check_valid(values: Column, name: str) -> None:
     """Nobody has checked what is in a table: texts that are no UTF-8, for one, could be stored but not read again."""
     if (error := _invalid(values)) is not None:
-        misfit = Misfit(f"'{name}' is no valid column: {error}", name=name)
-        misfit.row = _first_invalid(values)
-        raise misfit from error
+        message = f"'{name}' is not a valid column: {error}"
+        raise Misfit(message, name=name, row=_first_invalid(values)) from error
 
 
 def _invalid(values: Column) -> pa.ArrowException | None:
@@ -97,14 +106,7 @@ def _first_invalid(values: Column) -> int | None:
     """The row of the first value that is not valid; none if that is in something which rows share."""
     if _invalid(values.slice(0, 0)) is not None:
         return None
-    first, size = 0, len(values)
-    while size > 1:
-        half = size // 2
-        if _invalid(values.slice(first, half)) is not None:
-            size = half
-        else:
-            first, size = first + half, size - half
-    return first
+    return first_row(values, lambda some: _invalid(some) is not None)
 
 
 def _target(name: str, kind: Kind) -> str:
@@ -117,15 +119,15 @@ def _target(name: str, kind: Kind) -> str:
 
 
 def _identifiers(values: Column, name: str, *, optional: bool) -> Column:
-    """Ids are texts; whole numbers are taken as the text a key of theirs has."""
+    """Ids are texts; whole numbers are taken as the text a key of theirs has. Spark keeps unsigned ones as decimals."""
     kind = values.type.value_type if at.is_dictionary(values.type) else values.type
-    if not (is_text(kind) or at.is_integer(kind) or at.is_null(kind)):
+    whole = at.is_integer(kind) or (at.is_decimal(kind) and kind.scale == 0)
+    if not (is_text(kind) or whole or at.is_null(kind)):
         raise Misfit(f"'{name}' must hold texts, got {values.type}", name=name)
     texts = values.cast(pa.string())
     if texts.null_count and not optional:
-        misfit = Misfit(f"'{name}' has no value", rule="required", name=name)
-        misfit.row = pc.index(texts.is_null(), True).as_py()
-        raise misfit
+        row = pc.index(texts.is_null(), True).as_py()
+        raise Misfit(f"'{name}' has no value", rule="required", name=name, row=row)
     return texts
 
 
@@ -133,14 +135,10 @@ def _absent(columns: dict[str, Column], kind: Kind, options: Options) -> dict[st
     if options.nulls == "clear":
         return {}
     return {
-        name: _one(values.is_null())
+        name: one_array(values.is_null())
         for name, values in columns.items()
         if name in kind.properties and values.null_count
     }
-
-
-def _one(values: Column) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 # --- tables in memory --------------------------------------------------------------------------------------------
@@ -175,7 +173,9 @@ def suffix_of(file: str) -> str:
     return path.suffix.lower()
 
 
-def read_parquet(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+def read_parquet(
+    file: str, kind: Kind, options: Options, problems: Problems
+) -> Iterator[InputPart]:
     """The rows of a Parquet file."""
     most = options.unpacked_bytes_max
     table = readable(file, lambda: named(read_parquet_file(file, most)))
@@ -194,18 +194,18 @@ def row_groups(file: str) -> list[tuple[int, int]]:
 
 def read_row_groups(
     file: str,
-    groups: range,
+    groups: range | None,
     first_line: int,
     kind: Kind,
     options: Options,
     problems: Problems,
-) -> Iterator[Part]:
-    """Some row groups of a Parquet file, batch by batch; `first_line` is the number of their first row."""
+) -> Iterator[InputPart]:
+    """Some or all row groups of a Parquet file, batch by batch; `first_line` is the number of their first row."""
     import pyarrow.parquet as pq
 
     with open_file(file) as stream:
         opened = readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)))
-        batches = opened.iter_batches(row_groups=list(groups))
+        batches = opened.iter_batches(row_groups=None if groups is None else list(groups))
         while (batch := readable(file, lambda: next(batches, None))) is not None:
             table = pa.Table.from_batches([batch])
             yield from _if_any(
@@ -214,7 +214,7 @@ def read_row_groups(
             first_line += batch.num_rows
 
 
-def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
     """The rows of an Arrow IPC file or stream."""
     with open_file(file) as stream:
         data = pa.py_buffer(stream.read())
@@ -222,49 +222,59 @@ def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> I
     yield from _if_any(read_table(table, kind, options, problems, file))
 
 
-def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
-    """The rows of a CSV file with a header. An empty cell is null, a quoted empty one is an empty text."""
+def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
+    """The rows of a CSV file. An empty cell is null, a quoted empty one is an empty text."""
     import pyarrow.csv as pv
 
     with open_file(file) as stream:
-        how = csv_options(file)
+        how = csv_options(file, options.csv)
         table = readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
-    yield from _if_any(_convert(table, kind, options, problems, file, 2, from_text))
+    first = _first_row(options.csv)
+    yield from _if_any(_convert(table, kind, options, problems, file, first, text_column))
 
 
-def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[Part]:
+def _first_row(form: CsvFormat) -> int:
+    """The line of the first row: the second, unless there is no header."""
+    return 1 if form.names else 2
+
+
+def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
     """The same, batch by batch, for files of any size."""
     import pyarrow.csv as pv
 
-    first_line = 2
+    first_line = _first_row(options.csv)
     with open_file(file) as stream:
-        how = csv_options(file)
+        how = csv_options(file, options.csv)
         batches = readable(file, lambda: pv.open_csv(pa.PythonFile(stream), **how))
         while (batch := readable(file, lambda: next(batches, None))) is not None:
             table = pa.Table.from_batches([batch])
             yield from _if_any(
-                _convert(table, kind, options, problems, file, first_line, from_text)
+                _convert(table, kind, options, problems, file, first_line, text_column)
             )
             first_line += batch.num_rows
 
 
-def csv_options(file: str) -> dict[str, Any]:
-    """How to read a file of comma- or tab-separated cells: as texts, since the schema says what they mean."""
+def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
+    """How to read a file of separated cells: as texts, since the schema says what they mean."""
     import pyarrow.csv as pv
 
-    separator = "\t" if suffix_of(file) == ".tsv" else ","
-    names = readable(file, lambda: _header(file, separator))
+    form = form or CsvFormat()
+    separator = form.delimiter or ("\t" if suffix_of(file) == ".tsv" else ",")
+    names = form.names or readable(file, lambda: _header(file, separator, form))
     texts = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
-        null_values=[""],
+        null_values=[form.null_text],
     )
-    parse = pv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    return {"parse_options": parse, "convert_options": texts}
+    parse = pv.ParseOptions(
+        delimiter=separator, quote_char=form.quote or False, newlines_in_values=True
+    )
+    read = pv.ReadOptions(encoding=form.encoding, column_names=list(form.names) or None)
+    return {"parse_options": parse, "convert_options": texts, "read_options": read}
 
 
-def _header(file: str, separator: str) -> list[str]:
+def _header(file: str, separator: str, form: CsvFormat) -> list[str]:
     """The names of the columns. They are few and short, whatever the file is."""
     import codecs
     import csv
@@ -272,12 +282,18 @@ def _header(file: str, separator: str) -> list[str]:
 
     with open_file(file) as stream:
         raw = bytes(stream.read(HEADER_BYTES_MAX))
-    decoder = codecs.getincrementaldecoder(
-        "utf-8-sig"
-    )()  # the end may be in the middle of a character
+    # The end may be in the middle of a character.
+    encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
+    decoder = codecs.getincrementaldecoder(encoding)()
     text = decoder.decode(raw, final=len(raw) < HEADER_BYTES_MAX)
+    given = io.StringIO(text, newline="")
+    lines = (
+        csv.reader(given, delimiter=separator, quotechar=form.quote)
+        if form.quote
+        else csv.reader(given, delimiter=separator, quoting=csv.QUOTE_NONE)
+    )
     try:
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+        names = next(lines, [])
     except csv.Error as error:
         raise InputInvalid(f"{file} cannot be read: {error}", details={"file": file}) from None
     if len(names) > COLUMNS_MAX:
@@ -286,41 +302,6 @@ def _header(file: str, separator: str) -> list[str]:
             details={"file": file, "limit": "columns_max"},
         )
     return names
-
-
-def from_text(values: Column, prop: Property, options: Options) -> Column:
-    """A column of CSV cells as the property's column. Lists and vectors are written as JSON."""
-    texts, kind = _one(values), prop.type
-    if kind.is_list or kind.is_vector:
-        return to_column(_json_lists(texts, prop), prop, options)
-    if kind.scalar in NUMERIC or kind.scalar is Scalar.BOOL:
-        wanted = SCALARS[kind.scalar]
-        return to_column(attempt(texts, lambda v: v.cast(wanted), prop), prop, options)
-    return to_column(texts, prop, options)
-
-
-def _json_lists(texts: pa.StringArray, prop: Property) -> pa.Array:
-    import msgspec
-
-    found = []
-    for row, text in enumerate(texts.to_pylist()):
-        try:
-            found.append(None if text is None else msgspec.json.decode(text, type=list))
-        except (msgspec.DecodeError, RecursionError) as bad:
-            misfit = Misfit(f"'{prop.name}' is no JSON array: {bad}", name=prop.name, value=text)
-            misfit.row = row
-            raise misfit from None
-    if prop.type.scalar in FLOATS:
-        found = [
-            row and [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in row]
-            for row in found
-        ]
-    item = arrow_type(prop.type).value_type
-    loose = item if prop.type.scalar in NUMERIC or prop.type.scalar is Scalar.BOOL else pa.string()
-    try:
-        return pa.array(found, pa.list_(loose))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as bad:
-        raise Misfit(f"'{prop.name}' expects {prop.type}: {bad}", name=prop.name) from None
 
 
 def named(table: pa.Table) -> pa.Table:
@@ -340,6 +321,6 @@ def readable(file: str, read: Callable[[], Any]) -> Any:
         ) from failure
 
 
-def _if_any(part: Part | None) -> Iterator[Part]:
+def _if_any(part: InputPart | None) -> Iterator[InputPart]:
     if part is not None:
         yield part

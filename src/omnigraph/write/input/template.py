@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.model.types import FLOATS, INTEGERS
-from omnigraph.write.input.columns import to_column
+from omnigraph.values.columns import to_column
+from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.exact import Record
 from omnigraph.write.input.lines import PAD, Lines, Mask, Positions
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.parts import Part
-from omnigraph.write.input.problems import Misfit, Unsure
+from omnigraph.write.input.parts import InputPart
+from omnigraph.write.input.problems import Unsure
 
 TOKEN = re.compile(rb'("[^"]*")|(-?[0-9][0-9.eE+-]*)|([{}:,])|[ ]+')
 NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
@@ -32,7 +33,7 @@ Place = Callable[[tuple[str, ...]], str | None]  # a path in the record to the c
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TemplateSlot:
     """A value of a template: the column it fills, and whether it stands in quotes."""
 
     column: str
@@ -44,7 +45,7 @@ class Template:
     """`literals[0] slots[0] literals[1] …`: one more literal than slots."""
 
     literals: tuple[bytes, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[TemplateSlot, ...]
 
     @property
     def quotes(self) -> int:
@@ -78,7 +79,7 @@ def template_of(line: bytes, place: Place) -> Template | None:
             if column is not None:
                 quote = 0 if text is None else 1
                 literals.append(line[start : token.start() + quote])
-                slots.append(Slot(column, text is not None))
+                slots.append(TemplateSlot(column, text is not None))
                 start = token.end() - quote
         position = token.end()
     literals.append(line[start:])
@@ -154,7 +155,7 @@ def matching(
 
 
 def _end(
-    slot: Slot, after: bytes, line_ends: Positions, quotes: Quotes, following: Positions
+    slot: TemplateSlot, after: bytes, line_ends: Positions, quotes: Quotes, following: Positions
 ) -> Positions:
     """Where a value ends: at the next quote, less what the template has between them."""
     if slot.quoted:
@@ -181,17 +182,22 @@ def read_columns(
     lines: Lines,
     places: list[tuple[Positions, Positions]],
     options: Options,
-) -> Part:
+) -> InputPart:
     """The columns of lines that have a form; `Unsure` where a value is not plainly of its type."""
     columns = {
         slot.column: _column(slot, record, lines, begin, end, options)
         for slot, (begin, end) in zip(template.slots, places, strict=True)
     }
-    return Part(record.kind, columns, len(lines), {}, pa.array(lines.numbers))
+    return InputPart(record.kind, columns, len(lines), {}, pa.array(lines.numbers))
 
 
 def _column(
-    slot: Slot, record: Record, lines: Lines, begin: Positions, end: Positions, options: Options
+    slot: TemplateSlot,
+    record: Record,
+    lines: Lines,
+    begin: Positions,
+    end: Positions,
+    options: Options,
 ) -> pa.Array | pa.ChunkedArray:
     texts = lines.texts(begin, end)
     prop = record.kind.properties.get(slot.column)
@@ -201,7 +207,7 @@ def _column(
         return texts
     try:
         values = texts if slot.quoted else _numbers(texts, lines, begin, end, prop.type.scalar)
-        return to_column(values, prop, options)
+        return to_column(values, prop.type, options.context)
     except (Misfit, pa.ArrowInvalid):
         raise Unsure from None
 
@@ -212,7 +218,10 @@ def _numbers(
     if scalar in FLOATS:
         if not pc.all(pc.match_substring_regex(texts, NUMBER)).as_py():
             raise Unsure
-        return texts.cast(pa.float64())
+        numbers = texts.cast(pa.float64())
+        if pc.any(pc.is_inf(numbers), min_count=0).as_py():
+            raise Unsure  # a number that is too large
+        return numbers
     data = lines.data
     first, second = data[begin], data[np.minimum(begin + 1, end)]
     single = end - begin == 1

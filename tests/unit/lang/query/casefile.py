@@ -31,7 +31,7 @@ def harbour() -> Catalog:
 
 @dataclass(frozen=True)
 class Case:
-    """A query, and the lines behind `=>`: findings, or `columns`, or the outline of its plan."""
+    """A query, and the lines behind `=>`: findings, or `columns`, or the text of its plan."""
 
     title: str
     text: str

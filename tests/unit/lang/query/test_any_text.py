@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.diagnostics import ERRORS_MAX, LanguageError
 from omnigraph.lang.lower import lower
-from omnigraph.lang.outline import outline
+from omnigraph.lang.plan_text import plan_text
 from omnigraph.lang.query import (
     bind_params,
     check_query,
@@ -98,7 +98,7 @@ def test_every_checked_query_lowers(text: str) -> None:
         except LanguageError:
             continue
         plan = rewrite(lower(checked))
-        assert outline(plan)
+        assert plan_text(plan)
         assert rewrite(plan) == plan, "rewriting again changes nothing"
         describe_operation(plan, harbour())
         bind_params(plan, {"name": "a", "low": 1})
@@ -120,7 +120,7 @@ LARGE = {
 def test_the_largest_legal_queries_compile(name: str) -> None:
     text = f"query q() {{ match {{ {LARGE[name]} }} return {{ $a0.code }} order {{ $a0.code }} }}"
     query = compile_query(text, harbour())
-    assert outline(query).startswith("Project a0.code")
+    assert plan_text(query).startswith("Project $a0.code")
     assert parse_queries(format_queries(text)) == parse_queries(text)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.lang.grammar import grammar_of
 from omnigraph.lang.query import compile_query, format_queries, parse_queries
 from omnigraph.lang.query.calls import function_names
 from omnigraph.lang.query.expressions import ExpressionParser
 from omnigraph.lang.query.parser import QueryParser
+from tests.support.grammar import grammar_of
 
 from .casefile import catalog_for
 

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.errors import CODES
 from omnigraph.lang import ir
-from omnigraph.lang.outline import outline
+from omnigraph.lang.plan_text import plan_text
 from omnigraph.lang.query import compile_query, lint_queries
 from omnigraph.lang.query.codes import QUERIES, TYPES
 
@@ -24,7 +24,7 @@ def answer(case: Case) -> str:
     if case.expected.startswith("columns"):
         assert isinstance(query.body, ir.Read)
         return "columns " + ", ".join(f"{c.name}: {c.type}" for c in query.body.columns)
-    return "plan\n" + outline(query)
+    return "plan\n" + plan_text(query)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[c.title for c in CASES])

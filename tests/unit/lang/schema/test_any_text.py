@@ -20,9 +20,9 @@ from omnigraph.lang.schema import (
     parse_schema,
     plan_migration,
     schema_to_text,
-    shape_hash,
 )
 from omnigraph.lang.source import Source
+from tests.support.shapes import shape
 
 from .strategies import broken_texts, schema_texts
 
@@ -69,7 +69,7 @@ def test_formatting_keeps_meaning_and_comments(text: str) -> None:
 def test_a_valid_schema_survives_storage_and_printing(text: str) -> None:
     ir = compile_schema(text)
     assert decode_ir(encode_ir(ir)) == ir
-    assert shape_hash(compile_schema(schema_to_text(ir))) == shape_hash(ir)
+    assert shape(compile_schema(schema_to_text(ir))) == shape(ir)
     assert plan_migration(ir, schema_to_text(ir)).steps == ()
 
 
@@ -78,8 +78,8 @@ def test_a_valid_schema_survives_storage_and_printing(text: str) -> None:
 def test_a_plan_leads_from_any_schema_to_any_other(before: str, after: str) -> None:
     accepted = compile_schema(before)
     plan = plan_migration(accepted, after)
-    assert shape_hash(plan.desired_ir) == shape_hash(compile_schema(after))
-    assert bool(plan.steps) == (shape_hash(accepted) != shape_hash(plan.desired_ir))
+    assert shape(plan.desired_ir) == shape(compile_schema(after))
+    assert bool(plan.steps) == (shape(accepted) != shape(plan.desired_ir))
     assert plan_migration(plan.desired_ir, after).steps == ()
     assert plan.supported == all(step.kind != "unsupported_change" for step in plan.steps)
 
@@ -95,7 +95,7 @@ def test_any_three_schemas_merge_or_conflict(base: str, ours: str, theirs: str) 
     assert bool(found.conflicts) == bool(back.conflicts)
     assert (found.ir is None) == bool(found.conflicts)
     if found.ir is not None and back.ir is not None:
-        assert shape_hash(found.ir) == shape_hash(back.ir)
+        assert shape(found.ir) == shape(back.ir)
         assert decode_ir(encode_ir(found.ir)) == found.ir
         assert compile_schema(schema_to_text(found.ir), accepted=found.ir) == found.ir
 

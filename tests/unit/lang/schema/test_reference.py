@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.lang.grammar import grammar_of
 from omnigraph.lang.schema import check_schema, format_schema, parse_schema
 from omnigraph.lang.schema.parser import Parser
 from omnigraph.lang.schema.steps import Step
 from omnigraph.lang.schema.types import TypeParser
 from omnigraph.lang.schema.words import ANNOTATIONS, RESERVED, TYPE_WORDS
+from tests.support.grammar import grammar_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "schema-language.md").read_text()
 EXAMPLES = re.findall(r"```pg\n(.*?)```", PAGE, re.DOTALL)

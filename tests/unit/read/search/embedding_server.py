@@ -34,7 +34,14 @@ class EmbeddingServer:
 
 
 def vectors_for(asked: dict[str, Any]) -> str:
-    """Vectors [length of the text, 1, 1, …], listed backwards: only `index` says which is whose."""
+    """Vectors [length of the text, 1, 1, …], listed backwards: only `index` says which is whose. Gemini's are not."""
+    if "requests" in asked:
+        parts = [(each["content"]["parts"][0]["text"], each) for each in asked["requests"]]
+        listed = [
+            {"values": [float(len(text))] + [1.0] * (each.get("outputDimensionality", 3) - 1)}
+            for text, each in parts
+        ]
+        return json.dumps({"embeddings": listed})
     width = asked.get("dimensions", 3)
     rows = [
         {"index": i, "embedding": [float(len(text))] + [1.0] * (width - 1)}
@@ -51,7 +58,8 @@ def embedding_server() -> Iterator[EmbeddingServer]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.paths.append(self.path)
-            state.keys.append(self.headers.get("Authorization"))
+            key = self.headers.get("Authorization") or self.headers.get("x-goog-api-key")
+            state.keys.append(key)
             answer = state.answer(asked)
             body = (vectors_for(asked) if answer.body is None else answer.body).encode()
             self.send_response(answer.status)

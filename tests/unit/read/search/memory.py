@@ -44,8 +44,9 @@ class MemoryColumns:
             FragmentInfo(i, len(values), 0, files, files)
             for i, (files, values) in enumerate(fragments)
         )
-        self.kind = _kind(analyzer)
+        self.kind = _kind(analyzer, self._column.type)
         self.cache = cache or Cache()
+        self.objects = None
         self.identity = ("root", "table", next(_versions))
 
     def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
@@ -55,13 +56,19 @@ class MemoryColumns:
         assert name == "p"
         return self._column
 
+    def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
+        return self.column(name).take(pa.array(positions))
+
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
         return self.cache.get_or_build((*self.identity, name), make, size)
 
 
-def _kind(analyzer: str | None) -> NodeType:
+def _kind(analyzer: str | None, column: pa.DataType) -> NodeType:
     annotations = () if analyzer is None else (Annotation("analyzer", analyzer),)
-    prop = Property("p", PropType(Scalar.STRING, nullable=True), 7, annotations=annotations)
+    kind = PropType(Scalar.STRING, nullable=True)
+    if pa.types.is_fixed_size_list(column):
+        kind = PropType(Scalar.F32, nullable=True, vector_dim=column.list_size)
+    prop = Property("p", kind, 7, annotations=annotations)
     return NodeType(name="T", type_id=1, table_id="t", properties={"p": prop})
 
 

@@ -45,6 +45,35 @@ def fuzzy(text: str, query: str, edits: int) -> bool:
     return any(levenshtein(a, b) <= edits for a in words(query) for b in words(text))
 
 
+def beginning(text: str, begins: str) -> bool:
+    """Whether some word of a text, reduced to its stem, begins so, or is what the beginning is reduced to."""
+    stems = words(text)
+    return any(stem.startswith(begins.lower()) for stem in stems) or any_word(text, begins)
+
+
+def prefix(text: str, query: str) -> bool:
+    begins = re.findall("[0-9A-Za-z]+", query)
+    return bool(begins) and all(beginning(text, each) for each in begins)
+
+
+def boolean(text: str, clauses: list[tuple[str, str]]) -> bool:
+    """Clauses are signs with words, beginnings (`car*`) or phrases (`"a b"`), all of one or more words that count."""
+
+    def holds(clause: str) -> bool:
+        if clause.endswith("*"):
+            return beginning(text, clause[:-1])
+        return phrase(text, clause.strip('"'))
+
+    counted = [(sign, c) for sign, c in clauses if c.endswith("*") or words(c)]
+    if not counted:
+        return False
+    if any(sign == "-" and holds(clause) for sign, clause in counted):
+        return False
+    must = [holds(clause) for sign, clause in counted if sign == "+"]
+    free = [holds(clause) for sign, clause in counted if not sign]
+    return all(must) and (bool(must) or not free or any(free))
+
+
 def levenshtein(a: str, b: str) -> int:
     if not a or not b:
         return len(a) + len(b)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -12,15 +12,17 @@ import pytest
 from omnigraph.errors import Kind
 from omnigraph.read.search.embed import EmbedModelMismatch, configured, embed_text, embed_texts
 from omnigraph.read.search.providers import (
+    RETRY,
     EmbedNotConfigured,
     EmbedRefused,
     EmbedUnavailable,
     Float32s,
+    GeminiProvider,
     LocalProvider,
     MockProvider,
+    OpenAiProvider,
     fnv1a64,
 )
-from omnigraph.read.search.remote import PAUSE_SECONDS_MAX, HttpProvider
 from tests.unit.read.search.embedding_server import Answer, EmbeddingServer, embedding_server
 
 
@@ -136,8 +138,10 @@ def test_a_mismatch_names_both_models() -> None:
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
-    for name in ("PROVIDER", "MODEL", "URL", "API_KEY"):
+    for name in ("PROVIDER", "MODEL", "URL", "BASE_URL", "API_KEY", "REQUESTS_PER_MINUTE_MAX"):
         monkeypatch.delenv(f"OMNIGRAPH_EMBED_{name}", raising=False)
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     for name, value in values.items():
         monkeypatch.setenv(f"OMNIGRAPH_EMBED_{name}", value)
 
@@ -146,9 +150,22 @@ def test_the_environment_chooses_the_provider(monkeypatch: pytest.MonkeyPatch) -
     configure(monkeypatch, PROVIDER="mock", MODEL="m")
     assert configured() == MockProvider("m")
     configure(monkeypatch, PROVIDER="openai", MODEL="m", URL="https://e.example/v1", API_KEY="k")
-    assert configured() == HttpProvider("https://e.example/v1", "m", "k")
+    assert configured() == OpenAiProvider("https://e.example/v1", "m", "k")
     configure(monkeypatch, PROVIDER="openai")
     assert configured().name == "https://api.openai.com/v1"
+    configure(monkeypatch, PROVIDER="local")
+    assert configured() == LocalProvider("wordllama")
+
+
+def test_names_of_other_products_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "https://e.example/v1"
+    configure(monkeypatch, PROVIDER="openai-compatible", MODEL="m", BASE_URL=url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k1")
+    monkeypatch.setenv("GEMINI_API_KEY", "k2")
+    assert configured() == OpenAiProvider(url, "m", "k1")
+    configure(monkeypatch, PROVIDER="gemini", MODEL="m", URL=url, REQUESTS_PER_MINUTE_MAX="30")
+    monkeypatch.setenv("GEMINI_API_KEY", "k2")
+    assert configured() == GeminiProvider(url, "m", "k2", requests_per_minute_max=30.0)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +173,10 @@ def test_the_environment_chooses_the_provider(monkeypatch: pytest.MonkeyPatch) -
     [
         ({}, "no embedding provider is set"),
         ({"PROVIDER": "oracle"}, "'oracle'"),
-        ({"PROVIDER": "local"}, "OMNIGRAPH_EMBED_MODEL"),
+        (
+            {"PROVIDER": "openai", "REQUESTS_PER_MINUTE_MAX": "fast"},
+            "REQUESTS_PER_MINUTE_MAX must be a number",
+        ),
         ({"PROVIDER": "openai", "API_KEY": "two\nlines"}, "no key can have"),
     ],
 )
@@ -183,13 +203,24 @@ def test_a_useless_configuration_says_what_is_missing(
 )
 def test_only_https_or_this_machine_is_asked(url: str) -> None:
     with pytest.raises(EmbedNotConfigured) as caught:
-        HttpProvider(url)
+        OpenAiProvider(url)
     assert "secret" not in caught.value.render()
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1/v1", "http://[::1]:1", "http://127.0.0.9:1"])
 def test_plain_http_is_fine_on_this_machine(url: str) -> None:
-    assert HttpProvider(url).name == url
+    assert OpenAiProvider(url).name == url
+
+
+def test_the_model_that_comes_with_its_package_knows_what_texts_mean() -> None:
+    """With no network: a dog is nearer to a puppy than to a market."""
+    texts = ["a dog runs in the park", "a puppy plays outside", "the stock market fell today"]
+    for dim in (64, 128, 256):
+        found = embed_texts(texts, dim, "wordllama", provider=LocalProvider())
+        unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+        assert unit[0] @ unit[1] > unit[0] @ unit[2] + 0.2
+    with pytest.raises(EmbedRefused, match="64, 128 or 256"):
+        embed_text("tea", 100, provider=LocalProvider())
 
 
 def test_the_local_provider_says_which_package_it_needs() -> None:
@@ -204,12 +235,43 @@ def test_the_local_provider_says_which_package_it_needs() -> None:
 
 
 def test_vectors_come_back_in_the_order_of_the_texts(server: EmbeddingServer) -> None:
-    provider = HttpProvider(server.url, "m", "secret-key")
+    provider = OpenAiProvider(server.url, "m", "secret-key")
     found = embed_texts(["one", "four", "a"], 2, provider=provider)
     assert found.tolist() == [[3.0, 1.0], [4.0, 1.0], [1.0, 1.0]]
     assert server.asked == [{"model": "m", "input": ["one", "four", "a"], "dimensions": 2}]
     assert server.paths == ["/v1/embeddings"]
     assert server.keys == ["Bearer secret-key"]
+
+
+def test_gemini_is_asked_in_its_own_way(server: EmbeddingServer) -> None:
+    provider = GeminiProvider(server.url, "models/m", "secret-key")
+    found = embed_texts(["one", "four"], 2, provider=provider)
+    assert found.tolist() == [[3.0, 1.0], [4.0, 1.0]]
+    first = server.asked[0]["requests"][0]
+    assert first == {
+        "model": "models/m",
+        "content": {"parts": [{"text": "one"}]},
+        "outputDimensionality": 2,
+    }
+    assert server.paths == ["/v1/models/m:batchEmbedContents"]
+    assert server.keys == ["secret-key"]
+    server.script = [Answer(body='{"embeddings": [{"values": [1.0, 2.0]}]}')]
+    with pytest.raises(EmbedUnavailable, match="one vector per text"):
+        embed_texts(["two", "texts"], 2, provider=provider)
+
+
+def test_requests_keep_their_distance(server: EmbeddingServer) -> None:
+    pauses = Pauses()
+    provider = OpenAiProvider(
+        server.url,
+        "m",
+        batch_texts_max=1,
+        requests_per_minute_max=6.0,
+        retry=replace(RETRY, sleep=pauses),
+    )
+    embed_texts(["one", "two", "three"], 2, provider=provider)
+    # Nobody really waits, so that the turns lie ten seconds apart.
+    assert sorted(pauses.seconds) == pytest.approx([0.0, 10.0, 20.0], abs=2.0)
 
 
 def test_the_environment_leads_to_the_server(
@@ -222,7 +284,7 @@ def test_the_environment_leads_to_the_server(
 
 
 def test_large_loads_go_in_batches(server: EmbeddingServer) -> None:
-    provider = HttpProvider(server.url, "m", batch_texts_max=10)
+    provider = OpenAiProvider(server.url, "m", batch_texts_max=10)
     texts = ["x" * (i + 1) for i in range(95)]
     found = embed_texts(texts, 2, provider=provider)
     assert found[:, 0].tolist() == [float(len(text)) for text in texts]
@@ -230,7 +292,7 @@ def test_large_loads_go_in_batches(server: EmbeddingServer) -> None:
 
 
 def test_the_model_of_the_schema_is_used_when_none_is_configured(server: EmbeddingServer) -> None:
-    provider = HttpProvider(server.url)
+    provider = OpenAiProvider(server.url)
     embed_text("a", 2, "from-schema", provider=provider)
     assert server.asked[0]["model"] == "from-schema"
     with pytest.raises(EmbedNotConfigured, match="OMNIGRAPH_EMBED_MODEL"):
@@ -244,9 +306,12 @@ def test_a_passing_failure_is_tried_again(server: EmbeddingServer) -> None:
         Answer(429, "slow down", {"Retry-After": "7"}),
         Answer(429, "slow down", {"Retry-After": "86400"}),
     ]
-    found = embed_text("abc", 2, provider=HttpProvider(server.url, "m", sleep=pauses))
+    found = embed_text(
+        "abc", 2, provider=OpenAiProvider(server.url, "m", retry=replace(RETRY, sleep=pauses))
+    )
     assert found.tolist() == [3.0, 1.0]
-    assert pauses.seconds == [0.5, 7.0, PAUSE_SECONDS_MAX]
+    assert 0.25 <= pauses.seconds[0] <= 0.5
+    assert pauses.seconds[1:] == [7.0, RETRY.pause_seconds_max]
 
 
 @pytest.mark.parametrize("answer", [Answer(500, "down"), Answer(200, "not json")])
@@ -254,10 +319,17 @@ def test_a_lasting_failure_is_unavailable(server: EmbeddingServer, answer: Answe
     pauses = Pauses()
     server.script = [answer] * 10
     with pytest.raises(EmbedUnavailable) as caught:
-        embed_text("abc", 2, provider=HttpProvider(server.url, "m", attempts_max=3, sleep=pauses))
+        embed_text(
+            "abc",
+            2,
+            provider=OpenAiProvider(
+                server.url, "m", retry=replace(RETRY, attempts_max=3, sleep=pauses)
+            ),
+        )
     assert caught.value.kind is Kind.UNAVAILABLE
     assert len(server.asked) == 3
-    assert pauses.seconds == [0.5, 1.0]
+    first, second = pauses.seconds
+    assert 0.25 <= first <= 0.5 <= second <= 1.0
 
 
 def test_an_unreachable_provider_is_unavailable() -> None:
@@ -265,7 +337,9 @@ def test_an_unreachable_provider_is_unavailable() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(EmbedUnavailable, match="no answer"):
-            embed_text("abc", 2, provider=HttpProvider(url, "m", sleep=Pauses()))
+            embed_text(
+                "abc", 2, provider=OpenAiProvider(url, "m", retry=replace(RETRY, sleep=Pauses()))
+            )
 
 
 def test_a_silent_provider_is_given_up(server: EmbeddingServer) -> None:
@@ -273,14 +347,18 @@ def test_a_silent_provider_is_given_up(server: EmbeddingServer) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        provider = HttpProvider(url, "m", timeout_seconds=0.05, attempts_max=2, sleep=Pauses())
+        provider = OpenAiProvider(
+            url, "m", timeout_seconds=0.05, retry=replace(RETRY, attempts_max=2, sleep=Pauses())
+        )
         with pytest.raises(EmbedUnavailable, match="timed out"):
             embed_text("abc", 2, provider=provider)
 
 
 def test_a_refusal_is_not_repeated_and_hides_the_key(server: EmbeddingServer) -> None:
     server.script = [Answer(401, "wrong key: sk-very-secret")]
-    provider = HttpProvider(server.url, "m", "sk-very-secret", sleep=Pauses())
+    provider = OpenAiProvider(
+        server.url, "m", "sk-very-secret", retry=replace(RETRY, sleep=Pauses())
+    )
     with pytest.raises(EmbedRefused) as caught:
         embed_text("abc", 2, provider=provider)
     assert len(server.asked) == 1
@@ -293,13 +371,13 @@ def test_a_redirect_is_not_followed(server: EmbeddingServer, status: int) -> Non
     with embedding_server() as other:
         server.script = [Answer(status, "", {"Location": other.url + "/embeddings"})]
         with pytest.raises(EmbedRefused, match=str(status)):
-            embed_text("abc", 2, provider=HttpProvider(server.url, "m", "k"))
+            embed_text("abc", 2, provider=OpenAiProvider(server.url, "m", "k"))
         assert other.paths == []
 
 
 def test_a_model_of_fixed_size_is_asked_without_a_size(server: EmbeddingServer) -> None:
     server.script = [Answer(400, "this model does not support dimensions")]
-    found = embed_text("abc", 3, provider=HttpProvider(server.url, "m"))
+    found = embed_text("abc", 3, provider=OpenAiProvider(server.url, "m"))
     assert found.tolist() == [3.0, 1.0, 1.0]
     assert [asked.get("dimensions") for asked in server.asked] == [3, None]
 
@@ -307,7 +385,7 @@ def test_a_model_of_fixed_size_is_asked_without_a_size(server: EmbeddingServer) 
 def test_a_vector_of_another_size_is_refused(server: EmbeddingServer) -> None:
     server.script = [Answer(400, "no dimensions")]
     with pytest.raises(EmbedRefused, match=r"3 numbers, the property holds 5"):
-        embed_text("abc", 5, provider=HttpProvider(server.url, "m"))
+        embed_text("abc", 5, provider=OpenAiProvider(server.url, "m"))
 
 
 @pytest.mark.parametrize(
@@ -323,4 +401,4 @@ def test_a_vector_of_another_size_is_refused(server: EmbeddingServer) -> None:
 def test_an_answer_of_another_shape_is_unavailable(server: EmbeddingServer, data: object) -> None:
     server.script = [Answer(200, json.dumps({"data": data}))]
     with pytest.raises(EmbedUnavailable, match="one vector per text"):
-        embed_text("abc", 2, provider=HttpProvider(server.url, "m"))
+        embed_text("abc", 2, provider=OpenAiProvider(server.url, "m"))

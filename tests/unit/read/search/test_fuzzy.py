@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.read.search.fuzzy import within_edits
+from omnigraph.read.search.text import within_edits
 from tests.unit.read.search.oracle import levenshtein
 
 words = st.text(alphabet="abcé東", min_size=1, max_size=7)

@@ -10,8 +10,6 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.read.cache import Cache
 from omnigraph.read.search import bm25, text_mask, text_match
-from omnigraph.read.search.analyzer import ENGLISH
-from omnigraph.read.search.segment import Segment, build_segment
 from omnigraph.read.search.segments import runs_of, segments
 from tests.unit.read.search import oracle
 from tests.unit.read.search.memory import MemoryColumns, texts
@@ -46,10 +44,20 @@ def expected(text: str | None, query: str, mode: ir.TextMode) -> bool | None:
             return oracle.phrase(text, query)
         case ir.Fuzzy(ir.Literal(value=edits)):
             return oracle.fuzzy(text, query, edits)
+        case ir.Prefix():
+            return oracle.prefix(text, query)
     raise AssertionError(mode)
 
 
-MODES: list[ir.TextMode] = [ir.AnyWord(), ir.AllWords(), ir.Phrase(), fuzzy(0), fuzzy(1), fuzzy(2)]
+MODES: list[ir.TextMode] = [
+    ir.AnyWord(),
+    ir.AllWords(),
+    ir.Phrase(),
+    ir.Prefix(),
+    fuzzy(0),
+    fuzzy(1),
+    fuzzy(2),
+]
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
@@ -189,7 +197,7 @@ def test_appending_leaves_the_long_segments_alone() -> None:
     for i in range(20):
         parts.append(fragment(f"f{i}", f"word{i} cat"))
         columns = MemoryColumns(parts, cache=cache)
-        assert segments(columns, "p")[0] is first[0]
+        assert segments(columns, "p")[0].segment is first[0].segment
         assert len(segments(columns, "p")) <= 6
         assert text_mask(columns, "p", "cat", ir.AnyWord()).all()
         assert text_mask(columns, "p", f"word{i}", ir.AnyWord()).nonzero()[0].tolist() == [100 + i]
@@ -222,25 +230,10 @@ def test_a_deletion_reuses_the_segment_and_an_older_version_does_not_lose_rows()
     newer = MemoryColumns([fragment("one", "cat", None, "dog")], deleted=[1], cache=cache)
     newest = MemoryColumns([fragment("one", None, None, "dog")], deleted=[0, 1], cache=cache)
     # Read first with the row gone: what stood there is unknown, so the older version must look for itself.
-    from_newer = segments(newer, "p")[0]
-    assert segments(newest, "p")[0] is from_newer
+    from_newer = segments(newer, "p")[0].segment
+    assert segments(newest, "p")[0].segment is from_newer
     assert text_mask(older, "p", "cat", ir.AnyWord()).tolist() == [True, True, False]
-    from_older = segments(older, "p")[0]
-    assert segments(newer, "p")[0] is from_older
+    from_older = segments(older, "p")[0].segment
+    assert segments(newer, "p")[0].segment is from_older
     assert text_mask(newer, "p", "cat", ir.AnyWord()).tolist() == [True, False, False]
     assert text_mask(newest, "p", "cat", ir.AnyWord()).tolist() == [False, False, False]
-
-
-def test_a_segment_survives_being_stored() -> None:
-    segment = build_segment(pa.array(["naïve cat", None, "", "cat cat 東京"]), ENGLISH)
-    back = Segment.from_arrays({name: array.copy() for name, array in segment.to_arrays().items()})
-    assert back.vocabulary.equals(segment.vocabulary)
-    for name in ("starts", "rows", "places", "lengths"):
-        assert getattr(back, name).tolist() == getattr(segment, name).tolist(), name
-
-
-def test_a_segment_without_words_survives_being_stored() -> None:
-    segment = build_segment(pa.array([None, ""], pa.string()), ENGLISH)
-    back = Segment.from_arrays(segment.to_arrays())
-    assert back.lengths.tolist() == [-1, 0]
-    assert back.number("cat") is None

@@ -1,0 +1,243 @@
+"""Commands that keep a graph in order: optimize, embed, cleanup, maintain, retention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from omnigraph.cli.commits import human_bytes
+from omnigraph.cli.context import actor_of, address, branch_of, confirm, open_graph
+from omnigraph.cli.exits import UsageError
+from omnigraph.cli.options import (
+    Branch,
+    DryRun,
+    Engine,
+    Message,
+    Show,
+    Uri,
+    Where,
+    WriterOptions,
+    examples,
+)
+from omnigraph.cli.output import Sheet, answer, note, print_sheet
+from omnigraph.cli.progress import running, writing
+
+if TYPE_CHECKING:
+    from omnigraph.core.records import MaintenanceAction, RetentionPolicy
+    from omnigraph.graph import Graph
+    from omnigraph.maintenance.collection import Collected
+    from omnigraph.write.maintain import TableReport
+
+
+@examples("omnigraph optimize people", "omnigraph optimize --store people --branch draft --json")
+def optimize(
+    where: Where,
+    show: Show,
+    writer: WriterOptions,
+    uri: Uri = None,
+    branch: Branch = None,
+    engine: Engine = "auto",
+) -> None:
+    """Compact tables and update indices; rows do not change."""
+    graph, branch = open_graph(where, uri), branch_of(branch)
+    with writing(graph, branch, "optimize", writer, show):
+        reports = graph.optimize(branch, engine=engine)
+    columns = ["type", "rows", "fragments", "indexed", "words", "topology", "note"]
+    rows = [_table_row(report) for report in reports]
+    document = {"branch": branch, "tables": [report.to_json() for report in reports]}
+    print_sheet(show, Sheet(columns, rows, document=document), rows_max=0)
+
+
+def _table_row(report: TableReport) -> list[Any]:
+    fragments = f"{report.fragments_before} → {report.fragments_after}"
+    topology = human_bytes(report.topology_bytes) if report.topology_bytes else ""
+    words = human_bytes(report.text_bytes) if report.text_bytes else ""
+    indexed = ", ".join(report.indexed)
+    return [report.type, report.rows, fragments, indexed, words, topology, report.note or ""]
+
+
+@examples("omnigraph embed people --dry-run", "omnigraph embed --store people --branch draft")
+def embed(
+    where: Where,
+    show: Show,
+    writer: WriterOptions,
+    uri: Uri = None,
+    branch: Branch = None,
+    types: Annotated[
+        list[str] | None, Option("--type", help="Only this node type; repeatable.", metavar="TYPE")
+    ] = None,
+    property: Annotated[
+        str | None, Option("--property", help="Only this property.", metavar="NAME")
+    ] = None,
+    every: Annotated[bool, Option("--all", help="Replace vectors that exist, too.")] = False,
+    message: Message = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Make missing vectors of @embed properties.
+
+    Each batch is a commit: run it again after an interruption, and it goes on with what is left. A dry run counts texts
+    and characters without asking the provider.
+    """
+    graph, branch = open_graph(where, uri), branch_of(branch)
+    with writing(graph, branch, "embed", writer, show):
+        reports = graph.embed(
+            types or None,
+            property,
+            branch,
+            every=every,
+            dry_run=dry_run,
+            message=message,
+            actor=actor_of(writer.actor),
+        )
+    columns = ["type", "property", "rows", "texts", "characters", "commits"]
+    rows = [list(report.to_json().values()) for report in reports]
+    document = {"branch": branch, "dry_run": dry_run, "embedded": [r.to_json() for r in reports]}
+    print_sheet(show, Sheet(columns, rows, document=document), rows_max=0)
+
+
+@examples(
+    "omnigraph cleanup people --dry-run",
+    "omnigraph cleanup --store people --keep 5 --yes --json",
+)
+def cleanup(
+    where: Where,
+    show: Show,
+    writer: WriterOptions,
+    uri: Uri = None,
+    keep: Annotated[int, Option("--keep", help="Commits to keep on each branch.")] = 10,
+    older_than: Annotated[
+        float | None, Option("--older-than", help="Only commits older than this.", metavar="DAYS")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", "--confirm", help="Do not ask for confirmation.")
+    ] = False,
+) -> None:
+    """Remove old history and unused files.
+
+    The newest commits of each branch and all tagged commits stay readable. It shows what would be removed first, and
+    asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
+    graph = open_graph(where, uri)
+    if not dry_run and not yes:
+        plan = graph.cleanup(keep, older_than, dry_run=True)
+        place = address(where, uri)
+        confirm(f"This {_removed(plan)} of {place} permanently. Continue?", yes=yes)
+    leaves = "some old history is removed; everything to keep is still there"
+    with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
+        done = graph.cleanup(keep, older_than, dry_run=dry_run)
+    answer(show, _removed(done), asdict(done))
+
+
+def _removed(done: Collected) -> str:
+    verb = "would remove" if done.dry_run else "removed"
+    objects = f"{done.objects_deleted:,} objects, {human_bytes(done.bytes_deleted)}"
+    return f"{verb} {done.commits_pruned:,} commits, {objects}"
+
+
+@examples("omnigraph maintain people --once", "omnigraph maintain --store people --status --json")
+def maintain(
+    where: Where,
+    show: Show,
+    writer: WriterOptions,
+    uri: Uri = None,
+    once: Annotated[bool, Option("--once", help="Do what is due now, then exit.")] = False,
+    every: Annotated[
+        float, Option("--every", help="Time between looks.", metavar="SECONDS")
+    ] = 30.0,
+    status: Annotated[bool, Option("--status", help="Only show what was done.")] = False,
+) -> None:
+    """Maintain a graph: compact and index tables, remove what expired, clean history by its retention policy.
+
+    It runs until Ctrl-C and works as long as no other process, such as a server, maintains the graph. `omnigraph log
+    --maintenance` shows the commits it made, --status everything it did.
+    """
+    graph = open_graph(where, uri)
+    if status:
+        _show_actions(show, graph.maintenance().actions)
+    elif once:
+        with running("maintain", writer, quiet=show.quiet, leaves="what was done stays done"):
+            done = graph.maintain()
+        _show_actions(show, done)
+    else:
+        _keep_maintaining(show, graph, every)
+
+
+def _show_actions(show: Show, actions: Sequence[MaintenanceAction]) -> None:
+    from datetime import UTC, datetime
+
+    columns = ["time", "kind", "branch", "detail", "seconds"]
+    rows = [
+        [
+            datetime.fromtimestamp(action.time / 1_000_000, UTC).isoformat(timespec="seconds"),
+            action.kind,
+            action.branch,
+            action.detail,
+            action.seconds,
+        ]
+        for action in actions
+    ]
+    documents = [dict(zip(columns, row, strict=True)) for row in rows]
+    print_sheet(show, Sheet(columns, rows, document=documents), rows_max=0)
+
+
+def _keep_maintaining(show: Show, graph: Graph, every: float) -> None:
+    import logging
+    import threading
+    from contextlib import suppress
+
+    if every < 1:
+        raise UsageError("--every is at least 1 second")
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    logging.getLogger("omnigraph.maintenance").setLevel(logging.INFO)
+    note(show, f"maintaining {graph.uri}; press Ctrl-C to stop")
+    with suppress(KeyboardInterrupt), graph.upkeep(every):
+        threading.Event().wait()
+
+
+@examples(
+    "omnigraph retention people",
+    "omnigraph retention --store people --keep 1000 --days 30 --json",
+)
+def retention(
+    where: Where,
+    show: Show,
+    uri: Uri = None,
+    keep: Annotated[int | None, Option("--keep", help="Commits to keep on each branch.")] = None,
+    days: Annotated[
+        float | None, Option("--days", help="Keep younger commits, too.", metavar="DAYS")
+    ] = None,
+    every: Annotated[
+        float, Option("--every-hours", help="How often to clean.", metavar="HOURS")
+    ] = 1.0,
+    keep_all: Annotated[bool, Option("--keep-all", help="Remove no history.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show or set how much history maintenance leaves; until it is set, that is all of it."""
+    graph = open_graph(where, uri)
+    if keep_all and keep is not None:
+        raise UsageError("--keep and --keep-all exclude each other")
+    if days is not None and keep is None:
+        raise UsageError("--days needs --keep: the newest commits to keep whatever their age")
+    if keep_all or keep is not None:
+        policy = graph.set_retention(keep, days, every, actor=actor_of(None), dry_run=dry_run)
+    else:
+        policy = graph.retention()
+    answer(show, _policy_text(policy), _policy_document(policy))
+
+
+def _policy_text(policy: RetentionPolicy | None) -> str:
+    if policy is None:
+        return "all history is kept"
+    younger = "" if policy.days is None else f", and all younger than {policy.days:g} days"
+    often = f"every {policy.every_hours:g} hours"
+    return f"the newest {policy.keep:,} commits of each branch are kept{younger}; cleaned {often}"
+
+
+def _policy_document(policy: RetentionPolicy | None) -> dict[str, Any]:
+    if policy is None:
+        return {"keep": None}
+    return {"keep": policy.keep, "days": policy.days, "every_hours": policy.every_hours}

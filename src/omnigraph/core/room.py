@@ -1,0 +1,134 @@
+"""A last resort that is fair: whoever lost many races asks the others to make room for a bounded moment.
+
+The question is a commit that changes nothing and says who asks for how long. Everybody reads the head before a write,
+so it costs nobody a request; whoever finds it there waits until the branch goes on or the time is over, by a clock of
+its own. Nothing depends on anybody waiting: the asker has to win its race as before, and one that died in the meantime
+delays others by the bound and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from omnigraph.core import layout
+from omnigraph.core.commit_time import commit_time
+from omnigraph.core.records import ChainObject, Commit, Member, operations_of
+from omnigraph.core.repository import Repository
+
+ROOM = "room"
+SECONDS = "seconds"
+LOOKS = (
+    16  # at the branch while somebody else has room, so that nobody waits much longer than needed
+)
+SLACK = 2.0  # rounds of the asker that fit into the time it asks for
+SECONDS_MIN = 0.2
+
+
+def following(repo: Repository, head: Commit, kind: str, **fields: object) -> Commit:
+    """The commit after a head that shows the same state."""
+    oldest = head.number + 1 - repo.limits.recent_commits
+    found: Commit = msgspec.structs.replace(
+        head,
+        number=head.number + 1,
+        parents=(layout.commit_id(head.chain, head.number),),
+        previous=head.content,
+        time=commit_time(repo, head.time),
+        kind=kind,
+        members=(),
+        recent=tuple(known for known in head.recent if known.number > oldest),
+        **fields,
+    )
+    return found
+
+
+def question(
+    repo: Repository, head: Commit, seconds: float, actor: str | None, work: str
+) -> Commit:
+    """The commit that asks for room after a head. It has an operation of its own: it is not the work it asks for."""
+    asked = {SECONDS: round(seconds, 3), "for": work}
+    member = Member(kind=ROOM, operation_id=repo.clock.fresh_id(), actor=actor, result=asked)
+    found: Commit = msgspec.structs.replace(following(repo, head, ROOM), members=(member,))
+    return found
+
+
+def asked_seconds(repo: Repository, thing: ChainObject) -> float:
+    """For how long a commit asks for room: nothing if it does not, and never more than the bound."""
+    if not isinstance(thing, Commit) or thing.kind != ROOM or not thing.members:
+        return 0.0
+    seconds = thing.members[0].result.get(SECONDS)
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        return 0.0
+    return min(float(seconds), repo.limits.room_seconds_max)
+
+
+@dataclass(slots=True)
+class Contest:
+    """The races of one write, or of some that are folded: how they went, and who has asked whom for room."""
+
+    repo: Repository
+    began: int  # microseconds, as the others
+    lost: int = 0
+    runs: int = 0  # of verbs that somebody met
+    met: Commit | None = None  # the last commit that made a verb run again
+    prepared: int = 0  # how long verbs and staging took, the last time
+    asked: set[str] = field(default_factory=set)  # our own questions, by operation
+    quiet_until: int = 0  # before that we do not ask again: others have a right to their turn
+    given: tuple[str, int] | None = None  # the question that was given its time last
+
+    @classmethod
+    def begin(cls, repo: Repository) -> Contest:
+        return cls(repo, repo.clock.now())
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether others keep changing what the work is about, and it takes longer than anybody makes room for."""
+        return self.runs >= self.repo.limits.meetings_max and not self._fits(self.prepared)
+
+    def _fits(self, micros: int) -> bool:
+        return micros <= self.repo.limits.room_seconds_max * 1_000_000
+
+    def wants_room(self, micros: int) -> float:
+        """For how many seconds to ask, for something that takes so long; none while ordinary ways may still do, or if
+        no room would be enough."""
+        limits, now = self.repo.limits, self.repo.clock.now()
+        early = now - self.began < limits.room_after_seconds * 1_000_000
+        if self.lost < limits.room_after_losses or early or now < self.quiet_until:
+            return 0.0
+        if not self._fits(micros):
+            return 0.0
+        return min(max(SECONDS_MIN, SLACK * micros / 1_000_000), limits.room_seconds_max)
+
+    def question(self, head: Commit, seconds: float, actor: str | None, work: str) -> Commit:
+        """The commit that asks for room after a head, to be recognised as our own."""
+        asking = question(self.repo, head, seconds, actor, work)
+        self.asked |= operations_of(asking)
+        return asking
+
+    def has_asked(self, seconds: float) -> None:
+        """The next question waits until others had as long as we want now."""
+        self.quiet_until = self.repo.clock.now() + int(2 * seconds * 1_000_000)
+
+    def make_room(self, newest: ChainObject, is_over: Callable[[], bool]) -> bool:
+        """Wait while the newest commit of a branch is somebody's question, as long as it asks for; whether we did."""
+        seconds = self._wanted(newest)
+        if not seconds:
+            return False
+        self.given = (newest.chain, newest.number)
+        clock, chains = self.repo.clock, self.repo.chains
+        ends = clock.now() + int(seconds * 1_000_000)
+        for _ in range(LOOKS):
+            if clock.now() >= ends or is_over():
+                break
+            clock.pause(seconds / LOOKS)
+            if chains.read(newest.chain, newest.number + 1) is not None:
+                break
+        return True
+
+    def _wanted(self, thing: ChainObject) -> float:
+        seconds = asked_seconds(self.repo, thing)
+        if not seconds or (thing.chain, thing.number) == self.given:
+            return 0.0
+        return 0.0 if operations_of(thing) & self.asked else seconds

@@ -1,0 +1,34 @@
+"""What makes two requests the same, for idempotency keys."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from omnigraph.errors import OptionInvalid
+
+
+def fingerprint(*parts: Any) -> str:
+    """A digest of what was asked for."""
+    try:
+        asked = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+    except UnicodeEncodeError:
+        raise OptionInvalid("a text of the request is not valid Unicode") from None
+    return hashlib.sha256(asked).hexdigest()
+
+
+def named(source: Any) -> Any:
+    """Sources that have a name are compared by it; what lies in memory is the caller's word."""
+    if hasattr(source, "digest"):
+        return source.digest
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    if isinstance(source, Mapping):
+        return {str(name): named(value) for name, value in source.items()}
+    if isinstance(source, list):
+        return [os.fspath(one) for one in source if isinstance(one, str | os.PathLike)]
+    return None

@@ -1,0 +1,322 @@
+"""The text of a plan, for `explain` on every engine: an operator per line, its inputs indented below.
+
+Expressions are turned back into syntax trees and printed by `query.unparse`, so that conditions read as they were
+written: parameters by name, never by value, and aggregates and rankings instead of the columns the lowering made for
+them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+
+from omnigraph.lang import ir
+from omnigraph.lang.query import ast
+from omnigraph.lang.query.unparse import format_expr, format_fields
+from omnigraph.values.spelling import datetime_text
+
+ARROWS = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "-{}-"}
+ENDS = {ir.End.SRC: "from", ir.End.DST: "to"}
+SEARCHES = {
+    ir.AnyWord: "search",
+    ir.AllWords: "search_all",
+    ir.Phrase: "phrase",
+    ir.Fuzzy: "fuzzy",
+    ir.Prefix: "prefix",
+    ir.BooleanQuery: "search_query",
+}
+Made = Mapping[str, ast.Expr]  # what the columns stand for that the lowering made
+NOTHING: Made = {}
+
+
+def plan_text(query: ir.Query) -> str:
+    """The text of a compiled query.
+
+    >>> plan_text(ir.Query("q", (), ir.Read(ir.NodeScan("p", ("Person",)), ())))
+    'NodeScan $p: Person'
+    """
+    if isinstance(query.body, ir.Read):
+        return "\n".join(_lines(query.body.plan, 0))
+    return "\n".join(map(_statement, query.body.statements))
+
+
+def _lines(op: ir.Op, level: int) -> Iterator[str]:
+    yield "  " * level + " ".join(describe(op)).rstrip()
+    for part in inputs(op):
+        yield from _lines(part, level + 1)
+
+
+def inputs(op: ir.Op) -> tuple[ir.Op, ...]:
+    """The operators directly below; of a correlated operator the input, then the block."""
+    match op:
+        case ir.NodeScan() | ir.Outer():
+            return ()
+        case ir.Join(left, right):
+            return left, right
+        case ir.Fuse(primary, secondary):
+            return primary, secondary
+        case ir.Union(parts):
+            return parts
+        case ir.SemiJoin(source, block) | ir.Optional(source, block):
+            return source, block
+        case _:
+            return (op.input,)
+
+
+# --- operators ---------------------------------------------------------------------------------------------------
+
+
+def describe(op: ir.Op) -> tuple[str, str]:
+    """The name of an operator and what it is about."""
+    return type(op).__name__, _detail(op, _made_below(op))
+
+
+def _detail(op: ir.Op, made: Made) -> str:
+    match op:
+        case ir.NodeScan(var, types, predicate):
+            return f"{_var(var)}: {'|'.join(types)}{_where(predicate)}"
+        case ir.Expand() | ir.ShortestPath():
+            return _walk(op) + _where(op.predicate)
+        case ir.Filter(_, predicate):
+            return _text(predicate, made)
+        case ir.SemiJoin(_, _, negated):
+            return "not" if negated else "exists"
+        case ir.Optional(_, _, added):
+            return ", ".join(map(_var, added))
+        case ir.Join(_, _, on):
+            return " and ".join(f"{_text(a)} = {_text(b)}" for a, b in on) or "all pairs"
+        case ir.Score(_, ranking) | ir.Rank(_, ranking):
+            metric = f" by {ranking.metric.value}" if isinstance(ranking, ir.Nearest) else ""
+            return format_expr(_ranking(ranking)) + metric + _keep(getattr(op, "keep", None))
+        case ir.Fuse():
+            return format_expr(_fusion(op, made)) + _keep(op.keep)
+        case ir.Aggregate(_, keys, aggregates):
+            by = ", ".join(_text(key.expr, made) for key in keys)
+            computed = ", ".join(format_expr(_aggregate(a, made)) for a in aggregates)
+            return " ".join([computed] * bool(computed) + [f"by {by}"] * bool(by))
+        case ir.Project(_, columns):
+            return ", ".join(_column(column, made) for column in columns)
+        case ir.Sort(_, keys, ties):
+            order = [_text(key.expr, made) + " desc" * key.descending for key in keys]
+            then = f" then {', '.join(_text(tie, made) for tie in ties)}" if ties else ""
+            return ", ".join(order) + then
+        case ir.Slice(_, skip, limit):
+            counts = (("skip", skip), ("limit", limit))
+            return " ".join(f"{word} {_text(count)}" for word, count in counts if count is not None)
+        case ir.Outer() | ir.Distinct() | ir.Union():
+            return ""
+
+
+def _walk(op: ir.Expand | ir.ShortestPath) -> str:
+    path = f"{_var(op.path_var)} = path " if isinstance(op, ir.ShortestPath) else ""
+    edge = f"{_var(op.edge_var)}:" if isinstance(op, ir.Expand) and op.edge_var else ""
+    hops = "" if op.min_hops == op.max_hops == 1 else f"{{{op.min_hops},{op.max_hops}}}"
+    ways: dict[ir.Direction, list[str]] = {}
+    for step in op.steps:
+        ways.setdefault(step.direction, []).append(step.edge)
+    arrows = [ARROWS[way].format(f"{edge}{'|'.join(names)}{hops}") for way, names in ways.items()]
+    end = " (bound)" if op.into else f": {'|'.join(op.dst_types)}"
+    back = " backwards" if isinstance(op, ir.ShortestPath) and op.backwards else ""
+    return f"{path}{_var(op.src)} {' or '.join(arrows)} {_var(op.dst)}{end}{back}"
+
+
+def _where(predicate: ir.Expr | None) -> str:
+    return "" if predicate is None else f" where {_text(predicate)}"
+
+
+def _keep(count: ir.Expr | None) -> str:
+    return "" if count is None else f" keep {_text(count)}"
+
+
+def _column(column: ir.NamedExpr, made: Made) -> str:
+    text = _text(column.expr, made)
+    return text if column.name in (text, text.removeprefix("$")) else f"{text} as {column.name}"
+
+
+def _made_below(op: ir.Op) -> Made:
+    """What the columns in an operator's rows stand for that nobody wrote: scores, group keys and aggregates."""
+    found: dict[str, ast.Expr] = {}
+    for part in inputs(op):
+        made = _made_below(part)
+        match part:
+            case ir.Aggregate(_, keys, aggregates):
+                found |= {key.name: _tree(key.expr, made) for key in keys}
+                found |= {a.name: _aggregate(a, made) for a in aggregates}
+            case ir.Score(_, ranking, name) | ir.Rank(_, ranking, name):
+                found |= {**made, name: _ranking(ranking)}
+            case ir.Fuse(name=name, place=place):
+                found |= {name: _fusion(part, made), place: ast.Name("place")}
+            case ir.Project() | ir.Union() | ir.Distinct():
+                pass  # their columns have names of their own
+            case _:
+                found |= made
+    return found
+
+
+def _ranking(ranking: ir.Ranking) -> ast.Expr:
+    match ranking:
+        case ir.Nearest(field, query, approx=True):
+            return ast.Call("nearest", (_tree(field), _tree(query), ast.Name("approx")))
+        case ir.Nearest(field, query):
+            return _call("nearest", (field, query))
+        case ir.Bm25(field, query):
+            return _call("bm25", (field, query))
+        case ir.Rrf(primary, secondary, constant):
+            return ast.Call("rrf", (_ranking(primary), _ranking(secondary), _tree(constant)))
+
+
+def _fusion(op: ir.Fuse, made: Made) -> ast.Expr:
+    return ast.Call("rrf", (made[op.primary_score], made[op.secondary_score], _tree(op.constant)))
+
+
+def _aggregate(found: ir.NamedAggregate, made: Made) -> ast.Expr:
+    match found.arg:
+        case None:
+            return ast.Call("count", (), star=True)
+        case ir.IdOf(var) | ir.Call(ir.Function.CONCAT, (ir.TypeOf(var), ir.Literal(" "), _)):
+            arg: ast.Expr = ast.Variable(var)  # entities of several types count by type and id
+        case expr:
+            arg = _tree(expr, made)
+    return ast.Call(found.function.value, (arg,), distinct=found.distinct)
+
+
+# --- expressions -------------------------------------------------------------------------------------------------
+
+
+def _text(expr: ir.Expr, made: Made = NOTHING) -> str:
+    return format_expr(_tree(expr, made))
+
+
+def _var(name: str) -> str:
+    return "$_" if name.startswith(ir.FRESH) else f"${name}"
+
+
+def _variable(name: str) -> ast.Expr:
+    return ast.Variable(_var(name)[1:])
+
+
+def _property(var: str, name: str) -> ast.Expr:
+    return ast.Name(name) if var == ir.ROW else ast.Property(_var(var)[1:], name)
+
+
+def _call(name: str, args: Iterable[ir.Expr], made: Made = NOTHING) -> ast.Expr:
+    return ast.Call(name, tuple(_tree(arg, made) for arg in args))
+
+
+def _binary(symbol: str, left: ir.Expr, right: ir.Expr, made: Made) -> ast.Expr:
+    return ast.Binary(ast.Operator(symbol), _tree(left, made), _tree(right, made))
+
+
+def _tree(expr: ir.Expr, made: Made = NOTHING) -> ast.Expr:
+    """An expression as it could have been written."""
+    match expr:
+        case ir.Literal(value):
+            return _literal(value)
+        case ir.ListOf(items):
+            return ast.ListLiteral(tuple(_tree(item, made) for item in items))
+        case ir.Param(name):
+            return ast.Variable(name)
+        case ir.Now():
+            return _call("now", ())
+        case ir.Column(var, name):
+            return _property(var, name)
+        case ir.IdOf(var):
+            return _property(var, "id")
+        case ir.EndpointOf(var, end):
+            return _property(var, ENDS[end])
+        case ir.TypeOf(var):
+            return ast.Call("type", (_variable(var),))
+        case ir.EntityOf(var):
+            return ast.Call("entity", (_variable(var),))
+        case ir.PathOf(var):
+            return _variable(var)
+        case ir.PathGet(var, part):
+            return ast.Call(part.value, (_variable(var),))
+        case ir.ScoreOf(name) | ir.Output(name):
+            return made.get(name, ast.Name(name))
+        case _:
+            return _operation(expr, made)
+
+
+def _operation(expr: ir.Expr, made: Made) -> ast.Expr:
+    match expr:
+        case ir.Compare(op, left, right) | ir.Arithmetic(op, left, right):
+            return _binary(op.value, left, right, made)
+        case ir.In(item, members):
+            return _binary("in", item, members, made)
+        case ir.Has(whole, part) | ir.Contains(whole, part):
+            return _binary("contains", whole, part, made)
+        case ir.StartsWith(text, prefix):
+            return _binary("starts_with", text, prefix, made)
+        case ir.Same(left, right):
+            return ast.Binary(ast.Operator.EQ, _variable(left), _variable(right))
+        case ir.Not(ir.Same(left, right)):
+            return ast.Binary(ast.Operator.NE, _variable(left), _variable(right))
+        case ir.Not(part):
+            return ast.NotExpr(_tree(part, made))
+        case ir.And(parts) | ir.Or(parts):
+            word = "and" if isinstance(expr, ir.And) else "or"
+            return ast.Connective(word, tuple(_tree(part, made) for part in parts))
+        case ir.IsNull(ir.IdOf(var), negated) if var != ir.ROW:
+            return ast.IsNull(_variable(var), negated)
+        case ir.IsNull(part, negated):
+            return ast.IsNull(_tree(part, made), negated)
+        case ir.RegexMatch(text, pattern):
+            return _call("regex_match", (text, pattern), made)
+        case ir.TextMatch(field, query, mode):
+            edits = (mode.edits,) if isinstance(mode, ir.Fuzzy) else ()
+            return _call(SEARCHES[type(mode)], (field, query, *edits), made)
+        case ir.Highlight(field, query, before, after):
+            return _call("highlight", (field, query, before, after), made)
+        case ir.Call(ir.Function.NEGATE, (part,)):
+            return ast.Negative(_tree(part, made))
+        case ir.Call(ir.Function.COALESCE, (part,)):
+            return _tree(part, made)  # a column of a union in the type all branches have
+        case ir.Call(function, args):
+            return _call(function.value, args, made)
+        case ir.Cast(part, kind):
+            return ast.Cast(_tree(part, made), kind.with_nullable(False))
+        case _:
+            raise TypeError(type(expr))
+
+
+def _literal(value: object) -> ast.Expr:
+    match value:
+        case tuple():
+            return ast.ListLiteral(tuple(map(_literal, value)))
+        case dt.datetime():
+            return ast.TimeLiteral("datetime", datetime_text(value))
+        case dt.date():
+            return ast.TimeLiteral("date", value.isoformat())
+        case None | bool() | str() | int() | float():
+            return ast.Literal(value)
+        case _:
+            raise TypeError(type(value))
+
+
+# --- statements --------------------------------------------------------------------------------------------------
+
+
+def _statement(statement: ir.Statement) -> str:
+    name = statement.target.type_name
+    match statement:
+        case ir.Insert(_, rows):
+            return f"insert {name} {', '.join(map(_row, rows))}"
+        case ir.Update(_, values, predicate):
+            values_set = f"set {_braces(_fields(values))}{_where(predicate)}"
+            return f"update {name} {values_set}"
+        case ir.Delete(_, predicate):
+            return f"delete {name}{_where(predicate)}"
+
+
+def _row(row: ir.InsertRow) -> str:
+    ends = [ast.Field(n, _tree(e)) for n, e in (("from", row.src), ("to", row.dst)) if e]
+    return _braces((*ends, *_fields(row.values)))
+
+
+def _braces(fields: tuple[ast.Field, ...]) -> str:
+    return f"{{ {format_fields(fields)} }}"
+
+
+def _fields(values: tuple[ir.Assign, ...]) -> tuple[ast.Field, ...]:
+    return tuple(ast.Field(assigned.property, _tree(assigned.value)) for assigned in values)

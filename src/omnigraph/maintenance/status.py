@@ -1,0 +1,125 @@
+"""What the store knows of maintenance: the policy of retention, which process maintains, and what it did.
+
+Several processes may serve a graph, and one maintains it: whoever finds that nobody does claims it, and looks a moment
+later whether somebody else did too. All of maintenance is safe beside itself, so two who believe that it is their turn
+waste work and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import msgspec
+
+from omnigraph.core import layout
+from omnigraph.core.records import (
+    MaintenanceAction,
+    MaintenanceStatus,
+    RetentionPolicy,
+    decode,
+    encode,
+)
+from omnigraph.core.repository import Repository
+from omnigraph.errors import ObjectNotFound, OptionInvalid
+
+LEASE_SECONDS = 120.0
+SETTLE_SECONDS = 0.5  # after saying that one maintains, before believing it
+ACTIONS_KEPT_MAX = 200
+MARKED = {"cleanup": "cleaned", "expire": "expired"}  # actions whose last time is kept, and where
+
+
+# --- the policy --------------------------------------------------------------------------------------------------
+
+
+def retention(repo: Repository) -> RetentionPolicy | None:
+    """How much history maintenance leaves; none: all of it."""
+    try:
+        found: RetentionPolicy = decode(
+            RetentionPolicy, repo.objects.get(layout.RETENTION), layout.RETENTION
+        )
+    except ObjectNotFound:
+        return None
+    return found
+
+
+def checked(policy: RetentionPolicy) -> RetentionPolicy:
+    """A policy that makes sense."""
+    if policy.keep < 1:
+        raise OptionInvalid(f"keep must be at least 1, got {policy.keep}")
+    if policy.days is not None and not 0 <= policy.days <= 36_500:
+        raise OptionInvalid(f"days must be from 0 to 36500, got {policy.days}")
+    if not 0.001 <= policy.every_hours <= 8_760:
+        raise OptionInvalid(f"every_hours must be from 0.001 to 8760, got {policy.every_hours}")
+    return policy
+
+
+def set_retention(repo: Repository, policy: RetentionPolicy | None) -> None:
+    """Put a policy in force; none: nothing is removed by itself any more."""
+    if policy is None:
+        repo.objects.delete([layout.RETENTION])
+    else:
+        repo.objects.put(layout.RETENTION, encode(policy))
+
+
+# --- who maintains -----------------------------------------------------------------------------------------------
+
+
+def status(repo: Repository) -> MaintenanceStatus:
+    """Who maintains the graph, and what was done last."""
+    try:
+        found: MaintenanceStatus = decode(
+            MaintenanceStatus, repo.objects.get(layout.MAINTENANCE), layout.MAINTENANCE
+        )
+    except ObjectNotFound:
+        return MaintenanceStatus()
+    return found
+
+
+class Office:
+    """The place of the process that maintains a graph."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{repo.clock.fresh_id()[:6]}"
+        self.held = False
+
+    def take(self) -> bool:
+        """Whether this process maintains, for now: takes the place if it is free, and keeps it if it was ours."""
+        now = self._repo.clock.now()
+        there = status(self._repo)
+        if there.holder != self.name and there.until > now:
+            self.held = False
+            return False
+        self._claim(there)
+        if there.holder != self.name:
+            self._repo.clock.pause(SETTLE_SECONDS)
+            self.held = status(self._repo).holder == self.name
+        else:
+            self.held = True
+        return self.held
+
+    def report(self, kind: str, action: MaintenanceAction | None) -> None:
+        """Write down that something was done, and what; without an action, that there was nothing to do."""
+        there = status(self._repo)
+        times = {MARKED[kind]: self._repo.clock.now()} if kind in MARKED else {}
+        actions = there.actions if action is None else (action, *there.actions)[:ACTIONS_KEPT_MAX]
+        there = msgspec.structs.replace(there, actions=actions, **times)
+        if self.held and there.holder == self.name:
+            self._claim(there)
+        else:
+            self._put(there)
+
+    def leave(self) -> None:
+        """Give the place up, so that another need not wait."""
+        there = status(self._repo)
+        if self.held and there.holder == self.name:
+            self._put(msgspec.structs.replace(there, holder="", until=0))
+        self.held = False
+
+    def _claim(self, known: MaintenanceStatus) -> None:
+        until = self._repo.clock.now() + int(LEASE_SECONDS * 1_000_000)
+        self._put(msgspec.structs.replace(known, holder=self.name, until=until))
+
+    def _put(self, said: MaintenanceStatus) -> None:
+        self._repo.objects.put(layout.MAINTENANCE, encode(said))

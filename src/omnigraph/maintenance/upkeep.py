@@ -1,0 +1,334 @@
+"""Maintenance of a whole graph: by hand, or in the background of a long-running process.
+
+A look does what is due: tables are compacted and indexed, missing vectors are made, what expired is removed, and
+history goes as the graph's own policy says. Of all processes that look, one does it (see `status`); each of them slows
+its writers down while too much is left to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+
+from omnigraph.core import layout
+from omnigraph.core.branches import branch_names
+from omnigraph.core.clock import NEVER, Deadline
+from omnigraph.core.group import Writers
+from omnigraph.core.plan import Request, Verb
+from omnigraph.core.records import Commit, MaintenanceAction, RetentionPolicy, Tombstone
+from omnigraph.core.repository import Repository
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.errors import OmnigraphError, RetriesExhausted
+from omnigraph.maintenance import status
+from omnigraph.maintenance.collection import collect, retained
+from omnigraph.maintenance.embedding import embed_missing, embedded_properties
+from omnigraph.maintenance.jobs import expire
+from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.names import branch_name
+from omnigraph.pipeline.engine import maintaining
+from omnigraph.read import persist_topology
+from omnigraph.read.search import segments
+from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.read.search.storing import store_missing
+from omnigraph.write.maintain import Backlog, TableReport, TableWork, backlog, due
+
+EXPIRE_SECONDS = 3600.0
+SLOWED_FROM = 8.0  # times over what is due, before writers wait
+SLOWED_SECONDS_MAX = 0.25  # for each commit
+log = logging.getLogger("omnigraph.maintenance.upkeep")
+Kind = NodeType | EdgeType
+
+
+def optimize_branch(
+    repo: Repository,
+    writers: Writers,
+    branch: str,
+    kinds: Iterable[Kind] | None = None,
+    *,
+    deadline: Deadline,
+    engine: str = "local",
+) -> list[TableReport]:
+    """Bring the tables of a branch into order, one commit each, so that each contends with few writers."""
+    snapshot = repo.snapshot(repo.head(branch).commit)
+    chosen = list(snapshot.catalog.entities() if kinds is None else kinds)
+    return [_optimize_table(repo, writers, branch, kind, deadline, engine) for kind in chosen]
+
+
+def _optimize_table(
+    repo: Repository, writers: Writers, branch: str, kind: Kind, deadline: Deadline, engine: str
+) -> TableReport:
+    before = repo.snapshot(repo.head(branch).commit).table_of(kind)
+    note, work = None, TableWork(False, ())
+    try:
+        with maintaining(repo, kind.table_id, branch, engine) as verb:
+            request = Request(
+                branch=branch_name(branch),
+                verb=verb,
+                message=f"maintenance of {kind.name}",
+                alone=True,
+                deadline=deadline,
+            )
+            work = writers.submit(request).value
+    except RetriesExhausted:
+        note = "other writers kept changing it: left as it was"
+    after = repo.snapshot(repo.head(branch).commit)
+    texts, text_bytes = store_missing(after, kind)
+    return TableReport(
+        type=kind.name,
+        kind=kind.kind,
+        rows=after.table_of(kind).count(),
+        fragments_before=len(before.fragments()),
+        fragments_after=len(after.table_of(kind).fragments()),
+        indexed=tuple(dict.fromkeys([*(edit.column for edit in work.indices), *texts])),
+        text_bytes=text_bytes,
+        topology_bytes=_persisted(after, kind),
+        note=note,
+    )
+
+
+def _persisted(snapshot: Snapshot, kind: Kind) -> int:
+    return persist_topology(snapshot, kind.name) if isinstance(kind, EdgeType) else 0
+
+
+def store_loaded(
+    repo: Repository, commit: Commit | Tombstone | None, rows: Mapping[str, int]
+) -> None:
+    """Make the text indices of what a load has written, where that is enough for a file to pay.
+
+    It is published already: what fails here is left to maintenance.
+    """
+    many = {name for name, count in rows.items() if count >= segments.STORED_ROWS_MIN}
+    if not isinstance(commit, Commit) or not many:
+        return
+    try:
+        snapshot = repo.snapshot(commit)
+        for kind in snapshot.catalog.entities():
+            if kind.name in many:
+                store_missing(snapshot, kind)
+    except OmnigraphError as error:
+        log.warning("the text indices of a load are left to maintenance: %s", error)
+
+
+# --- what is due -------------------------------------------------------------------------------------------------
+
+
+class Caretaker:
+    """One look at a time, and what came of it."""
+
+    def __init__(
+        self, repo: Repository, writers: Writers, branches: Sequence[str] | None = None
+    ) -> None:
+        self._repo = repo
+        self._writers = writers
+        self._branches = branches
+        self._measured: dict[
+            str, tuple[str, Backlog]
+        ] = {}  # by branch: a commit, and what it lacks
+        self._embedded: dict[str, str] = {}  # by branch: a commit that was looked through
+        self.office = status.Office(repo)
+        self.counts: Counter[str] = Counter()  # of actions, and of those that failed
+        self.backlog = Backlog()
+
+    def measure(self) -> float:
+        """How many times over what is due there is to do now, on the branch that needs it most."""
+        names = self._branches if self._branches is not None else branch_names(self._repo)
+        heads = {name: head for name in names if (head := self._head(name)) is not None}
+        self._measured = {name: self._measure(name, head) for name, head in heads.items()}
+        found = [left for _, left in self._measured.values()]
+        self.backlog = max(found, key=lambda left: left.pressure, default=Backlog())
+        return self.backlog.pressure
+
+    def _head(self, name: str) -> Commit | None:
+        try:
+            return self._repo.head(name).commit
+        except OmnigraphError as error:
+            self._failed("optimize", name, error)
+            return None
+
+    def _measure(self, name: str, head: Commit) -> tuple[str, Backlog]:
+        known, id = self._measured.get(name), layout.commit_id(head.chain, head.number)
+        if known is not None and known[0] == id:
+            return known
+        return id, backlog(self._repo.snapshot(head))
+
+    def look(self, deadline: Deadline = NEVER) -> list[MaintenanceAction]:
+        """Everything that is due, as it was measured."""
+        done: list[MaintenanceAction] = []
+        for branch, (_, left) in self._measured.items():
+            if left.pressure > 1:
+                done += self._attempt("optimize", branch, partial(self._optimize, branch, deadline))
+            done += self._attempt("embed", branch, partial(self._embed, branch, deadline))
+        known, policy = status.status(self._repo), status.retention(self._repo)
+        if self._is_time(known.expired, EXPIRE_SECONDS):
+            done += self._attempt("expire", None, partial(_expire, self._repo))
+        if policy is not None and self._is_time(known.cleaned, policy.every_hours * 3600):
+            done += self._attempt("cleanup", None, partial(self._clean, policy, deadline))
+        return done
+
+    def _is_time(self, last: int, every_seconds: float) -> bool:
+        return self._repo.clock.now() - last >= every_seconds * 1_000_000
+
+    def _attempt(
+        self, kind: str, branch: str | None, work: Callable[[], str]
+    ) -> list[MaintenanceAction]:
+        """Do something and write it down; a failure is logged, and tried again at the next look."""
+        began = time.monotonic()
+        try:
+            detail = work()
+            seconds = round(time.monotonic() - began, 3)
+            action = MaintenanceAction(self._repo.clock.now(), kind, branch, detail, seconds)
+            if detail or kind in status.MARKED:
+                self.office.report(kind, action if detail else None)
+        except OmnigraphError as error:
+            self._failed(kind, branch, error)
+            return []
+        if not detail:
+            return []
+        log.info("%s of %s: %s", kind, branch or "the graph", detail)
+        self.counts[kind] += 1
+        return [action]
+
+    def _failed(self, kind: str, branch: str | None, error: OmnigraphError) -> None:
+        log.warning("%s of %s failed: %s", kind, branch or "the graph", error)
+        self.counts["failed"] += 1
+
+    def _optimize(self, branch: str, deadline: Deadline) -> str:
+        kinds = list(due(self._repo.snapshot(self._repo.head(branch).commit)))
+        done = optimize_branch(self._repo, self._writers, branch, kinds, deadline=deadline)
+        return "; ".join(map(_told, done))
+
+    def _embed(self, branch: str, deadline: Deadline) -> str:
+        """Vectors that are missing, where a provider is set; a state is looked through once."""
+        settings = EmbedSettings.of_environment()
+        state = self._repo.snapshot(self._repo.head(branch).commit)
+        chosen = embedded_properties(state, None, None)
+        if settings.kind is None or not chosen or self._embedded.get(branch) == state.commit_id:
+            return ""
+
+        def publish(verb: Verb) -> int:
+            name = branch_name(branch)
+            request = Request(branch=name, verb=verb, message="embed", deadline=deadline)
+            return int(self._writers.submit(request).value)
+
+        done = [embed_missing(state, what, settings, publish) for what in chosen]
+        self._embedded[branch] = state.commit_id
+        return "; ".join(f"{r.type}.{r.property}: {r.rows} vectors" for r in done if r.rows)
+
+    def _clean(self, policy: RetentionPolicy, deadline: Deadline) -> str:
+        """History that the policy does not keep. Where nothing was written since the last time, there is none."""
+        heads = [self._repo.head(name).commit for name in self._measured]
+        if all(head.kind == "epoch" for head in heads):
+            return ""
+        kept = retained(self._repo, policy.keep, policy.days)
+        done = collect(self._repo, kept, deadline=deadline)
+        return f"{done.commits_pruned} commits, {done.objects_deleted} files, {done.bytes_deleted} bytes"
+
+
+def _expire(repo: Repository) -> str:
+    done = expire(repo)
+    return (
+        f"{done.objects} files, {done.bytes} bytes of exports and uploads" if done.objects else ""
+    )
+
+
+def _told(report: TableReport) -> str:
+    indexed = f", indexed {', '.join(report.indexed)}" if report.indexed else ""
+    fragments = f"{report.fragments_before} to {report.fragments_after} fragments"
+    return f"{report.type}: {fragments}{indexed}" + (f" ({report.note})" if report.note else "")
+
+
+# --- in the background -------------------------------------------------------------------------------------------
+
+
+class Upkeep:
+    """A thread that looks from time to time whether there is something to maintain, and does it if it is its turn.
+
+    Looking costs two requests, and one for each branch, while nothing changes.
+    """
+
+    def __init__(
+        self,
+        repo: Repository,
+        writers: Writers,
+        branches: Sequence[str] | None = None,
+        every_seconds: float = 30.0,
+        then: Callable[[list[MaintenanceAction]], None] | None = None,
+    ) -> None:
+        self.caretaker = Caretaker(repo, writers, branches)
+        self._writers = writers
+        self._every = every_seconds
+        self._then = then
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="omnigraph-upkeep", daemon=True)
+
+    @property
+    def waited_seconds(self) -> float:
+        """How long writers of this process have waited in all."""
+        return self._writers.waited
+
+    def start(self) -> Upkeep:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop after the table in hand; returns once the thread has ended."""
+        self._stopped.set()
+        self._thread.join()
+
+    def __enter__(self) -> Upkeep:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        deadline = Deadline(cancelled=self._stopped)
+        while not self._stopped.is_set():
+            self._guarded(lambda: self._look(deadline))
+            self._stopped.wait(self._every)
+        self._writers.slowed = 0.0
+        self._guarded(self.caretaker.office.leave)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OmnigraphError as error:
+            log.warning("maintenance failed: %s", error)
+            self.caretaker.counts["failed"] += 1
+        except Exception:
+            log.exception("maintenance failed")
+            self.caretaker.counts["failed"] += 1
+
+    def _look(self, deadline: Deadline) -> None:
+        self._slow_down(self.caretaker.measure())
+        if self.caretaker.office.take():
+            done = self.caretaker.look(deadline)
+            if done and self._then is not None:
+                self._then(done)
+            if done:
+                self._slow_down(self.caretaker.measure())
+
+    def _slow_down(self, pressure: float) -> None:
+        """Let writers of this process wait before each commit while maintenance is far behind."""
+        before, over = self._writers.slowed, pressure / SLOWED_FROM
+        self._writers.slowed = 0.0 if over < 1 else SLOWED_SECONDS_MAX * min(1.0, over / 8)
+        if self._writers.slowed and not before:
+            left = self.caretaker.backlog
+            log.warning(
+                "maintenance is behind: %d fragments and %d rows are left, so writes wait %.0f ms",
+                left.fragments,
+                left.rows,
+                self._writers.slowed * 1000,
+            )
+        elif before and not self._writers.slowed:
+            log.info("maintenance has caught up")

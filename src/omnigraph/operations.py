@@ -1,0 +1,94 @@
+"""What a graph does apart from answering queries, gathered in one place.
+
+`graph.py` and `versions.py` import this module with its first use, so that a query on the command line starts in half
+the time.
+"""
+
+from __future__ import annotations
+
+from omnigraph.branch import BlockOptions, Branch, WriteBlock, Written
+from omnigraph.core import branches
+from omnigraph.core.create import create_graph
+from omnigraph.core.first_commit import publish_first
+from omnigraph.core.group import Writers
+from omnigraph.core.plan import Request, dry_run
+from omnigraph.core.records import RetentionPolicy
+from omnigraph.lang.schema import compile_schema, encode_ir
+from omnigraph.maintenance.collection import Retention, collect, retained
+from omnigraph.maintenance.doctor import diagnose
+from omnigraph.maintenance.embedding import count_missing, embed_missing, embedded_properties
+from omnigraph.maintenance.jobs import expire
+from omnigraph.maintenance.status import checked, retention, set_retention
+from omnigraph.maintenance.status import status as maintenance_status
+from omnigraph.maintenance.upkeep import Caretaker, Upkeep, optimize_branch, store_loaded
+from omnigraph.merge.conflicts import decisions
+from omnigraph.merge.diff import diff
+from omnigraph.merge.feed import changes
+from omnigraph.merge.lineage import merge_base
+from omnigraph.merge.row_history import row_history
+from omnigraph.pipeline.engine import export_by, loading, query_on_spark, spark_frames
+from omnigraph.policy.guard import Need
+from omnigraph.read.blobs import open_blob
+from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.write.apply_schema import apply_schema
+from omnigraph.write.clone import clone_branch, clone_graph
+from omnigraph.write.load import LoadOutcome, load
+from omnigraph.write.merge import merge
+from omnigraph.write.mutate import mutate
+from omnigraph.write.together import together
+from omnigraph.write.undo import cherry_pick, reset, revert
+
+__all__ = [
+    "BlockOptions",
+    "Branch",
+    "Caretaker",
+    "EmbedSettings",
+    "LoadOutcome",
+    "Need",
+    "Request",
+    "Retention",
+    "RetentionPolicy",
+    "Upkeep",
+    "WriteBlock",
+    "Writers",
+    "Written",
+    "apply_schema",
+    "branches",
+    "changes",
+    "checked",
+    "cherry_pick",
+    "clone_branch",
+    "clone_graph",
+    "collect",
+    "compile_schema",
+    "count_missing",
+    "create_graph",
+    "decisions",
+    "diagnose",
+    "diff",
+    "dry_run",
+    "embed_missing",
+    "embedded_properties",
+    "encode_ir",
+    "expire",
+    "export_by",
+    "load",
+    "loading",
+    "maintenance_status",
+    "merge",
+    "merge_base",
+    "mutate",
+    "open_blob",
+    "optimize_branch",
+    "publish_first",
+    "query_on_spark",
+    "reset",
+    "retained",
+    "retention",
+    "revert",
+    "row_history",
+    "set_retention",
+    "spark_frames",
+    "store_loaded",
+    "together",
+]

@@ -1,0 +1,91 @@
+"""Few new rows in a large graph: judged by look-ups, as a write in process is, so that a load costs what it brings.
+
+The rules are those of `validate.checks`. Here only one question is answered, whether anything is wrong at all; if so,
+`verify` finds out what, with the words and places of a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.txn import WriteTxn
+from omnigraph.model.catalog import EdgeType
+from omnigraph.model.changes import Changes, TypeChanges
+from omnigraph.model.columns import one_array
+from omnigraph.pipeline.table_versions import open_table
+from omnigraph.pipeline.verify import Touched, Verification
+from omnigraph.validate.checks import check_cardinality, check_endpoints, check_unique
+from omnigraph.validate.findings import Case, Looked
+from omnigraph.write.resolve import Mode
+
+LOOKED_UP_ROWS_MAX = 500_000  # new rows whose ids, ends and unique values the driver holds
+
+
+def are_few(case: Verification, rows: int) -> bool:
+    """Whether a load brings so few rows that looking them up costs less than comparing whole tables."""
+    return case.mode is not Mode.OVERWRITE and rows <= LOOKED_UP_ROWS_MAX
+
+
+def nothing_is_wrong(case: Verification, txn: WriteTxn, before: Mapping[str, pa.Table]) -> bool:
+    """Whether no rule between rows is broken; `before` has the stored rows that change."""
+    changes = Changes({table: _change(t, before.get(table)) for table, t in case.touched.items()})
+    return all(_each_once(case, txn, changes.tables[t]) for t in case.touched) and not any(
+        not isinstance(found, Looked)
+        for check in (check_unique, check_endpoints, check_cardinality)
+        for found in check(Case(_for(check, changes), txn))
+    )
+
+
+def _for(check: object, changes: Changes) -> Changes:
+    """A load keeps the ids and ends of what it changes, not the unique values: all of them count as new ones."""
+    if check is not check_unique:
+        return changes
+    tables = changes.tables.items()
+    return Changes({t: TypeChanges(c.kind, c.inserts, c.updates) for t, c in tables})
+
+
+def _change(touched: Touched, before: pa.Table | None) -> TypeChanges:
+    rows = pa.concat_tables(fresh_rows(touched)) if touched.after.fresh else _none(touched)
+    if before is None:
+        return TypeChanges(touched.kind, rows)
+    known = pc.is_in(rows["id"], value_set=one_array(before["id"]))
+    inserts, updates = rows.filter(pc.invert(known)), rows.filter(known)
+    return TypeChanges(touched.kind, inserts, updates, before)
+
+
+def _none(touched: Touched) -> pa.Table:
+    fields = [(name, pa.string()) for name in _columns(touched)]
+    return pa.schema(fields).empty_table()
+
+
+def _each_once(case: Verification, txn: WriteTxn, change: TypeChanges) -> bool:
+    """Whether no two rows have one id."""
+    touched = case.touched[change.kind.table_id]
+    given = [one_array(t["id"]) for t in (change.inserts, change.updates) if t is not None]
+    ids = pa.concat_arrays(given)
+    if not touched.repeatable or not len(ids):
+        return True
+    if len(pc.unique(ids)) < len(ids):
+        return False
+    if case.mode is not Mode.APPEND or not touched.base.rows:
+        return True
+    return not len(txn.view(change.kind.table_id).existing(ids))
+
+
+def _columns(touched: Touched) -> list[str]:
+    """The columns that rules between rows look at."""
+    kind = touched.kind
+    ends = ("src", "dst") if isinstance(kind, EdgeType) else ()
+    members = (name for group in kind.uniques for name in group)
+    return list(dict.fromkeys(["id", *ends, *members]))
+
+
+def fresh_rows(touched: Touched) -> Iterator[pa.Table]:
+    """The columns that rules look at, of the rows a load brought, one fragment at a time."""
+    image, columns = touched.after, _columns(touched)
+    table = open_table(image.uri, image.ref)
+    for fragment in sorted(image.fresh):
+        yield pa.Table.from_batches(table.batches(columns, fragments=[fragment]))

@@ -1,0 +1,256 @@
+"""Bags of rows on Spark: columns by what they mean, and expressions over them by the local engine's own code.
+
+Spark names columns regardless of case and knows no unsigned numbers, so columns get names of their own and travel in
+types Spark has (`to_wire`). Expressions are evaluated batch by batch by the code that evaluates them in process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from omnigraph.expressions.arrow import column, holds
+from omnigraph.lang import ir
+from omnigraph.lang.ir import Bound
+from omnigraph.model.columns import arrow_type
+from omnigraph.model.types import PropType
+from omnigraph.pipeline.pinned import Pinned
+from omnigraph.pipeline.searches import SearchedField, marked, matched
+from omnigraph.read.context import Context
+from omnigraph.read.rows import Entities
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+OUT = "\x00"  # before the name of an output column; variables never start with it
+SCORE = "\x08"  # before the name of a score
+VALUE = "value"
+Key = tuple[str, str]  # a variable and what of it: id, type, src, dst, or `=` and a property
+
+_numbers = count()
+
+
+def fresh_name() -> str:
+    """A column name nobody else has."""
+    return f"c{next(_numbers)}"
+
+
+def prop(name: str) -> str:
+    """What a property's column is called beside id, type, src and dst."""
+    return "=" + name
+
+
+# --- types on the wire ---------------------------------------------------------------------------------------------
+
+
+def wire_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which Spark carries a column."""
+    if kind == pa.uint32():
+        return pa.int64()
+    if kind == pa.uint64():
+        return pa.decimal128(20, 0)
+    if at.is_large_binary(kind):
+        return pa.binary()
+    if at.is_large_string(kind):
+        return pa.string()
+    if at.is_list(kind) or at.is_fixed_size_list(kind):
+        return pa.list_(wire_type(kind.value_type))
+    return kind
+
+
+def to_wire(values: pa.Array) -> pa.Array:
+    """A column as Spark takes it."""
+    wanted = wire_type(values.type)
+    return values if values.type == wanted else values.cast(wanted)
+
+
+def from_wire(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column as we store it."""
+    return values if values.type == kind else values.cast(kind)
+
+
+def ddl(kinds: Mapping[str, pa.DataType]) -> Any:
+    """The Spark schema of named columns."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(pa.schema([(name, wire_type(k)) for name, k in kinds.items()]))
+
+
+# --- bags --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """A column of a bag: its name in the DataFrame and its type with us."""
+
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """Rows of an operator."""
+
+    frame: DataFrame
+    slots: Mapping[Key, RowColumn]
+    types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of entities, by variable
+    edges: frozenset[str] = frozenset()  # variables that are edges
+
+    def col(self, key: Key) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.col(self.slots[key].name)
+
+    def names(self) -> list[str]:
+        return [slot.name for slot in self.slots.values()]
+
+    def with_frame(self, frame: DataFrame) -> Bag:
+        return replace(self, frame=frame)
+
+    def also(self, frame: DataFrame, other: Bag) -> Bag:
+        """With what another bag binds, in a DataFrame that has the columns of both."""
+        slots = {**other.slots, **self.slots}
+        return Bag(frame, slots, {**other.types, **self.types}, self.edges | other.edges)
+
+    def renamed(self) -> Bag:
+        """The same rows under new column names, to be joined with themselves."""
+        slots = {key: RowColumn(fresh_name(), slot.type) for key, slot in self.slots.items()}
+        pairs = zip(self.slots.values(), slots.values(), strict=True)
+        from pyspark.sql import functions as f
+
+        frame = self.frame.select(*(f.col(a.name).alias(b.name) for a, b in pairs))
+        return replace(self, frame=frame, slots=slots)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """What every task of a query needs."""
+
+    pinned: Pinned
+    bound: Bound
+
+    def context(self) -> Context:
+        return Context(self.pinned.snapshot(), self.bound)
+
+
+# --- expressions ---------------------------------------------------------------------------------------------------
+
+
+def expression_type(expr: ir.Expr) -> pa.DataType:
+    """The Arrow type of an expression's values."""
+    kind = expr.type
+    assert isinstance(kind, PropType)  # noqa: S101 - entities and paths are taken apart before
+    return arrow_type(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Expressions for a task: what to compute into new columns, and which rows to keep."""
+
+    run: QueryRun
+    slots: Mapping[Key, RowColumn]
+    types: Mapping[str, tuple[str, ...]]
+    edges: frozenset[str]
+    predicate: ir.Expr | None = None
+    computed: tuple[tuple[RowColumn, ir.Expr], ...] = ()
+    kept: tuple[str, ...] = ()  # names of the columns that stay, in order
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ctx = self.run.context()
+        for batch in batches:
+            if batch.num_rows:
+                yield self.applied(batch, ctx)
+
+    def applied(self, batch: pa.RecordBatch, ctx: Context) -> pa.RecordBatch:
+        """One batch filtered and extended."""
+        if self.predicate is not None:
+            mask = holds(self.predicate, BatchRows(batch, self, ctx))
+            batch = batch if mask.all() else batch.filter(pa.array(mask))
+        arrays = [batch.column(name) for name in self.kept]
+        rows = BatchRows(batch, self, ctx)
+        arrays += [to_wire(_typed(column(expr, rows), slot.type)) for slot, expr in self.computed]
+        names = [*self.kept, *(slot.name for slot, _ in self.computed)]
+        return pa.RecordBatch.from_arrays(arrays, names)
+
+    def read(self, key: Key, batch: pa.RecordBatch) -> pa.Array:
+        """A column of a batch by what it means."""
+        slot = self.slots[key]
+        return from_wire(batch.column(slot.name), slot.type)
+
+    def field(self, field: ir.Column, batch: pa.RecordBatch) -> SearchedField:
+        """A property of a variable's entities, for a search."""
+        var = field.var
+        types, values = (self.read((var, k), batch) for k in ("type", prop(field.property)))
+        return SearchedField(types, values, self.types[var], var in self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """See `expressions.arrow.Source`: the rows of a batch inside a task."""
+
+    batch: pa.RecordBatch
+    formula: Formula
+    ctx: Context
+
+    @property
+    def n(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def bound(self) -> ir.Bound:
+        return self.ctx.bound
+
+    def read(self, expr: ir.Expr) -> pa.Array:
+        match expr:
+            case ir.Column(var, name):
+                return self._at(var, prop(name))
+            case ir.IdOf(var):
+                return self._at(var, "id")
+            case ir.TypeOf(var):
+                return self._at(var, "type")
+            case ir.EndpointOf(var, end):
+                return self._at(var, end.value)
+            case ir.PathGet(var, part):
+                return self._at(var, part.value)
+            case ir.ScoreOf(name):
+                return self._at(SCORE + name, VALUE)
+            case ir.Output(name):
+                return self._at(OUT + name, VALUE)
+            case ir.Same(left, right):
+                same = [pc.equal(self._at(left, k), self._at(right, k)) for k in ("id", "type")]
+                return pc.and_kleene(*same)
+            case ir.TextMatch(field):
+                return matched(expr, self.formula.field(field, self.batch), self.ctx)
+            case ir.Highlight(field):
+                return marked(expr, self.formula.field(field, self.batch), self.ctx)
+            case _:
+                raise AssertionError(f"{type(expr).__name__} is taken apart before")
+
+    def _at(self, var: str, name: str) -> pa.Array:
+        return self.formula.read((var, name), self.batch)
+
+
+def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return values if values.type == kind else values.cast(kind)
+
+
+def to_entities(
+    types: pa.Array, ids: pa.Array, known: Sequence[str], edge: bool, ctx: Context
+) -> Entities:
+    """Entities by type and id, as positions in their tables."""
+    position = np.full(len(ids), -1, np.int32)
+    code = np.zeros(len(ids), np.int32)
+    names = np.asarray(types.to_pylist(), object)
+    for number, name in enumerate(known):
+        where = np.flatnonzero(names == name)
+        if len(where):
+            position[where] = ctx.columns(name, edge).find_all(ids.take(pa.array(where)))
+            code[where] = number
+    return Entities(tuple(known), position, None if len(known) == 1 else code, edge)

@@ -1,0 +1,266 @@
+"""Whether anything is wrong at all with many rows: keys compared exactly, partition by partition, by vectorised code.
+
+Ids, ends and unique values are put into partitions by their hashes, in blocks of many, so that Spark moves blocks and
+no single rows; then each partition is compared on its own, text by text: hashes choose the partition and decide
+nothing. A hub costs no more than any node, since ends are named once in a block. What a load breaks is found out by
+`verify`, with the words and places of a report; a load that breaks nothing never gets there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.model.catalog import NodeType
+from omnigraph.model.keys import value_texts
+from omnigraph.model.tokens import id_tokens
+from omnigraph.pipeline.pinned import adopt, store_environment
+from omnigraph.pipeline.session import parallelism
+from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
+from omnigraph.pipeline.table_versions import (
+    SHARES_PER_CORE,
+    TableVersion,
+    TextColumn,
+    numbers,
+    open_table,
+)
+from omnigraph.pipeline.verify import Verification
+from omnigraph.validate.rules import Endpoint, Unique, rules_between
+from omnigraph.write.resolve import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITION_KEYS = 500_000  # compared at a time
+PARTITIONS_MAX = 4_096
+BLOCK_ROWS = 1 << 18  # put into partitions at a time
+BLOCKS = pa.schema([("part", pa.int32()), ("space", pa.int32()), ("body", pa.binary())])
+BLOCKS_DDL = "part int, space int, body binary"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """Keys to read: a column of a version, of all rows or of those a load brought."""
+
+    version: TableVersion
+    column: TextColumn
+    fresh: bool = False
+
+    @property
+    def fragments(self) -> tuple[int, ...]:
+        found = self.version.fragments
+        return tuple(f for f in found if f in self.version.fresh) if self.fresh else found
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpace:
+    """Keys that are compared with each other: those there are, and those that must be among them."""
+
+    there: KeyColumn
+    once: bool  # no two rows may have the same
+    wanted: tuple[KeyColumn, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(one.version.rows for one in (self.there, *self.wanted))
+
+
+Share = tuple[int, bool, KeyColumn, tuple[int, ...]]  # space, whether there, what, fragments
+
+
+def spaces_of(case: Verification) -> list[KeySpace]:
+    """What the rules of a case compare."""
+    touched = case.touched.values()
+    found = [space for t in touched for space in _of_uniques(case, t.kind.table_id)]
+    edges = (t for t in touched if not isinstance(t.kind, NodeType) and t.repeatable)
+    found += [KeySpace(_ids(edge.after), once=True) for edge in edges]
+    for node in case.snapshot.catalog.nodes.values():
+        known = case.touched.get(node.table_id)
+        wanted = tuple(_ends_at(case, node))
+        once = known is not None and known.repeatable
+        if once or wanted:
+            found.append(KeySpace(_ids(case.version(node)), once, wanted))
+    return found
+
+
+def _ids(version: TableVersion) -> KeyColumn:
+    return KeyColumn(version, TextColumn("id", ("id",)))
+
+
+def _of_uniques(case: Verification, table_id: str) -> Iterator[KeySpace]:
+    touched = case.touched[table_id]
+    for rule in rules_between(touched.kind, case.snapshot.catalog):
+        if isinstance(rule, Unique):
+            values = KeyColumn(touched.after, TextColumn("value", rule.columns))
+            yield KeySpace(values, once=True)
+
+
+def _ends_at(case: Verification, node: NodeType) -> Iterator[KeyColumn]:
+    """The ends that must be nodes of a type: of new edges, and of all where the nodes are replaced."""
+    replaced = case.mode is Mode.OVERWRITE and node.table_id in case.touched
+    for edge in case.snapshot.catalog.incident_edges(node.name):
+        touched = case.touched.get(edge.table_id)
+        if touched is None and not replaced:
+            continue
+        version = case.stored(edge) if touched is None else touched.after
+        for rule in rules_between(edge, case.snapshot.catalog):
+            if isinstance(rule, Endpoint) and rule.node.name == node.name:
+                column = TextColumn(rule.side, (rule.side,))
+                yield KeyColumn(version, column, fresh=touched is not None)
+
+
+def keys_hold(case: Verification, session: SparkSession | None) -> bool:
+    """Whether no key is there twice that may not be, and none is missing."""
+    spaces = spaces_of(case)
+    rows = sum(space.rows for space in spaces)
+    parts = min(PARTITIONS_MAX, max(1, -(-rows // PARTITION_KEYS)))
+    once = tuple(space.once for space in spaces)
+    if session is None:
+        shares = tuple(_shares(spaces, 1))
+        return not any(_compared_here(_blocks(shares, parts), parts, once))
+    cores = parallelism(session)
+    shares = tuple(_shares(spaces, cores * SHARES_PER_CORE))
+    blocks = numbers(session, len(shares), rows).mapInArrow(_block_task(shares, parts), BLOCKS_DDL)
+    found = blocks.repartition(max(parts, cores), "part").mapInArrow(
+        _compare_task(once), RESULT_DDL
+    )
+    return not any(answered(found.collect(), bool))
+
+
+def _shares(spaces: Sequence[KeySpace], count: int) -> Iterator[Share]:
+    """What tasks read: each column in a few shares of its fragments."""
+    for number, space in enumerate(spaces):
+        for there, column in ((True, space.there), *((False, one) for one in space.wanted)):
+            fragments = column.fragments
+            for place in range(min(count, len(fragments))):
+                yield number, there, column, fragments[place::count]
+
+
+# --- into partitions -----------------------------------------------------------------------------------------------
+
+
+def _block_task(shares: tuple[Share, ...], parts: int) -> Callable[..., Iterator[pa.RecordBatch]]:
+    environment = store_environment()
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        adopt(environment)
+        for batch in batches:
+            yield from _blocks([shares[n] for n in batch.column(0).to_pylist()], parts)
+
+    return run
+
+
+def _blocks(shares: Iterable[Share], parts: int) -> Iterator[pa.RecordBatch]:
+    for space, there, column, fragments in shares:
+        for keys in _keys(column, fragments):
+            some = (keys if there else pc.unique(keys)).drop_null()
+            if len(some):
+                yield _partitioned(some, 2 * space + there, parts)
+
+
+def _keys(column: KeyColumn, fragments: tuple[int, ...]) -> Iterator[pa.Array]:
+    """Keys as texts, very many at a time."""
+    table, members = open_table(column.version.uri, column.version.ref), column.column.members
+    held: list[pa.Array] = []
+    rows = 0
+    for batch in table.batches(list(dict.fromkeys(members)), fragments=fragments):
+        held.append(value_texts([batch.column(name) for name in members]))
+        rows += batch.num_rows
+        if rows >= BLOCK_ROWS:
+            yield pa.concat_arrays(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_arrays(held)
+
+
+def _partitioned(keys: pa.Array, space: int, parts: int) -> pa.RecordBatch:
+    """One block for each partition some of the keys belong to."""
+    place = (id_tokens(keys) % np.uint64(parts)).astype(np.int32)
+    order = np.argsort(place, kind="stable")
+    keys, place = keys.take(pa.array(order)), place[order]
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    ends = [*starts[1:].tolist(), len(place)]
+    bodies = [_packed(keys[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
+    spaces = pa.array(np.full(len(starts), space, np.int32))
+    blocks = [pa.array(place[starts]), spaces, pa.array(bodies, pa.binary())]
+    return pa.RecordBatch.from_arrays(blocks, schema=BLOCKS)
+
+
+KEYS = pa.schema([("key", pa.string())])
+
+
+def _packed(keys: pa.Array) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, KEYS) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays([keys.cast(pa.string())], schema=KEYS))
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
+
+
+# --- compared --------------------------------------------------------------------------------------------------------
+
+
+def _compare_task(once: tuple[bool, ...]) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: dict[int, list[bytes]] = {}
+        for batch in batches:
+            _gather(held, batch.column("space").to_pylist(), batch.column("body").to_pylist())
+        yield answer(_is_wrong(held, once))
+
+    return run
+
+
+def _gather(held: dict[int, list[bytes]], spaces: Iterable[int], bodies: Iterable[bytes]) -> None:
+    for space, body in zip(spaces, bodies, strict=True):
+        held.setdefault(space, []).append(body)
+
+
+def _is_wrong(held: dict[int, list[bytes]], once: tuple[bool, ...]) -> bool:
+    """Whether a partition has a key twice that may be there once, or lacks one."""
+    for space, alone in enumerate(once):
+        there = _unpacked(held.pop(2 * space + 1, []))
+        if alone and len(pc.unique(there)) < len(there):
+            return True
+        wanted = _unpacked(held.pop(2 * space, []))
+        if len(wanted) and not pc.all(pc.is_in(wanted, value_set=there)).as_py():
+            return True
+    return False
+
+
+def _unpacked(bodies: Iterable[bytes]) -> pa.Array:
+    chunks = [c for body in bodies for c in pa.ipc.open_stream(body).read_all()["key"].chunks]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
+
+
+def _compared_here(
+    blocks: Iterable[pa.RecordBatch], parts: int, once: tuple[bool, ...]
+) -> Iterator[bool]:
+    """The same in this process: partitions lie in files until they are compared, one at a time."""
+    with tempfile.TemporaryDirectory(prefix="omnigraph-keys-") as folder:
+        files = [Path(folder, str(part)) for part in range(parts)]
+        for batch in blocks:
+            for block in batch.to_pylist():
+                size = len(block["body"]).to_bytes(8, "little")
+                with files[block["part"]].open("ab") as file:
+                    file.write(block["space"].to_bytes(4, "little") + size + block["body"])
+        for file in files:
+            yield file.exists() and _is_wrong(_kept(file), once)
+
+
+def _kept(file: Path) -> dict[int, list[bytes]]:
+    held: dict[int, list[bytes]] = {}
+    body = memoryview(file.read_bytes())
+    at = 0
+    while at < len(body):
+        size = int.from_bytes(body[at + 4 : at + 12], "little")
+        space = int.from_bytes(body[at : at + 4], "little")
+        held.setdefault(space, []).append(bytes(body[at + 12 : at + 12 + size]))
+        at += 12 + size
+    return held

@@ -1,0 +1,137 @@
+"""Columns of table versions as DataFrames: tasks read fragments, each its own share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.model.keys import value_texts
+from omnigraph.pipeline.pinned import adopt, reachable, store_environment
+from omnigraph.pipeline.session import parallelism
+from omnigraph.storage.objects import locate
+from omnigraph.storage.tables import ADDRESS, Table, TableRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from omnigraph.storage.lance import LanceTables
+    from omnigraph.storage.lance.reading import LanceTable
+
+SHARES_PER_CORE = 2
+NUMBER_BYTES = 8
+COLUMN_BYTES = 24  # of one value, about; most are texts
+NUMBERS_MAX = 1 << 28  # two gigabytes: more would not be broadcast either
+
+
+def numbers(session: SparkSession, count: int, rows: int = 0, columns: int = 1) -> DataFrame:
+    """0 to count - 1, each in a partition of its own: the work list of a job whose tasks give so many rows together.
+
+    Spark takes what tasks give for as large as what they were given, and broadcasts what it takes for small. So the
+    list is made of as many numbers as the rows will need bytes, all but one in each partition left out at once.
+    """
+    told = min(rows * (NUMBER_BYTES + columns * COLUMN_BYTES) // NUMBER_BYTES, NUMBERS_MAX)
+    step = max(1, told // max(1, count))
+    if step == 1:
+        return session.range(0, count, 1, max(1, count))
+    every = session.range(0, count * step, 1, count)
+    return every.where(f"id % {step} = 0").selectExpr(f"id DIV {step} AS id")
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """A column to read: one of the table, or the text that stands for the values of several."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a table: what it is made of, and which fragments a load brought."""
+
+    uri: str
+    ref: TableRef
+    rows: int
+    fragments: tuple[int, ...]
+    fresh: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, uri: str, table: Table, base: Table | None = None) -> TableVersion:
+        """A version; with a base, fragments whose files the base does not have are fresh."""
+        infos = table.fragments()
+        known = {info.files for info in base.fragments()} if base is not None else None
+        fresh = frozenset(
+            i.fragment_id for i in infos if known is not None and i.files not in known
+        )
+        return cls(uri, table.ref, table.count(), tuple(info.fragment_id for info in infos), fresh)
+
+    def frame(self, session: SparkSession, columns: Sequence[TextColumn]) -> DataFrame:
+        """Some columns as texts, with `addr` and `fresh` for each row, read by tasks."""
+        count = min(len(self.fragments), parallelism(session) * SHARES_PER_CORE)
+        shares = tuple(self.fragments[place::count] for place in range(count))
+        ddl = ", ".join([*(f"{c.name} string" for c in columns), "addr long", "fresh boolean"])
+        task = _texts_task(self, shares, tuple(columns))
+        return numbers(session, count, self.rows, len(columns) + 1).mapInArrow(task, ddl)
+
+    def table(self, columns: Sequence[TextColumn]) -> pa.Table:
+        """The same, read here and now."""
+        fields = [(c.name, pa.string()) for c in columns]
+        schema = pa.schema([*fields, ("addr", pa.int64()), ("fresh", pa.bool_())])
+        table = open_table(self.uri, self.ref)
+        return pa.Table.from_batches(
+            _read(table, self, self.fragments, tuple(columns)), schema=schema
+        )
+
+
+def plain(*names: str) -> list[TextColumn]:
+    """Columns that are texts already."""
+    return [TextColumn(name, (name,)) for name in names]
+
+
+def _texts_task(
+    version: TableVersion, shares: tuple[tuple[int, ...], ...], columns: tuple[TextColumn, ...]
+) -> Any:
+    environment = store_environment()
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        adopt(environment)
+        table = open_table(version.uri, version.ref)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _read(table, version, shares[number], columns)
+
+    return run
+
+
+def _read(
+    table: Table, version: TableVersion, fragments: Sequence[int], columns: tuple[TextColumn, ...]
+) -> Iterator[pa.RecordBatch]:
+    members = list(dict.fromkeys(name for c in columns for name in c.members))
+    for fragment in fragments:
+        read = table.batches(members, with_address=True, fragments=[fragment])
+        yield from (_as_texts(b, columns, fragment in version.fresh) for b in read)
+
+
+def _as_texts(
+    batch: pa.RecordBatch, columns: tuple[TextColumn, ...], fresh: bool
+) -> pa.RecordBatch:
+    arrays = [value_texts([batch.column(name) for name in c.members]) for c in columns]
+    arrays.append(batch.column(ADDRESS).cast(pa.int64()))
+    arrays.append(pa.repeat(pa.scalar(fresh), batch.num_rows))
+    return pa.RecordBatch.from_arrays(arrays, [*(c.name for c in columns), "addr", "fresh"])
+
+
+def open_table(uri: str, ref: TableRef) -> LanceTable:
+    """A version, in whichever process this is."""
+    return open_tables(uri).open(ref)
+
+
+def open_tables(uri: str) -> LanceTables:
+    """The tables of a graph, in whichever process this is."""
+    from omnigraph.storage.lance import LanceTables
+
+    place = reachable(locate(uri))
+    return LanceTables(place.uri, dict(place.options))

@@ -1,0 +1,234 @@
+"""What a query may take of memory and time, and how its operators keep within both.
+
+Rows flow through a plan in blocks of bounded size, so what an operator makes of one block needs no account. What it
+holds beyond a block (the build side of a join, groups, rows to be sorted, the result) is charged to the budget of the
+query, and that to the memory of the process. Time is looked at between blocks and between batches read from storage.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from threading import Lock
+from typing import TypeVar
+
+import pyarrow as pa
+
+from omnigraph.errors import Cancelled, DeadlineExceeded, Kind, OmnigraphError
+from omnigraph.model.limits import memory_bytes
+
+T = TypeVar("T")
+
+BLOCK_ROWS_MAX = 1 << 19
+BLOCK_ROWS_MIN = 4_096
+BLOCK_PART = 16  # of a budget one block may take
+ROW_BYTES = 64  # of a block: some bindings, the indices they are taken by and a weight
+FIRST_ROWS = 1_024  # of the first block where a limit may stop the work
+GROWTH = 8  # from one such block to the next
+RELEASED_BYTES_MIN = 64 << 20  # after a query that held more, free memory goes back to the system
+NOTED_BYTES_MIN = 1 << 20  # less is not worth a word in `explain`
+
+
+class MemoryExceeded(OmnigraphError):
+    """The query needs more memory than it may take.
+
+    The details name the operator, the limit, and how many bytes would have been held.
+    """
+
+    code, kind = "memory_exceeded", Kind.LIMIT
+    default_help = (
+        "Filter earlier, add a limit or aggregate; raise OMNIGRAPH_QUERY_MEMORY, or run it with "
+        "engine='spark'."
+    )
+
+
+class Memory:
+    """What the queries of a process hold together."""
+
+    def __init__(self, bytes_max: int | None = None) -> None:
+        self._bytes_max = bytes_max
+        self.bytes_used = 0
+        self.spilled_bytes = 0  # written to disk so far
+        self._lock = Lock()
+
+    @property
+    def bytes_max(self) -> int:
+        return memory_bytes().queries if self._bytes_max is None else self._bytes_max
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes, or give back for a negative number; False where they are not to be had."""
+        with self._lock:
+            if size > 0 and self.bytes_used + size > self.bytes_max:
+                return False
+            self.bytes_used += size
+            return True
+
+
+PROCESS = Memory()
+
+
+class Budget:
+    """The memory and the time of one query."""
+
+    def __init__(
+        self,
+        bytes_max: int | None = None,
+        *,
+        deadline: float | None = None,
+        seconds: float | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        memory: Memory = PROCESS,
+        block_rows: int | None = None,
+        note: Callable[..., None] | None = None,
+    ) -> None:
+        self.bytes_max = memory_bytes().query if bytes_max is None else bytes_max
+        self.deadline = deadline  # of time.monotonic()
+        self.seconds = seconds
+        self.bytes_used = 0
+        self.bytes_peak = 0
+        self.spilled_bytes = 0
+        fitting = self.bytes_max // (BLOCK_PART * ROW_BYTES)
+        self.block_rows = block_rows or max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, fitting))
+        self._cancelled = cancelled
+        self._memory = memory
+        self._closed = False
+        self._released = min(RELEASED_BYTES_MIN, self.bytes_max // BLOCK_PART)
+        self.note = note  # tells `explain` what an operator holds
+
+    @property
+    def block_bytes(self) -> int:
+        return max(self.bytes_max // BLOCK_PART, 1 << 16)
+
+    def check(self) -> None:
+        """Stop here when the time is over or nobody wants the answer any more."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise DeadlineExceeded(
+                f"the query did not finish within {self.seconds} s",
+                help="Allow more time with timeout=, or ask for less.",
+                details={"limit": "timeout", "limit_seconds": self.seconds},
+            )
+        if self._cancelled is not None and self._cancelled():
+            raise Cancelled("the query was cancelled")
+
+    def sizes(self, early: bool = False) -> Iterator[int]:
+        """How many rows the next block may have; where a limit may stop the work, few at first."""
+        size = min(FIRST_ROWS, self.block_rows) if early else self.block_rows
+        while True:
+            yield size
+            size = min(size * GROWTH, self.block_rows)
+
+    def charge(self, operator: str, size: int) -> None:
+        """Take memory for something an operator holds, or give it back; an error where it is not to be had."""
+        if self._closed:
+            return
+        if size > 0 and not self.fits(size):
+            raise self.exceeded(operator, size)
+        if not self._memory.take(size):
+            raise MemoryExceeded(
+                f"{operator} would hold {size:,} bytes more, and all queries of this process together "
+                f"may hold {self._memory.bytes_max:,}",
+                help="Try again when other queries are done, or raise OMNIGRAPH_MEMORY.",
+                details={
+                    "operator": operator,
+                    "limit": "memory_bytes_max",
+                    "limit_value": self._memory.bytes_max,
+                    "observed": self._memory.bytes_used + size,
+                },
+            )
+        self.bytes_used += size
+        if self.bytes_used > self.bytes_peak:
+            if self.bytes_peak <= self._released <= self.bytes_used:
+                pa.default_memory_pool().release_unused()  # what earlier results have left
+            self.bytes_peak = self.bytes_used
+
+    def fits(self, size: int) -> bool:
+        """Whether so many bytes more may be held."""
+        return self.bytes_used + size <= self.bytes_max
+
+    def exceeded(self, operator: str, size: int) -> MemoryExceeded:
+        return MemoryExceeded(
+            f"{operator} would hold {self.bytes_used + size:,} bytes, more than the "
+            f"{self.bytes_max:,} a query may",
+            details={
+                "operator": operator,
+                "limit": "query_memory_bytes_max",
+                "limit_value": self.bytes_max,
+                "observed": self.bytes_used + size,
+            },
+        )
+
+    def spilled(self, size: int) -> None:
+        """Count what was written to disk."""
+        self.spilled_bytes += size
+        self._memory.spilled_bytes += size
+
+    def close(self) -> None:
+        """Give everything back; what ends later has nothing to give any more."""
+        self._memory.take(-self.bytes_used)
+        self.bytes_used = 0
+        self._closed = True
+        if self.bytes_peak > self._released:
+            pa.default_memory_pool().release_unused()
+
+
+class Held:
+    """What one operator holds, charged as it grows."""
+
+    def __init__(self, budget: Budget, operator: str) -> None:
+        self._budget = budget
+        self._operator = operator
+        self.size = 0
+
+    def set(self, size: int) -> None:
+        """It holds so many bytes now."""
+        self._budget.charge(self._operator, size - self.size)
+        self.size = size
+        if size > NOTED_BYTES_MIN and self._budget.note is not None:
+            self._budget.note(memory_bytes=size)
+
+    def add(self, size: int) -> None:
+        self.set(self.size + size)
+
+    def fits(self, size: int) -> bool:
+        """Whether it may hold so many bytes."""
+        return self._budget.fits(size - self.size)
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.set(0)
+
+
+# --- of the query that is running --------------------------------------------------------------------------------
+
+_running: ContextVar[Budget | None] = ContextVar("running", default=None)
+_cancelled: ContextVar[Callable[[], bool] | None] = ContextVar("cancelled", default=None)
+
+
+def running(budget: Budget) -> object:
+    """Make `checked` obey a budget; `stopped` takes what this returns."""
+    return _running.set(budget)
+
+
+def stopped(token: object) -> None:
+    _running.reset(token)  # type: ignore[arg-type]
+
+
+def checked(items: Iterable[T]) -> Iterator[T]:
+    """The same items; between two of them the query that runs in this thread may end."""
+    budget = _running.get()
+    for item in items:
+        if budget is not None:
+            budget.check()
+        yield item
+
+
+def cancelled_by(asked: Callable[[], bool] | None) -> None:
+    """From now on queries that this context runs end when `asked` says so; a server knows when a client has gone."""
+    _cancelled.set(asked)
+
+
+def who_cancels() -> Callable[[], bool] | None:
+    return _cancelled.get()

@@ -1,0 +1,88 @@
+"""The nearest vectors through a stored index: most of them, and each with its exact distance.
+
+The index of the table store names rows that are likely near; those no index covers it compares itself, so no row is
+out of reach. Here they are compared exactly, as any other position. Conditions and traversals come first: when they
+leave few rows, those are compared and no index is asked; when they leave many, more rows are asked for, and if too few
+of them are among those left, all of those are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from omnigraph.lang import ir
+from omnigraph.read.columns import TableColumns
+from omnigraph.read.search.source import Positions
+from omnigraph.read.search.vectors import Float32s, Float64s, nearest
+from omnigraph.storage.tables import VectorTable
+
+INDEX_ROWS_MIN = 20_000  # exact distances to fewer are found sooner
+CANDIDATES = 10  # rows compared for each that is wanted
+PROBES_MIN = 20  # parts of the index that are looked at
+PROBES_PART = 16  # or one in so many, if that is more
+FILTERED_PART = 8  # of more rows than one in so many, the index is asked for more and filtered
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The index there is on a column."""
+
+    table: VectorTable
+    kind: str
+    covered_rows: int
+
+
+def approximate(
+    columns: TableColumns,
+    prop: str,
+    vector: Sequence[float] | Float32s,
+    metric: ir.Metric,
+    *,
+    count: int,
+    positions: Positions | None = None,
+    note: Callable[..., None],
+) -> tuple[Positions, Float64s]:
+    """See `nearest`. Says how it was done."""
+    index = _index(columns, prop)
+    few = positions is not None and len(positions) * FILTERED_PART < columns.n
+    if index is None or few:
+        note(vectors="exact: few rows" if few else "exact: no index")
+        return nearest(columns, prop, vector, metric, count=count, positions=positions)
+    share = 1.0 if positions is None else len(positions) / columns.n
+    asked = min(columns.n, int(np.ceil(count * CANDIDATES / share)))
+    found = _candidates(columns, index, prop, vector, asked)
+    if positions is not None:
+        found = found[np.isin(found, positions)]
+    if len(found) < min(count, columns.n):
+        note(vectors="exact: too few of the nearest are left")
+        return nearest(columns, prop, vector, metric, count=count, positions=positions)
+    exactly = columns.rows - index.covered_rows
+    note(
+        vectors=f"approximate: {index.kind} over {index.covered_rows:,} rows, "
+        f"{len(found):,} compared exactly" + (f", and {exactly:,} without index" if exactly else "")
+    )
+    return nearest(columns, prop, vector, metric, count=count, positions=found)
+
+
+def _index(columns: TableColumns, prop: str) -> _Index | None:
+    if columns.n < INDEX_ROWS_MIN or not isinstance(columns.table, VectorTable):
+        return None
+    rows = {f.fragment_id: f.live_rows for f in columns.fragments}
+    for index in columns.table.indices():
+        if index.column == prop and index.kind.startswith("IVF"):
+            covered = sum(rows.get(i, 0) for i in index.covered_fragments)
+            return _Index(columns.table, index.kind, covered)
+    return None
+
+
+def _candidates(
+    columns: TableColumns, index: _Index, prop: str, vector: Sequence[float] | Float32s, asked: int
+) -> Positions:
+    probes = max(PROBES_MIN, columns.n // (PROBES_PART * 4096))
+    query = np.asarray(vector, np.float32).tolist()
+    found = np.sort(columns.positions_at(index.table.near(prop, query, asked, probes)))
+    kept: Positions = found if columns.live is None else found[columns.live[found]]
+    return kept

@@ -1,0 +1,96 @@
+"""Making the files of text indices: what a table lacks, and how one of them is made.
+
+Files are named by the data file they are made from, so whoever makes one twice makes the same, and a table that changes
+meanwhile is in nobody's way. Maintenance calls `store_missing`; a load does, too, on Spark in tasks of one file each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.model.catalog import EntityType
+from omnigraph.read.cache import SHARED
+from omnigraph.read.search.analyzer import analyzer_of
+from omnigraph.read.search.segments import deserves_file, forget_absence
+from omnigraph.read.search.stored_text import store_texts, table_folder, text_key
+from omnigraph.storage.objects import LargeObjects, locate, open_objects
+from omnigraph.storage.tables import FragmentInfo, Table, WrittenTable
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """The file that belongs to a property in a fragment."""
+
+    property: str
+    fragment: FragmentInfo
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextCoverage:
+    """How much of a property is found through files; small fragments need none."""
+
+    property: str
+    covered_rows: int
+    missing: tuple[TextFile, ...]
+    bytes: int
+
+
+def text_coverage(snapshot: Snapshot, kind: EntityType) -> list[TextCoverage]:
+    """What is stored, and what is not, of each text property that is to have an index: one listing."""
+    table, properties = snapshot.table(kind.table_id), kind.indexed("text")
+    if not properties or not isinstance(table, WrittenTable):
+        return []
+    sizes: dict[str, int] = {}
+    if any(deserves_file(fragment) for fragment in snapshot.table(kind.table_id).fragments()):
+        place = table_folder(snapshot.ref(kind.table_id).path)
+        sizes = {info.key: info.size for info in objects_of(snapshot).list(place)}
+    return [_coverage(table, kind, name, sizes) for name in properties]
+
+
+def _coverage(
+    table: WrittenTable, kind: EntityType, name: str, sizes: dict[str, int]
+) -> TextCoverage:
+    files = list(_files(table, kind, name))
+    stored = {file.key for file in files if file.key in sizes}
+    missing = tuple(file for file in files if file.key not in sizes)
+    lacking = sum(file.fragment.live_rows for file in missing)
+    rows = sum(fragment.live_rows for fragment in cast(Table, table).fragments())
+    return TextCoverage(name, rows - lacking, missing, sum(sizes[key] for key in stored))
+
+
+def _files(table: WrittenTable, kind: EntityType, name: str) -> Iterator[TextFile]:
+    analyzer = analyzer_of(kind.properties[name])
+    path = cast(Table, table).ref.path
+    for fragment in cast(Table, table).fragments():
+        if deserves_file(fragment):
+            yield TextFile(name, fragment, text_key(path, table.cells(name, fragment), analyzer))
+
+
+def store_missing(snapshot: Snapshot, kind: EntityType) -> tuple[tuple[str, ...], int]:
+    """Make every file a table lacks, one after the other; the properties they are of, and how many bytes they have."""
+    made = [file for found in text_coverage(snapshot, kind) for file in found.missing]
+    table = snapshot.table(kind.table_id)
+    size = sum(store_one(snapshot.root, table, kind, file) for file in made)
+    return tuple(dict.fromkeys(file.property for file in made)), size
+
+
+def store_one(root: str, table: Table, kind: EntityType, file: TextFile) -> int:
+    """Make one file; returns how many bytes it has."""
+    assert isinstance(table, WrittenTable)  # noqa: S101
+    analyzer = analyzer_of(kind.properties[file.property])
+    texts = table.written(file.property, file.fragment)
+    size = store_texts(_objects(root), file.key, texts, analyzer)
+    forget_absence(SHARED, root, file.key)
+    return size
+
+
+def objects_of(snapshot: Snapshot) -> LargeObjects:
+    return _objects(snapshot.root)
+
+
+def _objects(root: str) -> LargeObjects:
+    return cast(LargeObjects, open_objects(locate(root)))

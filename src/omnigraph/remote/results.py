@@ -1,0 +1,123 @@
+"""What a served graph returns where it is read piece by piece or has come as a whole: the values of a local one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.merge.diff import Diff, RowDiff
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.columns import SCALARS, one_array
+from omnigraph.read.explain import Explanation
+from omnigraph.read.result import Result
+from omnigraph.read.rows import Rows
+from omnigraph.remote.transport import NotServed
+from omnigraph.wire.answers import DiffOutput
+
+
+class RemoteResult(Result):
+    """The rows of a read that a server made, as they came over the wire."""
+
+    def __init__(self, table: pa.Table, commit: str, plan: Mapping[str, Any] | None = None) -> None:
+        super().__init__((), Rows(table.num_rows), commit)
+        self._table = table
+        self._plan = plan
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._table.column_names)
+
+    @property
+    def types(self) -> list[Any]:
+        """The type of each column, as far as Arrow tells."""
+        return [_word(field.type) for field in self._table.schema]
+
+    @cached_property
+    def _arrays(self) -> list[pa.Array]:
+        return [one_array(column) for column in self._table.columns]
+
+    def explain(self) -> Explanation:
+        return super().explain() if self._plan is None else RemoteExplanation(self._plan)
+
+
+WORDS = {kind: str(scalar) for scalar, kind in SCALARS.items()}
+
+
+def _word(kind: pa.DataType) -> str:
+    """What the schema language calls an Arrow type."""
+    if pa.types.is_fixed_size_list(kind):
+        return f"Vector({kind.list_size})"
+    if pa.types.is_list(kind):
+        return f"[{_word(kind.value_type)}]"
+    if pa.types.is_struct(kind):
+        names = set(kind.names)
+        return "Path" if {"nodes", "edges"} <= names else "Edge" if "from" in names else "Node"
+    return WORDS.get(kind, str(kind))
+
+
+class RemoteExplanation(Explanation):
+    """How a server ran a query, as it says."""
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        self._plan = dict(plan)
+        self._text = str(self._plan.pop("text", ""))
+
+    def to_json(self) -> dict[str, Any]:
+        return self._plan
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSnapshot:
+    """What a state consists of, without its rows."""
+
+    commit_id: str
+    branch: str
+    rows: Mapping[tuple[str, str], int]  # by kind and type name
+    schema: Callable[[], str]  # asks for its text
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types in force."""
+        from omnigraph.lang.schema import catalog_of, compile_schema
+
+        return catalog_of(compile_schema(self.schema()))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RemoteDiff(Diff):
+    """What turns one state into another, as a server found it; of very many rows, the first."""
+
+    answer: DiffOutput = field(kw_only=True)
+
+    @classmethod
+    def of(cls, answer: DiffOutput) -> RemoteDiff:
+        schema = tuple(answer.schema)
+        return cls(answer.from_commit, answer.to_commit, schema=schema, answer=answer)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there are more rows than came."""
+        return self.answer.truncated
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        return self.answer.counts
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.schema and not self.counts
+
+    def __iter__(self) -> Iterator[RowDiff]:
+        return iter(self.answer.rows)
+
+    def to_arrow(self) -> dict[str, pa.Table]:
+        raise NotServed("to_arrow is not available through a server: it sends changed cells only")

@@ -1,0 +1,202 @@
+"""Loads as one commit: of graph records and tables by type, and of files of rows of one type."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.policy.guard import Need
+from omnigraph.policy.questions import Action
+from omnigraph.server.bodies import Spool, media_of
+from omnigraph.server.errors import MediaUnsupported, RequestInvalid
+from omnigraph.server.load_sources import BodyLines, allowed_reference, readable, tables_in
+from omnigraph.server.request import NDJSON, Answer, HttpCall
+from omnigraph.server.routes.writing import explained
+from omnigraph.values.spelling import to_json
+from omnigraph.wire.answers import CheckedOutput, LoadOutput, PreviewColumn, PreviewOutput, loaded
+from omnigraph.wire.requests import ImportRequest, LoadRequest, PreviewRequest
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.preview import preview, records
+
+PREVIEW_ROWS = 100
+NAME = "upload"
+
+
+def load_needs(call: HttpCall) -> Iterator[Need]:
+    """Changing the branch; and creating it, where it has to be forked first from what can be read."""
+    asked: LoadRequest | ImportRequest = call.body
+    branch, source = asked.branch or "main", asked.create_from
+    if source is not None and branch not in call.unguarded.branches():
+        yield Need(Action.BRANCH_CREATE, source, branch, reads=(source,))
+    yield Need(Action.CHANGE, branch, mode=asked.mode)
+
+
+def load(call: HttpCall) -> Answer:
+    """Load graph records as one commit: an NDJSON stream, JSON with `data` or `uri`, or multipart Arrow."""
+    return _load(call, _source(call), uri=call.graph.uri)
+
+
+def load_ndjson(call: HttpCall) -> Answer:
+    """Load an NDJSON stream as one commit."""
+    if media_of(call.headers) != NDJSON:
+        raise MediaUnsupported(f"this route takes {NDJSON}")
+    return _load(call, call.spool, uri=UNSET)
+
+
+def _source(call: HttpCall) -> Any:
+    asked: LoadRequest = call.body
+    match media_of(call.headers):
+        case "application/x-ndjson":
+            return call.spool
+        case "multipart/mixed":
+            assert call.spool is not None  # noqa: S101  only JSON bodies are not spooled
+            return tables_in(call.spool, call.headers["content-type"])
+        case _ if asked.uri is not None:
+            assert call.served is not None  # noqa: S101
+            return allowed_reference(asked.uri, call.graph.uri, call.served.load_from)
+        case _ if asked.data is not None:
+            return BodyLines(asked.data)
+        case _:
+            raise RequestInvalid("the body needs `data` or `uri`")
+
+
+def _load(call: HttpCall, source: Any, uri: Any) -> Answer:
+    asked: LoadRequest = call.body
+    branch = asked.branch or "main"
+    with explained(call, branch), readable(call, source) as given:
+        done = call.graph.load(
+            given,
+            mode=asked.mode,
+            branch=branch,
+            create_from=asked.create_from,
+            message=asked.message,
+            actor=call.actor,
+            idempotency_key=call.idempotency_key(),
+            dry_run=asked.dry_run,
+            timeout=call.bounds.load_seconds_max,
+            progress=None if call.job is None else call.job.progress,
+            options=Options(compatible=True) if isinstance(source, BodyLines) else None,
+            violations=False,  # the caller could not read a file of this machine
+        )
+    commit = done.commit.id if done.commit else None
+    return Answer(LoadOutput.of(done, asked, call.actor, uri), commit=commit)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def preview_file(call: HttpCall) -> Answer:
+    """The columns and the first rows of a file, as a load would read them."""
+    asked: PreviewRequest = call.body
+    with _file(call, asked.format) as path:
+        found = preview(str(path), PREVIEW_ROWS, _spool(call).room)
+    columns = [PreviewColumn(name, kind) for name, kind in found.columns.items()]
+    return Answer(PreviewOutput(columns, [to_json(r) for r in found.rows], found.graph_records))
+
+
+def import_file(call: HttpCall) -> Answer:
+    """Load a file of rows of one type as one commit; with `check`, only say whether it could be loaded."""
+    asked: ImportRequest = call.body
+    options = Options(columns=_columns(asked.columns), unpacked_bytes_max=_spool(call).room)
+    with _file(call, asked.format) as path:
+        source = _rows_in(asked, path, options)
+        if asked.check:
+            return _checked(call, asked, source, options)
+        return _imported(call, asked, source, options)
+
+
+def _rows_in(asked: ImportRequest, path: Path, options: Options) -> Any:
+    """What to load; the members of JSON rows are renamed on the way, as columns are by their reader."""
+    if asked.type is None:
+        return str(path)
+    if asked.format != "ndjson" or not options.columns:
+        return {asked.type: str(path)}
+    names = dict(options.columns)
+    return {asked.type: (_renamed(record, names) for record in records(str(path)))}
+
+
+def _renamed(record: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): v for name, v in record.items() if names.get(name) != ""}
+
+
+def _checked(call: HttpCall, asked: ImportRequest, source: Any, options: Options) -> Answer:
+    found = call.graph.load(
+        source,
+        asked.mode,
+        asked.branch or "main",
+        asked.create_from,
+        options=options,
+        dry_run=True,
+        violations=False,
+    )
+    return Answer(CheckedOutput(loaded(found.nodes), loaded(found.edges)))
+
+
+def _imported(call: HttpCall, asked: ImportRequest, source: Any, options: Options) -> Answer:
+    branch = asked.branch or "main"
+    with explained(call, branch):
+        done = call.graph.load(
+            source,
+            mode=asked.mode,
+            branch=branch,
+            create_from=asked.create_from,
+            message=asked.message,
+            actor=call.actor,
+            timeout=call.bounds.load_seconds_max,
+            options=options,
+        )
+    wanted = LoadRequest(branch=asked.branch, create_from=asked.create_from, mode=asked.mode)
+    commit = done.commit.id if done.commit else None
+    return Answer(LoadOutput.of(done, wanted, call.actor, UNSET), commit=commit)
+
+
+def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
+    """From a JSON object: names in the file, and the properties they fill; null leaves a column out."""
+    if text is None:
+        return ()
+    try:
+        given = msgspec.json.decode(text, type=dict[str, str | None])
+    except msgspec.MsgspecError as error:
+        raise RequestInvalid(f"columns= is a JSON object of texts: {error}") from None
+    return tuple((name, target or "") for name, target in given.items())
+
+
+def _spool(call: HttpCall) -> Spool:
+    assert call.spool is not None  # noqa: S101  bodies of these routes are always spooled
+    return call.spool
+
+
+@contextmanager
+def _file(call: HttpCall, format: str) -> Iterator[Path]:
+    """The body as a file of its own; what goes wrong with it is told without saying where it was kept."""
+    with tempfile.TemporaryDirectory(prefix="omnigraph-import-") as folder:
+        path = Path(folder) / f"{NAME}.{format}"
+        with path.open("wb") as file:
+            shutil.copyfileobj(_spool(call).file, file)
+        try:
+            yield path
+        except OmnigraphError as error:
+            error.message = _without(error.message, f"{folder}/")
+            error.details = _without(error.details, f"{folder}/")
+            raise
+
+
+def _without(told: Any, folder: str) -> Any:
+    """The same, with files named as they were sent."""
+    match told:
+        case str():
+            return told.replace(folder, "")
+        case dict():
+            return {name: _without(value, folder) for name, value in told.items()}
+        case list():
+            return [_without(value, folder) for value in told]
+        case _:
+            return told

@@ -1,0 +1,43 @@
+"""Requests over HTTP that are sent again: after pauses that double, or as long as the server asks for."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from omnigraph.errors import OmnigraphError
+
+T = TypeVar("T")
+RETRY_AFTER = "retry_after"  # the detail of an error that says how many seconds a server asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often, and after which pauses."""
+
+    attempts_max: int
+    pause_first_seconds: float
+    pause_seconds_max: float
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, work: Callable[[], T], may_retry: Callable[[OmnigraphError], bool]) -> T:
+        """What comes of some work, which is done again while it fails in ways that may pass."""
+        for attempt in range(self.attempts_max - 1):
+            try:
+                return work()
+            except OmnigraphError as error:
+                if not may_retry(error):
+                    raise
+                self.sleep(self.pause(attempt, error))
+        return work()
+
+    def pause(self, attempt: int, error: OmnigraphError) -> float:
+        """How long to wait after an attempt that failed like this."""
+        asked = str(error.details.get(RETRY_AFTER, ""))
+        if asked.isascii() and asked.isdecimal():
+            return min(float(asked), self.pause_seconds_max)
+        longest = min(self.pause_seconds_max, self.pause_first_seconds * 2**attempt)
+        return random.uniform(longest / 2, longest)  # so that many clients do not come at once

@@ -1,0 +1,6 @@
+"""What goes over the wire, defined once for the server and for its clients.
+
+- `requests`      bodies and query strings
+- `answers`       answers: `of` makes one of what a verb returns, `value` gives back what it was made of
+- `feed`, `jobs`  pages of the change feed, and what is known of a job
+"""
