@@ -21,6 +21,9 @@ NO_POSITIONS: Positions = np.empty(0, np.int32)
 # ones only, it would give back the memory of every query page by page, and fetch it again for the next.
 _freed = np.empty(4 << 20, np.uint8)
 del _freed
+RUNS_PER_VALUE = (
+    64  # of which so many largest values are wanted: more runs come closer, and take longer
+)
 SORT_BELOW = 2_000  # with fewer members than this, sorting beats marking
 
 
@@ -67,6 +70,17 @@ def distinct(values: AnyArray, size: int) -> AnyArray:
     marks[values] = True
     found: AnyArray = np.flatnonzero(marks).astype(values.dtype, copy=False)
     return found
+
+
+def reached_by(values: Floats, count: int) -> float:
+    """A number that at least so many of the values reach, close to the largest such number; there must be as many.
+
+    The largest values of short runs are found in one pass over memory, where putting all of them in order takes many.
+    """
+    width = max(1, len(values) // (RUNS_PER_VALUE * count))
+    whole = len(values) // width * width
+    largest = values[:whole].reshape(-1, width).max(axis=1)
+    return float(np.partition(largest, len(largest) - count)[len(largest) - count])
 
 
 def _sorted_once(values: AnyArray) -> AnyArray:

@@ -12,7 +12,7 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.lang.tree import walk
-from omnigraph.read.arrays import Floats, Ints, Positions, distinct
+from omnigraph.read.arrays import Floats, Ints, Positions, Whole, distinct
 from omnigraph.read.columns import TableColumns
 from omnigraph.read.context import Context
 from omnigraph.read.plan import PlanStep
@@ -35,13 +35,52 @@ def rank(step: PlanStep, rows: Rows, ctx: Context) -> Rows:
     assert isinstance(op, ir.Rank)  # noqa: S101
     keep = None if op.keep is None else whole_number(op.keep, ctx)
     best = keep if step.slice is None else rows_wanted(step.slice, ctx)
-    scores = _scores(op.ranking, rows, ctx, best)
-    rows = _with_score(rows, op.name, scores).filter(~np.isnan(scores))
+    rows = _inside(op, rows, ctx, best)
     if keep is not None and rows.n > keep:  # so few rows are of no more entities
         entities = rows.entities(op.ranking.field.var)
         place = _places(entities, rows.scores[op.name], isinstance(op.ranking, ir.Bm25), ctx)
         rows = rows.filter(place < keep)
     return rows.keep(step.live)
+
+
+def _inside(op: ir.Rank, rows: Rows, ctx: Context, best: int | None) -> Rows:
+    """The rows with a score. Where they are a whole table, no array is made of those without one."""
+    columns = _whole_table(op.ranking, rows, ctx)
+    if columns is None:
+        scores = _scores(op.ranking, rows, ctx, best)
+        return _with_score(rows, op.name, scores).filter(~np.isnan(scores))
+    positions, scores = _ranked(op.ranking, columns, ctx, best)
+    at = positions if columns.live is None else columns.everything.searchsorted(positions)
+    return _with_score(rows.take(at), op.name, scores)
+
+
+def _whole_table(ranking: ir.Ranking, rows: Rows, ctx: Context) -> TableColumns | None:
+    """The table whose rows these are, each once; none where something else came first."""
+    if isinstance(ranking, ir.Rrf):
+        return None
+    entities = rows.entities(ranking.field.var)
+    if entities.code is not None or not rows.n:
+        return None
+    columns = ctx.columns(entities.types[0], entities.edge)
+    return columns if entities.position is columns.everything else None
+
+
+def _ranked(
+    ranking: ir.Nearest | ir.Bm25, columns: TableColumns, ctx: Context, best: int | None
+) -> tuple[Whole, Floats]:
+    """The rows of a table that have a score, ascending; with `best`, those that may be among so many."""
+    match ranking:
+        case ir.Bm25(field):
+            return _texts(
+                field.property, evaluate_constant(ranking.query, ctx.bound), best, columns
+            )
+        case ir.Nearest():
+            query = query_vector(ranking, ctx)
+            if best:
+                return _nearest(ranking, query, best, ctx, columns, None)
+            scores = _distances(ranking, query, None, ctx, columns, columns.everything)
+            known = np.flatnonzero(~np.isnan(scores))
+            return columns.everything[known], scores[known]
 
 
 def _with_score(rows: Rows, name: str, scores: Floats) -> Rows:
@@ -113,43 +152,56 @@ def _distances(
     at: Positions,
 ) -> Floats:
     """Distances at these positions; with `keep`, of the nearest only, which need not compute all of them."""
-    from omnigraph.read.search import distances, nearest
+    from omnigraph.read.search import distances
 
-    prop, metric = ranking.field.property, ranking.metric
     if not keep:
-        return distances(columns, prop, query, metric, at)
+        return distances(columns, ranking.field.property, query, ranking.metric, at)
     asked = None if at is columns.everything else distinct(at, columns.n)
-    if ranking.approx:
-        from omnigraph.read.search.approximate import approximate
-
-        positions, found = approximate(
-            columns, prop, query, metric, count=keep, positions=asked, note=ctx.note
-        )
-    else:
-        positions, found = nearest(columns, prop, query, metric, count=keep, positions=asked)
+    positions, found = _nearest(ranking, query, keep, ctx, columns, asked)
     if not len(positions):
         return np.full(len(at), np.nan)
     where = np.minimum(positions.searchsorted(at), len(positions) - 1)
     return np.where(positions[where] == at, found[where], np.nan)
 
 
+def _nearest(
+    ranking: ir.Nearest,
+    query: list[float],
+    keep: int,
+    ctx: Context,
+    columns: TableColumns,
+    asked: Positions | None,
+) -> tuple[Whole, Floats]:
+    """So many of the nearest, by position."""
+    from omnigraph.read.search import nearest
+
+    prop, metric = ranking.field.property, ranking.metric
+    if not ranking.approx:
+        return nearest(columns, prop, query, metric, count=keep, positions=asked)
+    from omnigraph.read.search.approximate import approximate
+
+    return approximate(columns, prop, query, metric, count=keep, positions=asked, note=ctx.note)
+
+
 def _bm25(
     prop: str, query: str | None, keep: int | None, columns: TableColumns, at: Positions
 ) -> Floats:
     """Scores at these positions; with `keep`, where all may be among the best, of those that may be."""
-    from omnigraph.read.search import bm25
-
     table = np.full(columns.n, np.nan)
-    if query is not None:
-        best = keep if at is columns.everything else None
-        positions, scores = bm25(columns, prop, query, best=best)
-        table[positions] = scores
-    return table if at is columns.everything and columns.live is None else _picked(table, at)
-
-
-def _picked(table: Floats, at: Positions) -> Floats:
+    positions, scores = _texts(prop, query, keep if at is columns.everything else None, columns)
+    table[positions] = scores
     found: Floats = table[at]
     return found
+
+
+def _texts(
+    prop: str, query: str | None, best: int | None, columns: TableColumns
+) -> tuple[Ints, Floats]:
+    from omnigraph.read.search import bm25
+
+    if query is None:
+        return np.empty(0, np.int64), np.empty(0)
+    return bm25(columns, prop, query, best=best)
 
 
 # --- places in a ranking -----------------------------------------------------------------------------------------

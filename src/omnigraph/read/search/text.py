@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
+from omnigraph.read.arrays import reached_by
 from omnigraph.read.search.analyzer import analyzer_of, string_buffers
 from omnigraph.read.search.inverted import Postings, Segment
 from omnigraph.read.search.queries import Clause, QueryReader, QueryWords
@@ -366,10 +367,14 @@ class _Scoring:
             rest = SLACK * (K1 + 1) * sum(self.weights[word] for word in by_weight[i:])
             rows, scores = self.all_of(sorted(by_weight[:i]))
             if 0 < best <= len(rows):
-                limit = float(np.partition(scores, len(rows) - best)[len(rows) - best])
+                limit = reached_by(scores, best)
                 if rest < limit:
                     return self._at(rows[scores + rest >= limit], words)
-        return self.all_of(words)
+        rows, scores = self.all_of(words)
+        if 0 < best <= len(rows):
+            kept = np.flatnonzero(scores >= reached_by(scores, best))
+            rows, scores = rows[kept], scores[kept]
+        return rows, scores
 
     def _at(self, rows: Ints, words: list[str]) -> tuple[Ints, Floats]:
         """The scores of some texts."""
