@@ -20,7 +20,7 @@ TOKENS = {"ada": "t-ada", "bob": "t-bob"}
 
 
 def ask(address: str, path: str, actor: str = "ada", body: Any = None) -> tuple[int, Any]:
-    request = urllib.request.Request(  # noqa: S310
+    request = urllib.request.Request(
         f"http://{address}{path}",
         None if body is None else json.dumps(body).encode(),
         {"Authorization": f"Bearer {TOKENS[actor]}", "Content-Type": "application/json"},
