@@ -24,6 +24,7 @@ ELSEWHERE = {"docs/guides/spark.md": "tests/pipeline/test_guide.py"}
 GENERATED = set(REFERENCE)
 OUTSIDE = {  # they need a bucket, a port or a browser: parsed, not run
     "docs/guides/operating.md",
+    "docs/guides/clusters.md",
     "docs/guides/server.md",
     "docs/tutorial/explorer.md",
 }

@@ -15,6 +15,7 @@ The commands, imported one module at a time:
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
 - `maintenance` optimize, embed, cleanup, maintain, retention
 - `languages`  schema, lint, fmt, explain
+- `clusters`   cluster
 - `serving`    serve, explore, jobs, policy, config
 - `demo`       the tour
 - `shell`      the interactive shell behind `omnigraph shell`

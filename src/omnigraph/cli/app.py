@@ -82,6 +82,17 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "doctor": "graphs.doctor",
         "upgrade": "graphs.upgrade",
         "serve": "serving.serve",
+        "cluster": Group(
+            "Manage graphs, queries and policies from files.",
+            {
+                "validate": "clusters.validate_cluster",
+                "plan": "clusters.plan_cluster",
+                "apply": "clusters.apply_cluster",
+                "status": "clusters.cluster_status",
+                "history": "clusters.cluster_history",
+                "diff": "clusters.diff_cluster",
+            },
+        ),
         "jobs": Group(
             "List, show and cancel jobs on a server.",
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -48,6 +49,9 @@ def serve(
         list[str] | None, Option("--graph", help="Graph to serve; repeatable.", metavar="ID=URI")
     ] = None,
     file: Annotated[Text, Option("--config", help="Server settings file.", metavar="YAML")] = None,
+    cluster: Annotated[
+        Text, Option("--cluster", help="Cluster: its folder or address.", metavar="DIR|URI")
+    ] = None,
     bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "127.0.0.1:8080",
     queries: Annotated[
         list[str] | None, Option("--queries", help="Stored queries: a .gq file or a folder.")
@@ -77,13 +81,15 @@ def serve(
     OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated: then it accepts requests to
     localhost, to IP addresses and to the names of --allow-host, and none from web pages of other origins. `/ui` is the
     explorer, `/docs` lists all routes. With --workers, N processes share the port. SIGHUP reads settings, policies and
-    stored queries again, SIGTERM shuts down gracefully.
+    stored queries again, SIGTERM shuts down gracefully. With --cluster, what is applied to the cluster is served as
+    soon as it is applied.
     """
     host, port = address_of(bind)
+    target = _Target(store, graph, file, cluster, queries, policy)
 
     def read() -> Settings:
         return _replaced(
-            _settings(store, graph, file, queries, policy),
+            target.settings(),
             tokens,
             allow_host or [],
             unauthenticated=unauthenticated,
@@ -91,6 +97,7 @@ def serve(
             maintain=maintain,
         )
 
+    target.watch()
     if workers is not None:
         _supervise(read, workers, host, port, tls_cert, tls_key)
         return
@@ -131,28 +138,49 @@ def _announce(address: str) -> None:
     print(f"OMNIGRAPH_LISTEN_ADDR={address}", flush=True)
 
 
-def _settings(
-    store: str | None,
-    graphs: list[str] | None,
-    file: str | None,
-    queries: list[str] | None,
-    policy: str | None,
-) -> Settings:
-    from omnigraph.server.settings import GraphSettings, Settings, graph_id, read_settings
+@dataclass
+class _Target:
+    """What to serve, as the command line names it."""
 
-    if sum(bool(given) for given in (store, graphs, file)) != 1:
-        raise UsageError("choose what to serve: --store URI, --graph ID=URI or --config FILE")
-    if file is not None:
-        if queries or policy:
-            raise UsageError("with --config, set queries and policies in the file")
-        return read_settings(file)
-    pairs = [("default", store)] if store else [_pair(text) for text in graphs or ()]
-    return Settings(
-        graphs={
-            graph_id(id): GraphSettings(uri=str(uri), queries=queries or [], policy=policy)
-            for id, uri in pairs
-        }
-    )
+    store: str | None
+    graphs: list[str] | None
+    file: str | None
+    cluster: str | None
+    queries: list[str] | None
+    policy: str | None
+
+    def settings(self) -> Settings:
+        from omnigraph.server.settings import GraphSettings, Settings, graph_id, read_settings
+
+        ways = (self.store, self.graphs, self.file, self.cluster)
+        if sum(bool(given) for given in ways) != 1:
+            raise UsageError(
+                "choose what to serve: --store URI, --graph ID=URI, --config FILE or --cluster DIR"
+            )
+        if (self.file or self.cluster) and (self.queries or self.policy):
+            raise UsageError("with --config and --cluster, files name queries and policies")
+        if self.file is not None:
+            return read_settings(self.file)
+        if self.cluster is not None:
+            from omnigraph.server.clusters import cluster_settings
+
+            return cluster_settings(self.cluster)
+        pairs = [("default", self.store)] if self.store else [_pair(g) for g in self.graphs or ()]
+        return Settings(
+            graphs={
+                graph_id(id): GraphSettings(
+                    uri=str(uri), queries=self.queries or [], policy=self.policy
+                )
+                for id, uri in pairs
+            }
+        )
+
+    def watch(self) -> None:
+        """Take up what is applied to a cluster."""
+        if self.cluster is not None:
+            from omnigraph.server.clusters import watch
+
+            watch(self.cluster)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ class YamlRefused(Exception):
 
 
 def read_yaml(text: str) -> Any:
-    """The data a text stands for.
+    """The data a text stands for. A key that stands twice is refused: one of the two would be lost.
 
     >>> read_yaml("a: [1, two]")
     {'a': [1, 'two']}
@@ -48,5 +48,14 @@ def _loader() -> Any:
             if self.check_event(yaml.AliasEvent):
                 raise YamlRefused("references (`*name`) are not read: write the value again")
             return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    raise YamlRefused(f"the key {key.value!r} stands twice, again in line {line}")
+                seen.add(key.value)
+            return super().construct_mapping(node, deep)
 
     return Plain

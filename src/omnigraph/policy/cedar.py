@@ -185,6 +185,11 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyInvalid(f"{place} cannot be read: {error}") from error
-    if place.suffix == ".cedar":
-        return Policy(PolicyRules(text, {}), place.name)
-    return Policy(compile_bundle(parse_bundle(text, place.name)), place.name)
+    return policy_of(text, place.name)
+
+
+def policy_of(text: str, name: str) -> Policy:
+    """The policy in a text that was in a file of this name."""
+    if name.endswith(".cedar"):
+        return Policy(PolicyRules(text, {}), name)
+    return Policy(compile_bundle(parse_bundle(text, name)), name)

@@ -4,6 +4,7 @@ answered.
 In the order of control flow:
 
 - `settings`       what is served and with which limits, from flags or a file
+- `clusters`       the same from what was applied to a cluster
 - `boot`           settings to graphs, policies, stored queries and tokens; then uvicorn; new settings on SIGHUP
 - `supervisor`     several processes: accepts connections and hands them to workers; `worker` is one of them,
                    `listening` what they say to each other

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
+from omnigraph.cluster.apply import apply_plan
+from omnigraph.cluster.files import read_folder
+from omnigraph.cluster.plan import make_plan
 
 PROGRAM = str(Path(sys.executable).with_name("omnigraph"))
 SCHEMA = """\
@@ -61,6 +64,13 @@ rules:
     allow: {actors: {group: admins}, actions: [change], branch_scope: unprotected}
 """
 CEDAR = 'permit(principal == Omnigraph::Actor::"grace", action, resource);\n'
+CLUSTER = """\
+version: 1
+graphs:
+  team: {schema: people.pg, queries: people.gq}
+policies:
+  people: {file: people.policy.yaml, applies_to: [team]}
+"""
 CASES = """\
 version: 1
 cases:
@@ -89,13 +99,16 @@ def write_files(folder: Path) -> None:
     (folder / "people.policy.yaml").write_text(POLICY)
     (folder / "people.cedar").write_text(CEDAR)
     (folder / "cases.yaml").write_text(CASES)
+    (folder / "cluster.yaml").write_text(CLUSTER)
     lines = "".join(json.dumps(record) + "\n" for record in PEOPLE)
     (folder / "people.jsonl").write_text(lines)
 
 
 def build(folder: Path) -> None:
-    """The files and the graph `people`: two commits on main, one more on draft, two branches to delete."""
+    """The files, the cluster they describe, and the graph `people`: two commits on main, one more on draft, two
+    branches to delete."""
     write_files(folder)
+    apply_plan(make_plan(read_folder(folder)))
     graph = omnigraph.init(folder / "people", schema=SCHEMA)
     graph.load(PEOPLE, message="the first people")
     for name in ("draft", "stale", "stale-too"):

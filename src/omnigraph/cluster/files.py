@@ -1,0 +1,385 @@
+"""The folder of a cluster: `cluster.yaml` with the schemas, queries and policies it names.
+
+    version: 1
+    storage: s3://bucket/prefix                  # of ledger and graphs; the folder itself where it is left out
+    graphs:
+      people:
+        schema: people.pg
+        queries: queries/                        # or a list of files and folders, or {name: {file: f.gq}}
+        retention: {keep: 1000, days: 30}
+        embedding_provider: default
+    policies:
+      base: {file: base.policy.yaml, applies_to: [people]}
+    providers:
+      embedding:
+        default: {kind: openai, model: text-embedding-3-small, api_key: "${OPENAI_API_KEY}"}
+
+Everything is read and checked before anything is done, and all mistakes are told at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnigraph.cluster.observed import settings_of
+from omnigraph.cluster.resources import (
+    GRAPH_SUFFIX,
+    GRAPHS,
+    ClusterInvalid,
+    Described,
+    Resource,
+    digest_of,
+)
+from omnigraph.core.records import RetentionPolicy
+from omnigraph.errors import OmnigraphError
+from omnigraph.lang.query import compile_query, parse_queries
+from omnigraph.lang.schema import catalog_of, compile_schema
+from omnigraph.maintenance.status import checked
+from omnigraph.model.catalog import Catalog
+from omnigraph.model.yaml_text import YamlRefused, read_yaml
+from omnigraph.policy.cedar import Policy, policy_of
+from omnigraph.storage.objects import locate
+
+FILE = "cluster.yaml"
+VERSION = 1
+CLUSTER = "cluster"  # what a policy applies to, besides graphs
+GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
+REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+PROVIDERS = ("openai", "openai-compatible", "gemini", "local", "mock")
+KEYED = ("openai", "openai-compatible", "gemini")
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A field nobody knows is a mistake, not a wish."""
+
+
+class Metadata(_Section, frozen=True):
+    name: str | None = None
+
+
+class LedgerSection(_Section, frozen=True):
+    """Written by older files. There is one kind of ledger, and it needs no lock."""
+
+    backend: str = CLUSTER
+    lock: bool = True
+
+
+class EmbeddingSection(_Section, frozen=True):
+    kind: str
+    base_url: str | None = None
+    model: str | None = None
+    api_key: str | None = None
+
+
+class ProviderSection(_Section, frozen=True):
+    embedding: dict[str, EmbeddingSection] = {}
+
+
+class QuerySection(_Section, frozen=True):
+    file: str
+
+
+class RetentionSection(_Section, frozen=True):
+    keep: int
+    days: float | None = None
+    every_hours: float = 1.0
+
+
+class GraphSection(_Section, frozen=True):
+    schema: str
+    queries: str | list[str] | dict[str, QuerySection] = []
+    uri: str | None = None  # of a graph that lies elsewhere
+    retention: RetentionSection | None = None
+    embedding_provider: str | None = None
+
+
+class PolicySection(_Section, frozen=True):
+    file: str
+    applies_to: list[str] = []
+
+
+class ClusterFile(_Section, frozen=True):
+    version: int
+    graphs: dict[str, GraphSection] = {}
+    metadata: Metadata = Metadata()
+    storage: str | None = None
+    state: LedgerSection = LedgerSection()
+    providers: ProviderSection = ProviderSection()
+    policies: dict[str, PolicySection] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake: what is wrong, and where."""
+
+    code: str
+    path: str  # in the file: graphs.people.schema
+    message: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"code": self.code, "path": self.path, "message": self.message}
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def read_folder(folder: str | Path) -> Described:
+    """What a folder describes; `ClusterInvalid` with all mistakes at once."""
+    reading = _Folder(Path(folder))
+    wanted = reading.wanted()
+    if reading.problems:
+        first, rest = reading.problems[0], len(reading.problems) - 1
+        raise ClusterInvalid(
+            f"{first}" + (f" (and {rest} more)" if rest else ""),
+            details={"diagnostics": [problem.to_json() for problem in reading.problems]},
+        )
+    return wanted
+
+
+def root_of(place: str) -> str:
+    """Where the ledger of a cluster lies: an address itself, or what the file in a folder says."""
+    if "://" in place:
+        return locate(place).uri
+    reading = _Folder(Path(place))
+    return reading.root(reading.file())
+
+
+@dataclass(slots=True)
+class _Folder:
+    """One pass over a folder."""
+
+    folder: Path
+    problems: list[Problem] = field(default_factory=list)
+    resources: dict[str, Resource] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def file(self) -> ClusterFile:
+        place = self.folder / FILE
+        try:
+            found = msgspec.convert(read_yaml(place.read_text(encoding="utf-8")), ClusterFile)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ClusterInvalid(f"{place} cannot be read: {error}") from error
+        except (YamlRefused, msgspec.ValidationError) as error:
+            raise ClusterInvalid(f"{place}: {error}") from error
+        if found.version != VERSION:
+            raise ClusterInvalid(f"{place}: version must be {VERSION}, not {found.version}")
+        return found
+
+    def root(self, file: ClusterFile) -> str:
+        return self._placed(file.storage or ".")
+
+    def _placed(self, place: str) -> str:
+        return locate(place if "://" in place else str((self.folder / place).resolve())).uri
+
+    def wanted(self) -> Described:
+        file = self.file()
+        root = self.root(file)
+        if not file.graphs:
+            self._wrong("cluster_empty", "graphs", "there are no graphs")
+        for id, graph in file.graphs.items():
+            self._graph(id, graph)
+        self._providers(file)
+        self._policies(file)
+        return Described(root, dict(sorted(self.resources.items())), self.texts)
+
+    def _wrong(self, code: str, path: str, message: str) -> None:
+        self.problems.append(Problem(code, path, message))
+
+    # --- graphs ----------------------------------------------------------------------------------------------------
+
+    def _graph(self, id: str, graph: GraphSection) -> None:
+        path = f"graphs.{id}"
+        if GRAPH_ID.fullmatch(id) is None:
+            message = "an id has 1 to 64 letters, digits or hyphens"
+            self._wrong("invalid_resource_id", path, message)
+            return
+        uri = f"{GRAPHS}/{id}{GRAPH_SUFFIX}" if graph.uri is None else self._placed(graph.uri)
+        self.resources[f"graph.{id}"] = Resource(digest_of(uri), uri=uri)
+        catalog = self._schema(id, graph, path)
+        if graph.retention is not None:
+            self._retention(id, graph.retention, path)
+        self._queries(id, graph, f"{path}.queries", catalog)
+
+    def _schema(self, id: str, graph: GraphSection, path: str) -> Catalog | None:
+        text = self._text(graph.schema, f"{path}.schema", "schema_file_missing")
+        if text is None:
+            return None
+        self._keep(f"schema.{id}", text)
+        try:
+            return catalog_of(compile_schema(text))
+        except OmnigraphError as error:
+            self._wrong("schema_parse_error", f"{path}.schema", _told(error, graph.schema))
+            return None
+
+    def _retention(self, id: str, section: RetentionSection, path: str) -> None:
+        try:
+            kept = checked(RetentionPolicy(section.keep, section.days, section.every_hours))
+        except OmnigraphError as error:
+            self._wrong("retention_invalid", f"{path}.retention", error.message)
+            return
+        settings = settings_of(kept.keep, kept.days, kept.every_hours)
+        self._settings(f"retention.{id}", settings)
+
+    # --- queries ---------------------------------------------------------------------------------------------------
+
+    def _queries(self, id: str, graph: GraphSection, path: str, catalog: Catalog | None) -> None:
+        if isinstance(graph.queries, dict):
+            for name, section in graph.queries.items():
+                self._query_file(id, section.file, f"{path}.{name}", catalog, only=name)
+            return
+        places = [graph.queries] if isinstance(graph.queries, str) else graph.queries
+        for place in places:
+            for file in self._query_files(place, path):
+                self._query_file(id, file, path, catalog)
+
+    def _query_files(self, place: str, path: str) -> Iterator[str]:
+        folder = self.folder / place
+        if not folder.is_dir():
+            yield place
+            return
+        found = sorted(str(Path(place) / file.name) for file in folder.glob("*.gq"))
+        if not found:
+            self._wrong("query_dir_empty", path, f"{place} holds no .gq files")
+        yield from found
+
+    def _query_file(
+        self, id: str, file: str, path: str, catalog: Catalog | None, only: str | None = None
+    ) -> None:
+        text = self._text(file, path, "query_file_missing")
+        if text is None:
+            return
+        try:
+            names = [query.name for query in parse_queries(text, file).queries]
+        except OmnigraphError as error:
+            self._wrong("query_parse_error", path, _told(error, file))
+            return
+        if only is not None and only not in names:
+            self._wrong("query_key_mismatch", path, f"{file} holds no query {only!r}")
+            return
+        for name in names if only is None else [only]:
+            address = f"query.{id}.{name}"
+            if address in self.resources:
+                self._wrong("duplicate_query_name", path, f"{name!r} stands in {file} again")
+            self._keep(address, text)
+            self._checked_query(text, name, catalog, path, file)
+
+    def _checked_query(
+        self, text: str, name: str, catalog: Catalog | None, path: str, file: str
+    ) -> None:
+        if catalog is None:  # its mistakes are told
+            return
+        try:
+            compile_query(text, catalog, name)
+        except OmnigraphError as error:
+            self._wrong("query_typecheck_error", path, f"{name}: {_told(error, file)}")
+
+    # --- providers and policies ------------------------------------------------------------------------------------
+
+    def _providers(self, file: ClusterFile) -> None:
+        sections = file.providers.embedding
+        for name, section in sections.items():
+            path = f"providers.embedding.{name}"
+            if section.kind not in PROVIDERS:
+                message = f"kind is one of {', '.join(PROVIDERS)}, not {section.kind!r}"
+                self._wrong("invalid_embedding_provider", path, message)
+            self._api_key(section, path)
+            self._settings(f"provider.embedding.{name}", msgspec.structs.asdict(section))
+        used = {g.embedding_provider for g in file.graphs.values() if g.embedding_provider}
+        for missing in sorted(used - set(sections)):
+            message = f"there is no embedding provider {missing!r}"
+            self._wrong("dangling_embedding_provider_reference", "graphs", message)
+        if len(used) > 1:
+            message = "graphs of one cluster share one embedding provider"
+            self._wrong("embedding_providers_differ", "graphs", message)
+        for id, graph in file.graphs.items():
+            known = self.resources.get(f"graph.{id}")
+            if graph.embedding_provider and known is not None:
+                settings = {"embedding_provider": graph.embedding_provider}
+                self.resources[f"graph.{id}"] = msgspec.structs.replace(known, settings=settings)
+
+    def _api_key(self, section: EmbeddingSection, path: str) -> None:
+        if section.api_key is None:
+            if section.kind in KEYED:
+                message = 'api_key is wanted, as "${NAME}" of a variable'
+                self._wrong("embedding_api_key_required", path, message)
+        elif REFERENCE.fullmatch(section.api_key) is None:
+            message = 'api_key names a variable, "${NAME}": secrets do not belong into files'
+            self._wrong("embedding_api_key_inline", path, message)
+
+    def _policies(self, file: ClusterFile) -> None:
+        taken: dict[str, str] = {}
+        for name, section in file.policies.items():
+            path = f"policies.{name}"
+            text = self._text(section.file, path, "policy_file_missing")
+            policy = None if text is None else self._policy(text, section, path)
+            self._bound(name, section, policy, path, taken, set(file.graphs))
+            if text is not None:
+                self._keep(
+                    f"policy.{name}",
+                    text,
+                    applies_to=tuple(sorted(section.applies_to)),
+                    settings={"file": Path(section.file).name},
+                )
+
+    def _policy(self, text: str, section: PolicySection, path: str) -> Policy | None:
+        try:
+            return policy_of(text, section.file)
+        except OmnigraphError as error:
+            self._wrong("policy_invalid", path, _told(error, section.file))
+            return None
+
+    def _bound(
+        self,
+        name: str,
+        section: PolicySection,
+        policy: Policy | None,
+        path: str,
+        taken: dict[str, str],
+        graphs: set[str],
+    ) -> None:
+        """What a policy applies to: graphs or the cluster, each with one policy."""
+        scopes = section.applies_to
+        if not scopes:
+            self._wrong("policy_missing_applies_to", path, "applies_to is empty")
+        if CLUSTER in scopes and len(scopes) > 1:
+            message = "a policy applies to graphs or to the cluster, not to both"
+            self._wrong("policy_mixed_binding_kinds", path, message)
+        elif policy is not None and policy.rules.for_server not in (None, CLUSTER in scopes):
+            what = "the cluster" if CLUSTER in scopes else "graphs"
+            self._wrong("policy_invalid", path, f"it holds rules that do not concern {what}")
+        for scope in scopes:
+            if scope != CLUSTER and scope not in graphs:
+                self._wrong("dangling_graph_reference", path, f"there is no graph {scope!r}")
+            if scope in taken:
+                message = f"{taken[scope]!r} applies to {scope!r} already"
+                self._wrong("duplicate_policy_binding", path, message)
+            taken[scope] = name
+
+    # --- texts -----------------------------------------------------------------------------------------------------
+
+    def _text(self, file: str, path: str, missing: str) -> str | None:
+        try:
+            return (self.folder / file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            self._wrong(missing, path, f"{file} cannot be read: {error}")
+            return None
+
+    def _keep(self, address: str, text: str, **more: Any) -> None:
+        digest = digest_of(text)
+        self.texts[digest] = text
+        self.resources[address] = Resource(digest, **more)
+
+    def _settings(self, address: str, settings: dict[str, Any]) -> None:
+        digest = digest_of(msgspec.json.encode(settings, order="deterministic"))
+        self.resources[address] = Resource(digest, settings=settings)
+
+
+def _told(error: OmnigraphError, file: str) -> str:
+    at = "" if error.span is None else f":{error.span.line}"
+    return f"{file}{at}: {error.message}"

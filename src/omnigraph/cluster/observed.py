@@ -1,0 +1,51 @@
+"""What the graphs of a cluster are like at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from omnigraph.errors import GraphNotFound
+from omnigraph.graph import Graph, open_graph
+
+LOOKED_AT_ONCE = 4
+
+
+class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A graph as it was found. A plan is made for exactly this."""
+
+    uri: str
+    identity: str | None = None  # none: there is no graph
+    schema: str = ""  # the name its commits have for the schema of main
+    retention: dict[str, Any] | None = None
+
+
+def look(uris: Mapping[str, str]) -> dict[str, Seen]:
+    """The graphs at these addresses, by their ids; some at a time."""
+    with ThreadPoolExecutor(LOOKED_AT_ONCE) as pool:
+        return dict(zip(uris, pool.map(_seen, uris.values()), strict=True))
+
+
+def _seen(uri: str) -> Seen:
+    graph = opened(uri)
+    if graph is None:
+        return Seen(uri)
+    kept = graph.retention()
+    retention = None if kept is None else settings_of(kept.keep, kept.days, kept.every_hours)
+    schema = graph.snapshot().commit.schema
+    return Seen(uri, graph._repo.stamp.graph_id, schema, retention)
+
+
+def opened(uri: str) -> Graph | None:
+    try:
+        return open_graph(uri)
+    except GraphNotFound:
+        return None
+
+
+def settings_of(keep: int, days: float | None, every_hours: float) -> dict[str, Any]:
+    """A retention as the ledger and plans spell it."""
+    return {"keep": keep, "days": days, "every_hours": every_hours}
