@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +20,7 @@ from omnigraph.cli.context import (
 )
 from omnigraph.cli.exits import FAILURE, OK
 from omnigraph.cli.options import Show, Where, WriterOptions, examples
-from omnigraph.cli.output import answer, note
+from omnigraph.cli.output import answer, coloured_error, note
 from omnigraph.cli.progress import reporting, running
 
 if TYPE_CHECKING:
@@ -40,11 +42,15 @@ def init(
     The address is a path, s3://bucket/prefix or memory://name, and must be empty.
     """
     from omnigraph.lang.source import Source
+    from omnigraph.opening import SchemaWarning
     from omnigraph.opening import init as create
 
     text, uri = read_text(schema), address(where)
-    with errors_in(Source(text, Path(schema).name)):
+    with errors_in(Source(text, Path(schema).name)), warnings.catch_warnings(record=True) as odd:
+        warnings.simplefilter("always", SchemaWarning)
         graph = create(uri, text, actor=actor_of(writer.actor))
+    for warning in odd:
+        print(coloured_error(str(warning.message)), file=sys.stderr)
     commit = graph.log(limit=1)
     document = {"uri": uri, "commit": commit[0].to_json() if commit else None}
     answer(show, f"initialized {uri}", document)

@@ -66,6 +66,13 @@ class _NoPandas:
 
 
 def _run(words: list[str]) -> int:
+    from omnigraph.errors import speaking
+
+    with speaking("cli"):
+        return _spoken(words)
+
+
+def _spoken(words: list[str]) -> int:
     from omnigraph.cli import exits
     from omnigraph.errors import OmnigraphError
 

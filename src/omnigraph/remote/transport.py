@@ -207,7 +207,9 @@ def failure_of(body: ErrorBody, status: int) -> OmnigraphError:
     error = OmnigraphError.__new__(known or RemoteFailure)
     message = body.error or f"the server answered with status {status}"
     details = dict(body.details or {})
-    OmnigraphError.__init__(error, message, help=body.help, span=body.span, details=details)
+    ours = known is not None and body.help in (known.default_help, known.python_help)
+    help = None if ours else body.help  # what this surface says instead
+    OmnigraphError.__init__(error, message, help=help, span=body.span, details=details)
     if known is None:
         _name(error, body, status)
     return error
