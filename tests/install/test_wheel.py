@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "node_modules", "ui", "__pycache__", ".*_cache", "artifacts", "tests", "docs"
 )
+NODE = ("node", "nodejs", "npm", "npx", "corepack")
 PAGE = "omnigraph/server/ui/index.html"
 
 
@@ -25,11 +26,15 @@ def clone(to: Path) -> Path:
     return to
 
 
-def without_node() -> dict[str, str]:
-    """An environment in which no folder of the path has a Node."""
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    kept = [folder for folder in folders if not (Path(folder) / "node").exists()]
-    return os.environ | {"PATH": os.pathsep.join([*kept, str(Path(sys.executable).parent)])}
+def without_node(to: Path) -> dict[str, str]:
+    """An environment with every program of this machine but Node."""
+    to.mkdir(exist_ok=True)
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        for program in Path(folder).glob("*"):
+            link = to / program.name
+            if program.name not in NODE and not link.exists() and not link.is_symlink():
+                link.symlink_to(program)
+    return os.environ | {"PATH": str(to)}
 
 
 def test_a_build_without_node_refuses_loudly(tmp_path: Path) -> None:
@@ -39,7 +44,7 @@ def test_a_build_without_node_refuses_loudly(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")],
         cwd=root,
-        env=without_node() | {"PIP_NO_INDEX": "1"},
+        env=without_node(tmp_path / "bin") | {"PIP_NO_INDEX": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -55,7 +60,8 @@ def test_a_wheel_from_a_clone_and_from_an_archive_has_everything(
     machine: str, tmp_path: Path
 ) -> None:
     root = clone(tmp_path / "clone")
-    environment = without_node() if machine == "without Node" else dict(os.environ)
+    bare = without_node(tmp_path / "bin")
+    environment = bare if machine == "without Node" else dict(os.environ)
     wheel = built(root, tmp_path / "from-clone", environment)
     names = set(zipfile.ZipFile(wheel).namelist())
     assert PAGE in names
@@ -69,9 +75,7 @@ def test_a_wheel_from_a_clone_and_from_an_archive_has_everything(
     with tarfile.open(archive) as found:
         found.extractall(tmp_path / "archive", filter="data")
     (unpacked,) = (tmp_path / "archive").iterdir()
-    again = built(
-        unpacked, tmp_path / "from-archive", without_node() | {"npm_config_offline": "true"}
-    )
+    again = built(unpacked, tmp_path / "from-archive", bare | {"npm_config_offline": "true"})
     assert set(zipfile.ZipFile(again).namelist()) == names, "an archive brings its pages along"
 
 
