@@ -40,7 +40,7 @@ QUERY_WORDS = (
 )  # fmt: skip
 
 
-class SchemaLexer(RegexLexer):
+class SchemaLexer(RegexLexer):  # type: ignore[misc]
     """Schemas."""
 
     name = "omnigraph schema"
@@ -58,7 +58,7 @@ class SchemaLexer(RegexLexer):
     }
 
 
-class QueryLexer(RegexLexer):
+class QueryLexer(RegexLexer):  # type: ignore[misc]
     """Queries and mutations."""
 
     name = "omnigraph query"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pygments.token import Error, Keyword, Name
@@ -30,7 +31,7 @@ def test_a_schema_and_a_query_have_their_colours() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_nothing_in_the_docs_is_unknown(page: Path) -> None:
     for block in blocks(page):
-        lexer = {"pg": SchemaLexer, "gq": QueryLexer}.get(block.language)
+        lexer: Any = {"pg": SchemaLexer, "gq": QueryLexer}.get(block.language)
         if lexer is not None:
             tokens = list(lexer().get_tokens(block.body))
             assert Error not in {kind for kind, _ in tokens}
