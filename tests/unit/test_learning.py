@@ -75,9 +75,14 @@ def test_a_step_wide_enough_takes_every_neighbour(graph: omnigraph.Graph) -> Non
 
 
 def test_what_cannot_be_learned_from_is_said(graph: omnigraph.Graph) -> None:
-    for features in ({"Paper": ["note"]}, {"Paper": ["titel"]}, {"Papr": []}, {"Paper": ["title"]}):
+    for type_name, name in (
+        ("Paper", "note"),
+        ("Paper", "titel"),
+        ("Papr", "x"),
+        ("Paper", "title"),
+    ):
         with pytest.raises(OptionInvalid):
-            arrays_of(graph, features)
+            arrays_of(graph, {type_name: [name]})
     arrays = arrays_of(graph)
     for start in (("Nobody", [0], [1]), ("Paper", [0], [0])):
         with pytest.raises(OptionInvalid):
