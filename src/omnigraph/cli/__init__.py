@@ -4,12 +4,15 @@ In the order of control flow:
 
 - `main`       from a command line to an exit code; `version` without importing anything
 - `app`        the table of all commands, and the application typer makes of it
+- `words`      which of the words of a command is the graph
 - `options`    options that several commands share
+- `completing` what Tab in a shell offers
+- `suggesting` names that were probably meant
 - `context`    which graph, branch, point in time and query; confirmation before data is lost
 
 The commands, imported one module at a time:
 
-- `graphs`     init, clone, doctor, upgrade, version
+- `graphs`     init, clone, doctor, upgrade, version; `installed` what `doctor --install` lists
 - `data`       query, mutate, shell, load, pipeline, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
