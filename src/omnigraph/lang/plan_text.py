@@ -79,7 +79,9 @@ def _detail(op: ir.Op, made: Made) -> str:
             return _walk(op) + _where(op.predicate)
         case ir.Filter(_, predicate):
             return _text(predicate, made)
-        case ir.SemiJoin(_, _, negated):
+        case ir.SemiJoin(measure=ir.BlockTest(aggregate, predicate)):
+            return _text(predicate, {aggregate.name: _aggregate(aggregate, made)})
+        case ir.SemiJoin(negated=negated):
             return "not" if negated else "exists"
         case ir.Optional(_, _, added):
             return ", ".join(map(_var, added))
