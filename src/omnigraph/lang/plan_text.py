@@ -228,6 +228,8 @@ def _tree(expr: ir.Expr, made: Made = NOTHING) -> ast.Expr:
             return _property(var, ENDS[end])
         case ir.TypeOf(var):
             return ast.Call("type", (_variable(var),))
+        case ir.EntityOf(var, ir.EntityValue(plain=True)):
+            return _variable(var)
         case ir.EntityOf(var):
             return ast.Call("entity", (_variable(var),))
         case ir.PathOf(var):

@@ -404,12 +404,14 @@ def _result(read: ir.Read, bag: Bag, ctx: Context) -> Result:
     columns = {}
     names = list(dict.fromkeys(name for name, _ in bag.slots))
     for place, name in enumerate(names):
-        columns[f"{place}"] = _column(name, given, bag, ctx)
+        columns[f"{place}"] = _column(name, given, bag, read.columns[place].type, ctx)
     rows = Rows(table.num_rows, columns=columns)
     return Result(read.columns, rows, ctx.snapshot.commit_id, ctx.trace)
 
 
-def _column(name: str, given: Mapping[Key, pa.Array], bag: Bag, ctx: Context) -> pa.Array:
+def _column(
+    name: str, given: Mapping[Key, pa.Array], bag: Bag, kind: ir.ValueType, ctx: Context
+) -> pa.Array:
     if (name, VALUE) in given:
         return given[name, VALUE]
     if (name, "nodes") in given:
@@ -420,4 +422,5 @@ def _column(name: str, given: Mapping[Key, pa.Array], bag: Bag, ctx: Context) ->
     found = to_entities(
         given[name, "type"], given[name, "id"], bag.types[name], name in bag.edges, ctx
     )
-    return entities(found, ctx)
+    assert isinstance(kind, ir.EntityValue)  # noqa: S101
+    return entities(found, kind, ctx)

@@ -209,6 +209,9 @@ def _add_to_graph(graph: Any, value: Any) -> None:
         case {"id": str(node), "type": str(), **rest}:
             graph.add_node(node)
             graph.nodes[node].update({"type": value["type"], **rest})
+        case {"@id": str(node), **rest}:
+            graph.add_node(node)
+            graph.nodes[node].update(rest)
         case {"nodes": list(nodes), "edges": list(edges)}:
             graph.add_nodes_from(nodes)
             for key, src, dst in zip(edges, nodes, nodes[1:], strict=False):

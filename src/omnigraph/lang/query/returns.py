@@ -77,14 +77,28 @@ class ReturnChecker:
 
     @property
     def is_grouped(self) -> bool:
-        return bool(self.aggregates) or bool(self.branch.having)
+        """Rows are grouped by what they return, also where equal nodes are to be returned once."""
+        return bool(self.aggregates) or bool(self.branch.having) or self.is_distinct_by_node
+
+    @property
+    def is_distinct_by_node(self) -> bool:
+        return self.branch.distinct and any(_node_of(c.expr) for c in self.columns.values())
 
     def projected(self, node: ast.Projection) -> Iterator[ReturnColumn]:
         if isinstance(node.expr, ast.AllProperties):
             yield from self.all_properties(node, node.expr)
             return
-        expr = self.bounded(node.expr, self.typer().expr)
+        expr = self.whole_node(node.expr) or self.bounded(node.expr, self.typer().expr)
         yield ReturnColumn(node.alias or column_name(node.expr), expr, node)
+
+    def whole_node(self, node: ast.Expr) -> ir.Expr | None:
+        """A bare variable of a node stands for the node; none for anything else."""
+        if not isinstance(node, ast.Variable) or node.name in self.context.params:
+            return None
+        var = self.typer().bound(node.name, node)
+        if var.kind is not VarKind.NODE:
+            return None
+        return ir.EntityOf(var.name, ir.EntityValue(var.types, var.optional, plain=True))
 
     def add(self, column: ReturnColumn) -> None:
         if column.name in self.columns:
@@ -121,7 +135,8 @@ class ReturnChecker:
         if self.copied > COPIED_NODES_MAX:
             message = f"names of columns stand for more than {COPIED_NODES_MAX} operands"
             raise self.context.error("Q020", message, node.at)
-        return found.expr
+        var = _node_of(found.expr)
+        return found.expr if var is None else self.typer().expr(ast.Variable(var, node.at))
 
     def bounded(self, node: ast.Expr, check: Callable[[ast.Expr], ir.Expr]) -> ir.Expr:
         """A checked expression that is no larger for its use of earlier columns than one may be that is written out."""
@@ -155,6 +170,10 @@ class ReturnChecker:
         for column in self.columns.values():
             if not _has_aggregate(column.expr) and _reads_row(column.expr):
                 self.keys.setdefault(column.expr, f"{ir.FRESH}k{len(self.keys)}")
+                var = _node_of(column.expr)
+                if var is not None:  # the same groups; what is ordered by a node goes by its id
+                    identity = self.typer().expr(ast.Variable(var, column.at.at))
+                    self.keys.setdefault(identity, f"{ir.FRESH}k{len(self.keys)}")
 
     def grouped(self, expr: ir.Expr, at: ast.Expr | ast.Projection) -> ir.Expr:
         """An expression over the groups: keys and aggregates instead of values of rows."""
@@ -195,6 +214,15 @@ class ReturnChecker:
             except Reported:
                 continue
         return tuple(found)
+
+
+def _node_of(expr: ir.Expr) -> str | None:
+    """The variable of the node that a column is."""
+    match expr:
+        case ir.EntityOf(var, ir.EntityValue(plain=True)):
+            return var
+        case _:
+            return None
 
 
 def _is_operator(node: object) -> bool:
