@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
 from omnigraph.cli.commits import counted, published, short
 from omnigraph.cli.context import (
     actor_of,
@@ -38,7 +39,6 @@ from omnigraph.cli.options import (
     Quiet,
     Show,
     Text,
-    Uri,
     Violations,
     Where,
     WriterOptions,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 @examples(
-    "omnigraph query --store people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
+    "omnigraph query people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
     "omnigraph query --store people --file people.gq older --params '{\"age\": 30}' --format json",
 )
 def query(
@@ -120,7 +120,7 @@ def _print_plan(show: Show, result: Result) -> None:
 
 
 @examples(
-    "omnigraph mutate --store people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
+    "omnigraph mutate people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
     'omnigraph mutate --store people --file people.gq birthday --params \'{"name": "Ada", "age": 37}\' --json',
 )
 def mutate(
@@ -162,9 +162,7 @@ def mutate(
 
 
 @examples("omnigraph shell people", "omnigraph shell --store people --branch draft --format json")
-def shell(
-    where: Where, show: Show, writer: WriterOptions, uri: Uri = None, branch: Branch = None
-) -> None:
+def shell(where: Where, show: Show, writer: WriterOptions, branch: Branch = None) -> None:
     """Open an interactive shell for queries and mutations; `.help` lists its commands.
 
     Tab completes types, edges and properties of the schema. Without a terminal, it reads statements from standard
@@ -174,7 +172,7 @@ def shell(
 
     from omnigraph.cli.shell import Shell
 
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     shown = replace(show, format=format_of(show), json=False)
     Shell(graph, branch_of(branch), shown, actor_of(writer.actor)).run()
 
@@ -183,7 +181,7 @@ def shell(
 
 
 @examples(
-    "omnigraph load --store people --data people.jsonl",
+    "omnigraph load people --data people.jsonl",
     "omnigraph load --store people --data people.jsonl --branch import --create-from main --json",
 )
 def load(
@@ -249,7 +247,9 @@ def load(
     text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
     answer(show, text, result.to_json())
     for name, count in result.new_each_time.items():
-        warn(f"{count:,} {name} edges have neither id nor key: loading them again adds them again")
+        them = "it" if count == 1 else "them"
+        edges = counted(count, f"{name} edge")
+        warn(f"{edges} without id or key: loading {them} again adds {them} again")
 
 
 def source_of(data: list[str]) -> Any:
@@ -297,7 +297,8 @@ def run_pipeline(
     spec = read_spec(file)
     if violations is not None:
         spec = msgspec.structs.replace(spec, violations=violations)
-    place = where if where.store or where.server else replace(where, store=spec.graph)
+    named = where.uri or where.store or where.server
+    place = where if named else replace(where, store=spec.graph)
     graph = open_graph(place)
     if check:
         found = _pipeline_load(graph, spec, dry_run=True)
@@ -344,7 +345,7 @@ def _pipeline_load(graph: Graph, spec: PipelineSpec, **options: Any) -> LoadResu
 
 
 @examples(
-    "omnigraph export --store people --out - --type Person",
+    "omnigraph export people --out - --type Person",
     "omnigraph export --store people --out dump --format parquet",
 )
 def export(
@@ -357,7 +358,13 @@ def export(
     branch: Branch = None,
     at: At = None,
     type_: Annotated[
-        list[str] | None, Option("--type", help="Only this type; repeatable.", metavar="T")
+        list[str] | None,
+        Option(
+            "--type",
+            help="Only this type; repeatable.",
+            metavar="T",
+            autocompletion=completing.types,
+        ),
     ] = None,
     engine: Engine = "auto",
     order: Annotated[

@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
+from omnigraph.cli.exits import UsageError
 from omnigraph.model.value import value
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,15 +45,30 @@ class ProgressMode(StrEnum):
 
 
 Branch = Annotated[
-    str | None, Option("--branch", "-b", help="Branch (default: main).", metavar="B")
+    str | None,
+    Option(
+        "--branch",
+        "-b",
+        help="Branch (default: main).",
+        metavar="B",
+        autocompletion=completing.branches,
+    ),
 ]
 At = Annotated[
     str | None,
-    Option("--at", help="Commit, tag, branch, main~2, date or '@{1 hour ago}'.", metavar="POINT"),
+    Option(
+        "--at",
+        help="Commit, tag, branch, main~2, date or '@{1 hour ago}'.",
+        metavar="POINT",
+        autocompletion=completing.points,
+    ),
 ]
 Text = Annotated[str | None, Option("--expr", "-e", help="Query text.", metavar="TEXT")]
 File = Annotated[str | None, Option("--file", "-f", help="Query file.", metavar="F.gq")]
-Name = Annotated[str | None, Argument(help="Query in the file.", metavar="[NAME]")]
+Name = Annotated[
+    str | None,
+    Argument(help="Query in the file.", metavar="[NAME]", autocompletion=completing.queries),
+]
 Params = Annotated[
     str | None, Option("--params", help="Parameter values, as JSON or @FILE.", metavar="JSON")
 ]
@@ -68,9 +85,17 @@ Message = Annotated[str | None, Option("--message", "-m", help="Commit message."
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only data and errors.")]
-Uri = Annotated[str | None, Argument(help="Graph, instead of --store.", metavar="[URI]")]
+Uri = Annotated[
+    str | None,
+    Argument(
+        help="Graph: a path, s3://… or http://…; same as --store.",
+        metavar="[GRAPH]",
+        autocompletion=completing.graphs,
+    ),
+]
 Store = Annotated[
-    str | None, Option("--store", "-s", help="Graph: a path, s3://… or http://…", metavar="URI")
+    str | None,
+    Option("--store", "-s", help="Graph.", metavar="URI", autocompletion=completing.graphs),
 ]
 Server = Annotated[
     str | None, Option("--server", help="Server URL or configured name.", metavar="URL")
@@ -85,8 +110,9 @@ class OptionSet:
 
 @value
 class Where(OptionSet):
-    """Which graph."""
+    """Which graph: the same words in every command. `words` tells the graph from a command's own words."""
 
+    uri: Uri = None
     store: Store = None
     server: Server = None
     graph: Annotated[str | None, Option("--graph", help="Graph on the server.", metavar="ID")] = (
@@ -151,3 +177,19 @@ class Merging(OptionSet):
         str | None,
         Option("--strategy", help="Resolve conflicts: ours or theirs.", metavar="SIDE"),
     ] = None
+    decisions: Annotated[
+        str | None,
+        Option(
+            "--decisions",
+            help="Resolve conflicts as a JSON file says; - for stdin.",
+            metavar="FILE",
+        ),
+    ] = None
+
+    def decided(self) -> dict[str, Any]:
+        """What --strategy and --decisions say, as arguments of a merge."""
+        from omnigraph.cli.context import decisions_of
+
+        if self.strategy is not None and self.decisions is not None:
+            raise UsageError("--strategy and --decisions cannot be combined")
+        return decisions_of(self.decisions) if self.decisions else {"strategy": self.strategy}

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from omnigraph.read import Result
 
 ROWS_SHOWN_MAX = 40
+ERROR_STYLES = (  # of the first group of a line
+    (re.compile(r"(error\[\w+\]:)"), "1;31"),
+    (re.compile(r"(warning\[\w+\]:)"), "1;33"),
+    (re.compile(r"\s*(-->.*)"), "2"),
+    (re.compile(r"\s*\| *(\^+.*)"), "31"),
+    (re.compile(r"\s*= (help:)"), "36"),
+)
 PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no indentation
 
 
@@ -68,6 +76,22 @@ def warn(text: str) -> None:
 def styled(text: str, style: str, stream: Any = None) -> str:
     """Text in a colour, on a terminal that shows colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if colourful(stream or sys.stdout) else text
+
+
+def coloured_error(text: str) -> str:
+    """The text of errors with colours for what happened, where and what to do."""
+    if not colourful(sys.stderr):
+        return text
+    return "\n".join(_coloured_line(line) for line in text.splitlines())
+
+
+def _coloured_line(line: str) -> str:
+    for pattern, style in ERROR_STYLES:
+        found = pattern.match(line)
+        if found is not None:
+            start, end = found.span(1)
+            return f"{line[:start]}{styled(line[start:end], style, sys.stderr)}{line[end:]}"
+    return line
 
 
 def colourful(stream: Any) -> bool:

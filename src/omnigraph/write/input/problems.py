@@ -67,8 +67,9 @@ def _summary(found: Sequence[Violation]) -> str:
     place = f"{first.file}, " if first.file else ""
     place += f"line {first.line}: " if first.line is not None else ""
     more = len(found) - 1
+    noun = "problem" if more == 1 else "problems"
     bound = " or more" if len(found) >= PROBLEMS_MAX else ""
-    return place + first.message + (f" (and {more}{bound} other problems)" if more else "")
+    return place + first.message + (f" (and {more}{bound} other {noun})" if more else "")
 
 
 def _details(found: Sequence[Violation]) -> dict[str, Any]:
