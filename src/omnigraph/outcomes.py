@@ -75,6 +75,15 @@ class Commit:
         return commit_html(self.to_json())
 
 
+class CommitLog(list[Commit]):
+    """Commits, newest first; a notebook shows them as lines of a table."""
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import log_html
+
+        return log_html(commit.to_json() for commit in self)
+
+
 @dataclass(frozen=True, slots=True)
 class EntityChange:
     """What one commit did to a node or edge: the row before and after, none where it was not there."""
@@ -117,6 +126,12 @@ class MutateResult:
             "commit": _json(self.commit),
         }
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import write_html
+
+        counts = {"nodes": self.affected_nodes, "edges": self.affected_edges}
+        return write_html("changed", counts, _json(self.commit))
+
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
@@ -130,9 +145,11 @@ class LoadResult:
     engine: str
     replayed: bool = False
     new_each_time: Mapping[str, int] = field(default_factory=dict)  # edges with neither id nor key
+    quarantined: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by type
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        left_out = {"quarantined": dict(self.quarantined)} if self.quarantined else {}
+        return left_out | {
             "nodes": dict(self.nodes),
             "edges": dict(self.edges),
             "commit": _json(self.commit),
@@ -141,6 +158,14 @@ class LoadResult:
             "branch_created": self.branch_created,
             "replayed": self.replayed,
         }
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import write_html
+
+        title = "loaded before" if self.replayed else "loaded"
+        if self.quarantined:
+            title += f"; {sum(self.quarantined.values()):,} left out"
+        return write_html(title, {**self.nodes, **self.edges}, _json(self.commit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +187,11 @@ class MergeResult:
             "conflicts": [conflict.to_json() for conflict in self.conflicts],
             "counts": {name: dict(counts) for name, counts in self.counts.items()},
         }
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import merge_html
+
+        return merge_html(self.to_json())
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from omnigraph.cli.options import (
     LoadId,
     Message,
     Name,
+    OnError,
     OutputFormat,
     Params,
     Quiet,
@@ -225,6 +226,12 @@ def load(
     load_id: LoadId = None,
     violations: Violations = None,
     message: Message = None,
+    on_error: Annotated[
+        OnError, Option("--on-error", help="Bad rows: refuse all, or load the others.")
+    ] = OnError.REFUSE,
+    quarantine: Annotated[
+        str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
+    ] = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
     yes: Yes = False,
 ) -> None:
@@ -234,7 +241,12 @@ def load(
     {"edge": "Knows", "from": …, "to": …, "data": {…}} an edge. Type=FILE loads a Parquet, CSV or NDJSON table of one
     type; given more than once, or for a folder, all of its files. merge inserts and updates, append only inserts,
     overwrite replaces the types present in the files.
+
+    A load with bad rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the good rows are
+    loaded, and the others are in the file as JSON lines, each with its place, its text and what is wrong.
     """
+    options = cells.reading_with(on_error, quarantine)
+    _tell_formats(show, data, options)
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)
     graph, branch = open_graph(where), branch_of(branch)
@@ -244,12 +256,14 @@ def load(
             mode,
             branch,
             create_from,
-            options=cells.reading(),
+            options=options,
             violations=violations or True,
             dry_run=True,
         )
         counts = {"nodes": dict(found.nodes), "edges": dict(found.edges)}
+        counts |= {"quarantined": dict(found.quarantined)} if found.quarantined else {}
         answer(show, f"{_load_counts(found)} can be loaded", counts)
+        _tell_quarantine(found, quarantine)
         note(show, "nothing was changed")
         return
     with writing(graph, branch, "load", writer, show):
@@ -262,16 +276,35 @@ def load(
             message=message,
             actor=actor_of(writer.actor),
             idempotency_key=load_id,
-            options=cells.reading(),
+            options=options,
             violations=violations or True,
         )
     again = " (loaded before)" if result.replayed else ""
     text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
     answer(show, text, result.to_json())
+    _tell_quarantine(result, quarantine)
     for name, count in result.new_each_time.items():
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
         warn(f"{edges} without id or key: loading {them} again adds {them} again")
+
+
+def _tell_quarantine(result: LoadResult, file: str | None) -> None:
+    if result.quarantined:
+        rows = counted(sum(result.quarantined.values()), "row")
+        warn(f"{rows} left out, with what is wrong: {file}")
+
+
+def _tell_formats(show: Show, data: list[str], options: Any) -> None:
+    """How CSV files will be read, before they are: what was guessed can be wrong."""
+    from omnigraph.write.input.preview import described_csv
+
+    if show.quiet or format_of(show) is not OutputFormat.TABLE:
+        return
+    for item in data:
+        path = item.partition("=")[2]
+        if path.lower().endswith((".csv", ".tsv")) and Path(path).is_file():
+            note(show, described_csv(path, options))
 
 
 def source_of(data: list[str]) -> Any:

@@ -162,6 +162,10 @@ def _report(error: OmnigraphError, words: Sequence[str]) -> None:
         from omnigraph.cli.output import coloured_error
 
         print(coloured_error(error.render()), file=sys.stderr)
+        if error.details.get("violations"):
+            from omnigraph.cli.output import violations_table
+
+            print(violations_table(error.details["violations"]), file=sys.stderr)
         return
     import json
 

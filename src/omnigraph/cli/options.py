@@ -36,6 +36,13 @@ class OutputFormat(StrEnum):
     ARROW = "arrow"
 
 
+class OnError(StrEnum):
+    """What happens to a load with rows that break a rule."""
+
+    REFUSE = "refuse"
+    QUARANTINE = "quarantine"
+
+
 class ProgressMode(StrEnum):
     """How progress is reported on stderr."""
 
@@ -165,6 +172,19 @@ class CsvOptions(OptionSet):
         names = tuple(n.strip() for n in (self.column_names or "").split(",") if n.strip())
         form = CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
         return None if form == CsvFormat() else Options(csv=form)
+
+    def reading_with(self, on_error: OnError, quarantine: str | None) -> Any:
+        """The same, and where rows go that cannot be loaded."""
+        from dataclasses import replace
+
+        from omnigraph.write.input.options import Options
+
+        if (on_error is OnError.QUARANTINE) != (quarantine is not None):
+            raise UsageError("--on-error quarantine and --quarantine FILE go together")
+        reading = self.reading()
+        return (
+            reading if quarantine is None else replace(reading or Options(), quarantine=quarantine)
+        )
 
 
 @value

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ ERROR_STYLES = (  # of the first group of a line
     (re.compile(r"\s*\| *(\^+.*)"), "31"),
     (re.compile(r"\s*= (help:)"), "36"),
 )
+VIOLATION_COLUMNS = ("file", "line", "type", "id", "property", "value", "message")
+VIOLATIONS_SHOWN_MAX = 20
 PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no indentation
 
 
@@ -83,6 +85,17 @@ def coloured_error(text: str) -> str:
     if not colourful(sys.stderr):
         return text
     return "\n".join(_coloured_line(line) for line in text.splitlines())
+
+
+def violations_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with a write: where, and what. Columns without a value are left out."""
+    from omnigraph.cli.table import draw
+
+    names = [n for n in VIOLATION_COLUMNS if any(v.get(n) is not None for v in found)]
+    rows = [[violation.get(name) for name in names] for violation in found[:VIOLATIONS_SHOWN_MAX]]
+    text = draw(names, (), [["" if v is None else v for v in row] for row in rows], rows_max=0)
+    more = len(found) - len(rows)
+    return text if more <= 0 else f"{text}\n{more:,} more; --violations FOLDER lists all of them"
 
 
 def _coloured_line(line: str) -> str:

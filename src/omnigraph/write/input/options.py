@@ -58,6 +58,8 @@ class Options:
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
     block_bytes: int = 8 << 20
     compatible: bool = False  # unknown properties are ignored, values of another kind become null
+    # A new file for rows that cannot be loaded; without one, a load that has some is refused.
+    quarantine: str | None = None
     # Of the rows of a Parquet or Arrow file that comes from outside.
     unpacked_bytes_max: int | None = None
 

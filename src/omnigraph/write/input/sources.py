@@ -160,7 +160,7 @@ def _mapping(
     kinds = [(kind_named(name, catalog), value) for name, value in given.items()]
 
     def read(kind: Kind, value: Any) -> tuple[list[InputPart], Problems]:
-        own = Problems()
+        own = type(problems)()
         return list(_counted(_rows(value, kind, catalog, options, own))), own
 
     tasks = [partial(read, kind, value) for kind, value in kinds]

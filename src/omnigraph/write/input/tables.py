@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import codecs
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from omnigraph.errors import OptionInvalid
+from omnigraph.errors import OptionInvalid, Violation
 from omnigraph.model.catalog import EdgeType, NodeType, Property
 from omnigraph.model.columns import one_array
 from omnigraph.model.types import PropType
-from omnigraph.values.columns import Column, first_row, is_text, text_column, to_column
+from omnigraph.values.columns import Column, first_row, is_text, misfits, text_column, to_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
 from omnigraph.write.input.exact import known_property
@@ -27,8 +30,10 @@ from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
 
 Kind = NodeType | EdgeType
 Convert = Callable[[Column, PropType, ReadingContext], Column]
+ENCODINGS = {"latin-1": "Latin-1", "cp1252": "Windows-1252", "utf-16": "UTF-16"}
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
+DELIMITERS = (",", ";", "\t", "|")
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
@@ -36,7 +41,29 @@ def read_table(
     table: pa.Table, kind: Kind, options: Options, problems: Problems, file: str | None = None
 ) -> InputPart | None:
     """A table's rows as a part; none when something is wrong, which then is in `problems`."""
-    return _convert(table, kind, options, problems, file, 1, to_column)
+    return _convert(table, kind, options, problems, file, _numbered(table, 1), to_column)
+
+
+def _numbered(table: pa.Table, first_line: int) -> pa.Int64Array:
+    return pa.array(np.arange(first_line, first_line + table.num_rows))
+
+
+def _good(found: Sequence[Violation], lines: pa.Int64Array) -> pa.BooleanArray | None:
+    """The rows that nothing is wrong with; none if something is wrong with all of them."""
+    if any(problem.line is None for problem in found):
+        return None
+    bad = pa.array({problem.line for problem in found}, pa.int64())
+    return pc.invert(pc.is_in(lines, value_set=bad))
+
+
+def _lines_of_cells(table: pa.Table, first_line: int) -> tuple[pa.Int64Array, int]:
+    """The line each row of a text file begins at, and the line after the last: cells may have line breaks."""
+    lengths = np.ones(table.num_rows, np.int64)
+    for cells in table.columns:
+        if at.is_string(cells.type) and pc.any(pc.match_substring(cells, "\n")).as_py():
+            lengths += one_array(pc.count_substring(cells, "\n").fill_null(0)).to_numpy()
+    starts = first_line + np.cumsum(lengths) - lengths
+    return pa.array(starts, pa.int64()), first_line + int(lengths.sum())
 
 
 def _convert(
@@ -45,7 +72,7 @@ def _convert(
     options: Options,
     problems: Problems,
     file: str | None,
-    first_line: int,
+    lines: pa.Int64Array,
     convert: Convert,
 ) -> InputPart | None:
     columns: dict[str, Column] = {}
@@ -67,16 +94,20 @@ def _convert(
             unread = Misfit(f"'{name}' cannot be read: {error}", name=name)
             problems.add(unread.violation(kind.name, file))
         except Misfit as misfit:
-            line = None if misfit.row is None else first_line + misfit.row
-            problems.add(misfit.violation(kind.name, file, line))
+            for each in chain((misfit,), misfit.others):
+                line = None if each.row is None else lines[each.row].as_py()
+                problems.add(each.violation(kind.name, file, line))
     if isinstance(kind, EdgeType):
         for end in ({"src": "from", "dst": "to"}[e] for e in ("src", "dst") if e not in columns):
             if len(problems.found) == before:
                 why = f"the edges {kind.name} need a column '{end}'"
                 problems.add(Misfit(why, rule="record", name=end).violation(kind.name, file))
     if len(problems.found) > before:
-        return None
-    lines = pa.array(np.arange(first_line, first_line + table.num_rows))
+        good = _good(problems.found[before:], lines) if problems.keeps_good else None
+        if good is None:
+            return None
+        kept = table.filter(good)
+        return _convert(kept, kind, options, problems, file, lines.filter(good), convert)
     return InputPart(kind, columns, table.num_rows, _absent(columns, kind, options), lines, file)
 
 
@@ -84,6 +115,9 @@ def _property(values: Column, prop: Property, options: Options, convert: Convert
     try:
         return convert(values, prop.type, options.context)
     except Misfit as misfit:
+        if misfit.row is not None:
+            every = misfits(values, lambda some: convert(some, prop.type, options.context))
+            misfit.others = (placed(m, prop.name, prop.type) for m in islice(every, 1, None))
         raise placed(misfit, prop.name, prop.type) from None
 
 
@@ -126,8 +160,12 @@ def _identifiers(values: Column, name: str, *, optional: bool) -> Column:
         raise Misfit(f"'{name}' must hold texts, got {values.type}", name=name)
     texts = values.cast(pa.string())
     if texts.null_count and not optional:
-        row = pc.index(texts.is_null(), True).as_py()
-        raise Misfit(f"'{name}' has no value", rule="required", name=name, row=row)
+        missing = pc.indices_nonzero(texts.is_null()).to_pylist()
+        first, *others = (
+            Misfit(f"'{name}' has no value", rule="required", name=name, row=row) for row in missing
+        )
+        first.others = others
+        raise first
     return texts
 
 
@@ -208,9 +246,8 @@ def read_row_groups(
         batches = opened.iter_batches(row_groups=None if groups is None else list(groups))
         while (batch := readable(file, lambda: next(batches, None))) is not None:
             table = pa.Table.from_batches([batch])
-            yield from _if_any(
-                _convert(table, kind, options, problems, file, first_line, to_column)
-            )
+            lines = _numbered(table, first_line)
+            yield from _if_any(_convert(table, kind, options, problems, file, lines, to_column))
             first_line += batch.num_rows
 
 
@@ -229,29 +266,28 @@ def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Ite
     with open_file(file) as stream:
         how = csv_options(file, options.csv)
         table = readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
-    first = _first_row(options.csv)
-    yield from _if_any(_convert(table, kind, options, problems, file, first, text_column))
+    lines, _ = _lines_of_cells(table, _first_row(options.csv, table.column_names))
+    yield from _if_any(_convert(table, kind, options, problems, file, lines, text_column))
 
 
-def _first_row(form: CsvFormat) -> int:
-    """The line of the first row: the second, unless there is no header."""
-    return 1 if form.names else 2
+def _first_row(form: CsvFormat, header: Sequence[str]) -> int:
+    """The line of the first row: the one after the header, if there is one."""
+    return 1 if form.names else 2 + sum(name.count("\n") for name in header)
 
 
 def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
     """The same, batch by batch, for files of any size."""
     import pyarrow.csv as pv
 
-    first_line = _first_row(options.csv)
+    first_line = 0
     with open_file(file) as stream:
         how = csv_options(file, options.csv)
         batches = readable(file, lambda: pv.open_csv(pa.PythonFile(stream), **how))
         while (batch := readable(file, lambda: next(batches, None))) is not None:
             table = pa.Table.from_batches([batch])
-            yield from _if_any(
-                _convert(table, kind, options, problems, file, first_line, text_column)
-            )
-            first_line += batch.num_rows
+            first_line = first_line or _first_row(options.csv, table.column_names)
+            lines, first_line = _lines_of_cells(table, first_line)
+            yield from _if_any(_convert(table, kind, options, problems, file, lines, text_column))
 
 
 def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
@@ -259,7 +295,8 @@ def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
     import pyarrow.csv as pv
 
     form = form or CsvFormat()
-    separator = form.delimiter or ("\t" if suffix_of(file) == ".tsv" else ",")
+    form = sniffed(file, form)
+    separator = form.delimiter or ","
     names = form.names or readable(file, lambda: _header(file, separator, form))
     texts = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
@@ -274,9 +311,22 @@ def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
     return {"parse_options": parse, "convert_options": texts, "read_options": read}
 
 
+def sniffed(file: str, form: CsvFormat) -> CsvFormat:
+    """How a file's cells are separated, where nobody said: by its ending, else by what its first line has."""
+    if form.delimiter is not None:
+        return form
+    if suffix_of(file) == ".tsv":
+        return replace(form, delimiter="\t")
+    with open_file(file) as stream:
+        first = bytes(stream.read(HEADER_BYTES_MAX)).partition(b"\n")[0]
+    counts = {mark: first.count(mark.encode()) for mark in DELIMITERS if mark != form.quote}
+    # Texts have commas, too: another mark counts only in a line without any.
+    other = max(counts, key=lambda mark: counts[mark])
+    return replace(form, delimiter="," if counts[","] or not counts[other] else other)
+
+
 def _header(file: str, separator: str, form: CsvFormat) -> list[str]:
     """The names of the columns. They are few and short, whatever the file is."""
-    import codecs
     import csv
     import io
 
@@ -314,11 +364,31 @@ def readable(file: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
+        if suffix_of(file) in (".csv", ".tsv") and (encoding := _other_encoding(file)):
+            raise InputInvalid(
+                f"{file} is not UTF-8; it reads as {ENCODINGS[encoding]}",
+                help=f"Say so: --encoding {encoding}",
+                python_help=f"Say so: options=Options(csv=CsvFormat(encoding={encoding!r}))",
+                details={"file": file, "encoding": encoding},
+            ) from failure
         raise InputInvalid(
             f"{file} cannot be read: {failure}",
             help="The file is damaged, or it is not what its ending says.",
             details={"file": file},
         ) from failure
+
+
+def _other_encoding(file: str) -> str | None:
+    """The encoding of a text that is not UTF-8, by its first bytes."""
+    with open_file(file) as stream:
+        raw = bytes(stream.read(HEADER_BYTES_MAX))
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)
+    except UnicodeDecodeError:
+        return "cp1252" if any(0x80 <= byte < 0xA0 for byte in raw) else "latin-1"
+    return None
 
 
 def _if_any(part: InputPart | None) -> Iterator[InputPart]:
