@@ -37,7 +37,7 @@ node Line { code: String @key
 edge Link: Item -> Item
 edge Has: Item -> Line
 """
-HUB = "match { $a: Item  $a has $b } return { $a, $b }"
+HUB = "match { $a: Item  $a has $b } return { $a.@id as a, $b.@id as b }"
 LINES = "match { $l: Line } return { $l.code as code, $l.size as size }"
 # A page of rows further with every frame, until the end: the longest time between two of them.
 SCROLL = """() => new Promise(resolve => {
@@ -52,7 +52,7 @@ SCROLL = """() => new Promise(resolve => {
   };
   requestAnimationFrame(now => { last = now; requestAnimationFrame(step); });
 })"""
-QUERY = "query q() { match { $a: Item  $a link $b } return { $a, $b } }"
+QUERY = "query q() { match { $a: Item  $a link $b } return { $a.@id as a, $b.@id as b } }"
 # From the press of a key to the first frame with all nodes in the picture: query, drawing queries, layout, painting.
 MEASURE = f"""() => new Promise(resolve => {{
   const begun = performance.now();

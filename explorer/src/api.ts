@@ -344,6 +344,9 @@ export interface Point {
 
 type Query = Record<string, string | number | boolean | null | undefined | readonly string[]>;
 
+/** The contract in which a bare node variable returns the id, by which the pages look up what more they show. */
+const NODES_AS_IDS = { "Omnigraph-Http-Api": "0.10" };
+
 interface Options {
   query?: Query;
   body?: unknown;
@@ -455,7 +458,7 @@ export class GraphClient {
   }
 
   query(point: Point, body: QueryBody, signal?: AbortSignal): Promise<ReadOutput> {
-    return this.call("POST", "/query", { body: { ...point, ...body }, signal });
+    return this.call("POST", "/query", { body: { ...point, ...body }, headers: NODES_AS_IDS, signal });
   }
 
   checkQuery(point: Point, query: string, signal?: AbortSignal): Promise<Checked> {
@@ -477,7 +480,10 @@ export class GraphClient {
     more: { rows_shown?: number; column_types?: boolean } = {},
   ): Promise<ReadOutput | ChangeOutput> {
     const where = point.at ? { snapshot: point.at } : { branch: point.branch };
-    return this.call("POST", `/queries/${encodeURIComponent(name)}`, { body: { params, ...where, ...more } });
+    return this.call("POST", `/queries/${encodeURIComponent(name)}`, {
+      body: { params, ...where, ...more },
+      headers: NODES_AS_IDS,
+    });
   }
 
   /** The rows of a query as a file. */
@@ -486,7 +492,7 @@ export class GraphClient {
     const where = stored && point.at ? { snapshot: point.at } : { ...point };
     const { stored: name, ...body } = asked as StoredAsk;
     const path = stored ? `/queries/${encodeURIComponent(name)}` : "/query";
-    const options = { body: { ...where, ...body }, headers: { Accept: media }, signal };
+    const options = { body: { ...where, ...body }, headers: { ...NODES_AS_IDS, Accept: media }, signal };
     return (await this.server.fetch("POST", this.path(path), options)).blob();
   }
 

@@ -6,6 +6,7 @@ Nothing is written on its own; `OMNIGRAPH_HOME` names another folder for the fil
     operator: {actor: ada}
     servers: {prod: {url: "https://graphs.example.org"}}
     aliases: {people: "query --file people.gq all"}
+    profiles: {work: {server: prod, graph: people}}
 
 A project's file is the nearest `omnigraph.yaml` in the working folder or above it. It says which graph is meant there:
 
@@ -32,7 +33,8 @@ FILE_NAME = "config.yaml"
 PROJECT_FILE = "omnigraph.yaml"
 PROJECT_KEYS = ("store", "server", "graph", "branch", "output")
 CONFIG_BYTES_MAX = 1 << 20
-SECTIONS = ("defaults", "operator", "servers", "aliases")
+SECTIONS = ("defaults", "operator", "servers", "aliases", "profiles")
+PROFILE_KEYS = ("server", "store", "graph", "default_graph")
 PLACE_KEYS = frozenset({"defaults.store", "defaults.server"})
 PROJECT_HELP = f"A project's file may set {', '.join(PROJECT_KEYS)}."
 
@@ -106,7 +108,12 @@ VARIABLES = {
     "OMNIGRAPH_EMBED_API_KEY": "The API key for the embedding provider; or `OPENAI_API_KEY`, `GEMINI_API_KEY`.",
     "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE_MAX": "How often one process asks the embedding provider; default: no limit.",
     "OMNIGRAPH_BLOB_ALLOW": "Comma-separated prefixes of external blobs that loads may refer to.",
-    "OMNIGRAPH_TOKEN": "The token a client sends to a server.",
+    "OMNIGRAPH_TOKEN": (
+        "The token a client sends to a server; `OMNIGRAPH_TOKEN_<NAME>` the one for a configured server, before what "
+        "`omnigraph login` has stored."
+    ),
+    "OMNIGRAPH_BEARER_TOKEN": "The token a client sends where no other is known.",
+    "OMNIGRAPH_PROFILE": "The profile to use without `--profile`.",
     "OMNIGRAPH_SERVER_BEARER_TOKEN": "Serving: the token of the actor `default`.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": "Serving: a file of actors and tokens, as JSON.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": "Serving: actors and tokens, as JSON.",
@@ -140,6 +147,7 @@ class Config:
     values: Mapping[str, SettingValue]
     servers: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    profiles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     project: Path | None = None
 
@@ -176,8 +184,19 @@ def load_config(environment: Mapping[str, str] = os.environ, folder: Path | None
         servers=servers,
         project=project,
         aliases={name: str(line) for name, line in _section(content, "aliases").items()},
+        profiles={n: _profile(path, n, p) for n, p in _section(content, "profiles").items()},
         unknown=tuple(_unknown(content)),
     )
+
+
+def _profile(path: Path, name: str, entry: Any) -> dict[str, str]:
+    """Which graph a profile names: one on a server, or one in a store."""
+    if not isinstance(entry, dict) or not set(entry) <= set(PROFILE_KEYS):
+        keys = ", ".join(PROFILE_KEYS)
+        raise ConfigInvalid(f"{path}: the profile {name!r} may set {keys}")
+    if ("server" in entry) == ("store" in entry):
+        raise ConfigInvalid(f"{path}: the profile {name!r} names either a server or a store")
+    return {key: str(value) for key, value in entry.items()}
 
 
 Level = dict[str, tuple[str, str]]  # by key: the value, and where it is set

@@ -39,6 +39,8 @@ def plain(value: Any) -> Any:
 
 def same(wanted: Any, got: Any) -> bool:
     """Ints, strings and booleans exactly; floats within a tolerance; {"$any"} and {"$gt"} are wildcards."""
+    if isinstance(wanted, dict) and "@id" in wanted:
+        return isinstance(got, dict) and same_row(wanted, got)
     if isinstance(wanted, dict):
         return "$any" in wanted or (isinstance(got, (int, float)) and got > wanted["$gt"])
     if isinstance(wanted, list):

@@ -52,6 +52,36 @@ def test_the_older_route_answers_the_same_without_the_commit(world: World) -> No
     assert answer.headers["Link"] == '<query>; rel="successor-version"'
 
 
+NODES = 'query q() { match { $p: Person { name: "Bob" } } return { $p } }'
+
+
+def test_a_client_gets_the_contract_it_names(world: World) -> None:
+    node = world.ok("POST", "/query", {"query": NODES})["rows"][0]["p"]
+    assert (node["@id"], node["name"]) == ("Bob", "Bob")
+    named = {"Omnigraph-Http-Api": "0.13"}
+    assert world.ok("POST", "/query", {"query": NODES}, headers=named)["rows"] == [{"p": node}]
+    older = {"Omnigraph-Http-Api": "0.10"}
+    assert world.ok("POST", "/query", {"query": NODES}, headers=older)["rows"] == [{"p": "Bob"}]
+    assert world.ok("POST", "/read", {"query_source": NODES})["rows"] == [{"p": "Bob"}]
+    arrow = world.call("POST", "/query", {"query": NODES}, headers=older | {"Accept": ARROW})
+    assert pa.ipc.open_stream(arrow.content).read_all().to_pylist() == [{"p": "Bob"}]
+
+
+def test_a_route_that_a_contract_does_not_have_is_not_there(world: World) -> None:
+    named = {"Omnigraph-Http-Api": "0.13"}
+    for path in ("/read", "/change", "/ingest"):
+        assert "/" in world.refused(404, "POST", path, {"query": NODES}, headers=named)["error"]
+
+
+def test_another_contract_is_refused_with_those_there_are(world: World) -> None:
+    body = world.refused(
+        400, "POST", "/query", {"query": NODES}, headers={"Omnigraph-Http-Api": "0.12"}
+    )
+    assert "0.10 and 0.13" in body["error"]
+    answer = world.call("GET", "/schema", headers={"Omnigraph-Http-Api": "1"})
+    assert (answer.status_code, answer.headers["omnigraph-http-api"]) == (400, "0.10, 0.13")
+
+
 def test_a_query_comes_as_arrow_when_asked_for(world: World) -> None:
     answer = world.call("POST", "/query", {"query": PEOPLE}, headers={"Accept": ARROW})
     assert answer.headers["content-type"] == ARROW

@@ -78,8 +78,8 @@ def normal(value: Any) -> Any:
             return float(f"{value:.9g}")
         case list() | tuple():
             return tuple(normal(v) for v in value)
-        case dict():
-            return tuple((k, normal(v)) for k, v in sorted(value.items()))
+        case dict():  # an entity: what its own type does not have is null
+            return tuple((k, normal(v)) for k, v in sorted(value.items()) if v is not None)
         case _:
             return value
 

@@ -72,6 +72,8 @@ class Interpreter:
                 return [new for row in self.rows(op.input, outer) for new in self.shortest(op, row)]
             case ir.Filter(source, predicate):
                 return [row for row in self.rows(source, outer) if self.holds(predicate, row)]
+            case ir.SemiJoin(source, block, measure=ir.BlockTest() as test):
+                return [r for r in self.rows(source, outer) if self.measured(r, block, test)]
             case ir.SemiJoin(source, block, negated):
                 return [
                     r for r in self.rows(source, outer) if bool(self.rows(block, r)) is not negated
@@ -160,6 +162,9 @@ class Interpreter:
 
     def entity(self, thing: Node | Edge, kind: ir.EntityValue) -> dict[str, Any]:
         """Only what a test compares: the identity and the properties this type has."""
+        if kind.plain:
+            named = {"@type": thing.type} if len(kind.types) > 1 else {}
+            return {"@id": thing.id, **named, **self.properties(thing)}
         made = dict(self.properties(thing))
         ends = {"from": made.pop("src"), "to": made.pop("dst")} if isinstance(thing, Edge) else {}
         return {"id": thing.id, "type": thing.type, **ends, **made}
@@ -286,6 +291,10 @@ class Interpreter:
             {**keys, **{a.name: self.reduce(a, members) for a in op.aggregates}}
             for keys, members in groups.values()
         ]
+
+    def measured(self, row: Row, block: ir.Op, test: ir.BlockTest) -> bool:
+        found = self.reduce(test.aggregate, self.rows(block, row))
+        return self.holds(test.predicate, {**row, test.aggregate.name: found})
 
     def reduce(self, wanted: ir.NamedAggregate, rows: list[Row]) -> Any:
         if wanted.arg is None:

@@ -271,7 +271,8 @@ class QueryMaker:
             clauses = self.pattern(scope, 1)
             var = self.rng.choice(list(scope.nodes))
             number = self.rng.choice([t for t, k in self.all_properties(scope) if k in NUMERIC])
-            parts.append(f"match {{ {' '.join(clauses)} }} return {{ {number} as x, ${var} as y }}")
+            returned = f"return {{ {number} as x, ${var}.@id as y }}"
+            parts.append(f"match {{ {' '.join(clauses)} }} {returned}")
         word = self.rng.choice([" union ", " union all "])
         return f"query q() {{ {word.join(parts)} {self.rng.choice(['', 'order { x, y desc } limit 3'])} }}"
 
@@ -354,7 +355,7 @@ class QueryMaker:
         return f"${first} {words} ${second}"
 
     def nested(self, scope: Scope) -> str:
-        word = self.rng.choice(["not", "exists", "optional"])
+        word = self.rng.choice(["not", "exists", "optional", "count", "sum"])
         inner = scope.copy()
         clauses: list[str] = []
         for _ in range(self.rng.randint(1, 2)):
@@ -367,7 +368,22 @@ class QueryMaker:
             clauses.append(self.nested(inner))
         if word == "optional":
             scope.nodes, scope.edges, scope.paths = inner.nodes, inner.edges, inner.paths
-        return f"{word} {{ {' '.join(clauses)} }}"
+        block = f"{{ {' '.join(clauses)} }}"
+        if word in ("count", "sum"):
+            return f"{self.measure(word, inner)} {block} {self.measured_as()}"
+        return f"{word} {block}"
+
+    def measure(self, word: str, inner: Scope) -> str:
+        """What is measured of a block: its solutions, the nodes of a variable, or a number of them."""
+        people = [name for name, kind in inner.nodes.items() if kind == "Person"]
+        if word == "sum" and people:
+            function = self.rng.choice(["sum", "avg", "min", "max"])
+            return f"{function}(${self.rng.choice(people)}.age)"
+        distinct = f"count(distinct ${self.rng.choice(sorted(inner.nodes))})"
+        return self.rng.choice(["count", "count", distinct])
+
+    def measured_as(self) -> str:
+        return f"{self.rng.choice(['=', '!=', '<', '<=', '>', '>='])} {self.rng.randint(0, 4)}"
 
     # --- expressions ---
 

@@ -26,7 +26,7 @@ QUERIES = {
     "pairs, added up": "match { $a: P $b: P } return { sum($a.n + $b.n) as x }",
     "pairs, first": "match { $a: P $b: P } return { $a.k as x, $b.k as y } order { $a.n + $b.n } limit 5",
     "pairs, distinct": "match { $a: P $b: P } return distinct { $a.k as x, $b.k as y }",
-    "entities": "match { $a: P $b: P } return { $a, $b }",
+    "entities": "match { $a: P $b: P } return { $a.@id as a, $b.@id as b }",
     "edges, sorted": "match { $a: P $a $e:r $b } return { $a.t as x, $e.id as z } order { $b.t, $a.t }",
     "two hops, sorted": f"match {{ {TWO_HOPS} }} return {{ $e.id as x, $f.id as y }} order {{ $f.id }}",
     "two hops, unique groups": (
@@ -62,7 +62,7 @@ def made(nodes: int, edges: int) -> Graph:
     graph.load({"R": pa.table({"from": ids[src], "to": ids[dst]})})
     warm = "max($a.n) as x, max($b.t) as y, max($e.id) as z"
     graph.query(f"match {{ $a: P $a $e:r $b }} return {{ {warm} }}")
-    graph.query("match { $a: P $a r{1,2} $b } return { $a.k as x, $b as y } limit 1")
+    graph.query("match { $a: P $a r{1,2} $b } return { $a.k as x, $b.@id as y } limit 1")
     return graph
 
 

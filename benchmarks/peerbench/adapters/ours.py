@@ -26,12 +26,12 @@ QUERIES = {
         match { $a: Person { id: $person }  $b: Person { id: $other }  $p = path $a follows{1,5} $b }
         return { length($p) as n } }""",
     "q1": """query q1() { match { $f: Person  $f follows $p }
-        return { $p as id, count($f) as n } order { n desc } limit 3 }""",
+        return { $p.@id as id, count($f) as n } order { n desc } limit 3 }""",
     "q2": """query q2() { match { $f: Person  $f follows $p  $p livesIn $c }
         return { $p.name as name, $c.city as city, count($f) as n } order { n desc } limit 1 }""",
     "q3": """query q3($country: String) {
         match { $p: Person  $p livesIn $c  $c cityIn $s  $s stateIn $o  $o.country = $country }
-        return { $c as city, avg($p.age) as n } order { n asc } limit 5 }""",
+        return { $c.@id as city, avg($p.age) as n } order { n asc } limit 5 }""",
     "q4": """query q4($low: I64, $high: I64) {
         match { $p: Person  $p.age >= $low  $p.age <= $high  $p livesIn $c  $c cityIn $s  $s stateIn $o }
         return { $o.country as country, count(*) as n } order { n desc } }""",
@@ -41,11 +41,11 @@ QUERIES = {
         return { count(*) as n } }""",
     "q6": """query q6($gender: String, $interest: String) {
         match { $p: Person { gender: $gender }  $p hasInterest $t  $t.interest = $interest  $p livesIn $c }
-        return { $c as city, count(*) as n } order { n desc } limit 5 }""",
+        return { $c.@id as city, count(*) as n } order { n desc } limit 5 }""",
     "q7": """query q7($country: String, $low: I64, $high: I64, $interest: String) {
         match { $p: Person  $p.age >= $low  $p.age <= $high  $p hasInterest $t  $t.interest = $interest
                 $p livesIn $c  $c cityIn $s  $s.country = $country }
-        return { $s as state, count(*) as n } order { n desc } limit 1 }""",
+        return { $s.@id as state, count(*) as n } order { n desc } limit 1 }""",
     "q8": """query q8() {
         match { $a: Person  $a follows $b  $b follows $c } return { count(*) as n } }""",
     "q9": """query q9($low: I64, $high: I64) {

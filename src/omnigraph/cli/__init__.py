@@ -3,6 +3,7 @@
 In the order of control flow:
 
 - `main`       from a command line to an exit code; `version` without importing anything
+- `spellings`  command lines of the Rust project in our words
 - `app`        the table of all commands, and the application typer makes of it
 - `words`      which of the words of a command is the graph
 - `options`    options that several commands share
@@ -18,8 +19,9 @@ The commands, imported one module at a time:
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
 - `maintenance` optimize, embed, cleanup, maintain, retention
 - `languages`  schema, lint, fmt, explain
+- `entities`   snapshot, blob
 - `clusters`   cluster
-- `serving`    serve, explore, jobs, policy, config
+- `serving`    serve, explore, jobs, policy, config; `servers` graphs, queries, login, logout, profile
 - `demo`       the tour
 - `shell`      the interactive shell behind `omnigraph shell`
 

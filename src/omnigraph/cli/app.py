@@ -43,6 +43,10 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "shell": "data.shell",
         "explore": "serving.explore",
         "export": "data.export",
+        "snapshot": "entities.snapshot",
+        "blob": Group(
+            "Read Blob properties.", {"get": "entities.get_blob", "stat": "entities.stat_blob"}
+        ),
         "pipeline": Group("Run pipeline files on Spark.", {"run": "data.run_pipeline"}),
     },
     "History and branches": {
@@ -114,6 +118,14 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
                 "test": "serving.test_policy",
                 "explain": "serving.explain_policy",
             },
+        ),
+        "graphs": Group("List the graphs of a server.", {"list": "servers.list_graphs"}),
+        "queries": Group("List stored queries of a server.", {"list": "servers.list_queries"}),
+        "login": "servers.login",
+        "logout": "servers.logout",
+        "profile": Group(
+            "List and show profiles.",
+            {"list": "servers.list_profiles", "show": "servers.show_profile"},
         ),
         "config": Group("Show the configuration.", {"show": "serving.show_config"}),
         "version": "graphs.version",

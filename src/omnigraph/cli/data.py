@@ -86,13 +86,17 @@ def query(
 ) -> None:
     """Run a query.
 
-    Give the query with -e, or with --file and the name of one of its queries. With -e the body alone is enough,
-    without `query name() { … }` around it. --at reads any point in time, with the schema of that time.
+    Give the query with -e, or with --file and the name of one of its queries; the name alone is a stored query of a
+    server. With -e the body alone is enough, without `query name() { … }` around it. --at reads any point in time,
+    with the schema of that time.
     """
-    source = query_text(text, file)
     values = params_of(params)
-    graph, branch = open_graph(where), branch_of(branch)
     started = time.perf_counter()
+    if name is not None and text is None and file is None and _is_served(where):
+        _print_rows(show, _stored(where, name, values, branch, at), rows, started)
+        return
+    source = query_text(text, file)
+    graph, branch = open_graph(where), branch_of(branch)
     with errors_in(source):
         result = graph.query(
             source.text,
@@ -107,10 +111,28 @@ def query(
     if explain:
         _print_plan(show, result)
         return
+    _print_rows(show, result, rows, started)
+
+
+def _print_rows(show: Show, result: Result, rows: int, started: float) -> None:
     print_result(show, result, rows_max=rows)
     if format_of(show) is OutputFormat.TABLE:
         took = (time.perf_counter() - started) * 1000
         note(show, f"{counted(len(result), 'row')} at {short(result.commit)}, {took:.0f} ms")
+
+
+def _is_served(where: Where) -> bool:
+    return address(where).startswith(("http://", "https://"))
+
+
+def _stored(
+    where: Where, name: str, values: dict[str, Any] | None, branch: str | None, at: str | None
+) -> Result:
+    """The rows of a query that the server keeps under a name."""
+    graph: Any = open_graph(where)
+    branch = branch_of(branch)
+    found: Result = graph.invoke(name, values, branch, point_of(graph, at, branch))
+    return found
 
 
 def _print_plan(show: Show, result: Result) -> None:

@@ -97,7 +97,7 @@ def _invoke(words: list[str]) -> int:
     from omnigraph.cli.app import build
     from omnigraph.cli.exits import Interrupted
 
-    words = _with_alias(words) or ["--help"]
+    words = _with_alias(_in_our_words(words)) or ["--help"]
     try:
         answer: Any = build(words)(words, prog_name="omnigraph", standalone_mode=False)
     except typer.TyperException as error:
@@ -106,6 +106,22 @@ def _invoke(words: list[str]) -> int:
         raise Interrupted("nothing was changed") from None
     sys.stdout.flush()
     return answer if isinstance(answer, int) else 0
+
+
+def serve(arguments: Sequence[str] | None = None) -> int:
+    """What the console script `omnigraph-server` calls: `omnigraph serve`."""
+    return main(["serve", *(sys.argv[1:] if arguments is None else arguments)])
+
+
+def _in_our_words(words: list[str]) -> list[str]:
+    """The command line, also if it is spelt as the Rust project spells it."""
+    from omnigraph.cli.context import config
+    from omnigraph.cli.spellings import translated
+
+    profile = os.environ.get("OMNIGRAPH_PROFILE")
+    named = ["--profile", profile] if profile and "--profile" not in words else []
+    profiles = config().profiles if named or "--profile" in words else {}
+    return translated([*named, *words], profiles)
 
 
 def _with_alias(words: list[str]) -> list[str]:

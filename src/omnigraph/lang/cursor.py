@@ -26,10 +26,10 @@ class Unparsable(Exception):
 class Cursor:
     """A position in the tokens of a text."""
 
-    def __init__(self, diagnostics: Diagnostics) -> None:
+    def __init__(self, diagnostics: Diagnostics, *, semicolons: bool = False) -> None:
         self.diagnostics = diagnostics
         self.text = diagnostics.source.text
-        self.lexed = lex(diagnostics)
+        self.lexed = lex(diagnostics, semicolons=semicolons)
         self.index = 0
         self.token = self.lexed.token(0)  # the token to be read next
         self.previous = self.token  # the token read last

@@ -140,17 +140,44 @@ def united(plan: ir.Op) -> tuple[ir.Op, ...]:
 def complete(branch: checked.Branch, wanted: tuple[ir.OutputColumn, ...]) -> ir.Op:
     """The output rows of one branch of a union, in the types all branches share."""
     columns = tuple(widened(c, w.type) for c, w in zip(branch.columns, wanted, strict=True))
-    branch = replace(branch, columns=columns)
+    branch = replace(branch, columns=columns, grouping=shaped(branch, columns))
     plan = lower_branch(branch, None, None)
     return plan if isinstance(plan, ir.Distinct) else ir.Project(plan, branch.columns)
 
 
+def shaped(branch: checked.Branch, columns: tuple[ir.NamedExpr, ...]) -> checked.Grouping | None:
+    """The grouping, with entities among its keys in the shape the columns ask for."""
+    if branch.grouping is None:
+        return None
+    wanted = {c.expr.name: c.expr.type for c in columns if isinstance(c.expr, ir.Output)}
+    keys = tuple(
+        ir.NamedExpr(key.name, replace(key.expr, type=kind))
+        if isinstance(key.expr, ir.EntityOf)
+        and isinstance(kind := wanted.get(key.name), ir.EntityValue)
+        else key
+        for key in branch.grouping.keys
+    )
+    return replace(branch.grouping, keys=keys)
+
+
 def widened(column: ir.NamedExpr, kind: ir.ValueType) -> ir.NamedExpr:
     own = column.expr.type
+    if isinstance(own, ir.EntityValue) and isinstance(kind, ir.EntityValue):
+        return ir.NamedExpr(column.name, _shaped(column.expr, kind))
     if not isinstance(own, PropType) or not isinstance(kind, PropType) or own.scalar is kind.scalar:
         return column
     wide = ir.Call(ir.Function.COALESCE, (column.expr,), kind.with_nullable(own.nullable))
     return ir.NamedExpr(column.name, wide)
+
+
+def _shaped(expr: ir.Expr, kind: ir.EntityValue) -> ir.Expr:
+    match expr:
+        case ir.EntityOf(var):
+            return ir.EntityOf(var, kind)
+        case ir.Output(name):
+            return ir.Output(name, kind)
+        case _:
+            return expr
 
 
 def union_columns(branches: tuple[checked.Branch, ...]) -> tuple[ir.OutputColumn, ...]:
@@ -340,7 +367,8 @@ class BlockLowering:
         for nested in self.block.nested:
             if nested.kind is not BlockKind.OPTIONAL:
                 inner = lower_block(nested.block, None, frozenset(self.bound))
-                plan = ir.SemiJoin(plan, inner, negated=nested.kind is BlockKind.NOT)
+                negated = nested.kind is BlockKind.NOT
+                plan = ir.SemiJoin(plan, inner, negated, nested.measure)
         return plan
 
     def outer_bindings(self) -> dict[str, BoundName]:

@@ -79,7 +79,9 @@ def _detail(op: ir.Op, made: Made) -> str:
             return _walk(op) + _where(op.predicate)
         case ir.Filter(_, predicate):
             return _text(predicate, made)
-        case ir.SemiJoin(_, _, negated):
+        case ir.SemiJoin(measure=ir.BlockTest(aggregate, predicate)):
+            return _text(predicate, {aggregate.name: _aggregate(aggregate, made)})
+        case ir.SemiJoin(negated=negated):
             return "not" if negated else "exists"
         case ir.Optional(_, _, added):
             return ", ".join(map(_var, added))
@@ -226,6 +228,8 @@ def _tree(expr: ir.Expr, made: Made = NOTHING) -> ast.Expr:
             return _property(var, ENDS[end])
         case ir.TypeOf(var):
             return ast.Call("type", (_variable(var),))
+        case ir.EntityOf(var, ir.EntityValue(plain=True)):
+            return _variable(var)
         case ir.EntityOf(var):
             return ast.Call("entity", (_variable(var),))
         case ir.PathOf(var):

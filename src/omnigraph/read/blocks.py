@@ -27,12 +27,12 @@ def semi_join(step: PlanStep, rows: Rows, run: Run) -> Rows:
     assert isinstance(op, ir.SemiJoin)  # noqa: S101
     block = step.inputs[1]
     outer = rows.keep(needs_of_outer(block))
-    group, firsts = _distinct_rows(outer)
+    group, firsts = distinct_rows(outer)
     asked = replace(outer.take(firsts), weight=None)
     solved = np.zeros(len(firsts), np.bool_)
     left = len(firsts)
-    for found in _run_tagged(block, asked, run):
-        solved[found.tags[_tag(rows)]] = True
+    for found in run_tagged(block, asked, run):
+        solved[found.tags[tag_of(rows)]] = True
         left -= found.n
         if left <= 0 and solved.all():
             break
@@ -45,11 +45,11 @@ def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
     op = step.op
     assert isinstance(op, ir.Optional)  # noqa: S101
     block = step.inputs[1]
-    tag = _tag(rows)
+    tag = tag_of(rows)
     added = [name for name in op.vars if name in step.live]
     alone = np.ones(rows.n, np.bool_)
     like: dict[str, Variable] = {}
-    for found in _run_tagged(block, replace(rows.keep(needs_of_outer(block)), weight=None), run):
+    for found in run_tagged(block, replace(rows.keep(needs_of_outer(block)), weight=None), run):
         matched = found.tags[tag]
         joined = rows.take(matched)
         if found.weight is not None:
@@ -63,16 +63,18 @@ def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
         yield left.with_variables(nothing).keep(step.live)
 
 
-def _tag(rows: Rows) -> str:
+def tag_of(rows: Rows) -> str:
+    """The name of the tag the solutions for these rows carry."""
     return f"block {len(rows.tags)}"
 
 
-def _run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
-    tagged = replace(rows, tags=rows.tags | {_tag(rows): np.arange(rows.n)})
+def run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
+    """The solutions for these rows, each tagged with the number of its row."""
+    tagged = replace(rows, tags=rows.tags | {tag_of(rows): np.arange(rows.n)})
     return run(block, tagged)
 
 
-def _distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
+def distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
     """For every row the number of its kind, and one row of each kind; where finding them pays, with one variable."""
     variables = list(rows.variables.values())
     if rows.tags or rows.scores or len(variables) > 1:

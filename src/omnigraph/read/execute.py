@@ -17,7 +17,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import walk
-from omnigraph.read import aggregate, blocks, expand, rank, relational, scan, shortest
+from omnigraph.read import aggregate, blocks, expand, measured, rank, relational, scan, shortest
 from omnigraph.read.budget import Budget, running, stopped, who_cancels
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.context import Context
@@ -189,9 +189,12 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
         case ir.Filter(_, predicate):
             for rows in below():
                 yield rows.filter(holds(predicate, rows, ctx)).keep(step.live)
-        case ir.SemiJoin():
+        case ir.SemiJoin(measure=None):
             for rows in below():
                 yield blocks.semi_join(step, rows, block)
+        case ir.SemiJoin():
+            for rows in below():
+                yield measured.measured_join(step, rows, block, ctx)
         case ir.Optional():
             for rows in below():
                 yield from blocks.optional(step, rows, block)

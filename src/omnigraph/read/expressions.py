@@ -76,8 +76,8 @@ class Bindings:
                 return values.entity_column(rows.entities(var), end.value, ctx)
             case ir.TypeOf(var):
                 return _type_names(rows.entities(var))
-            case ir.EntityOf(var):
-                return values.entities(rows.entities(var), ctx)
+            case ir.EntityOf(var, wanted):
+                return values.entities(rows.entities(var), wanted, ctx)
             case ir.PathOf(var):
                 return values.paths(_paths(rows, var), ctx)
             case ir.PathGet(var, part):

@@ -80,7 +80,7 @@ def _codes(expr: ir.Expr, rows: Rows, ctx: Context) -> tuple[Ints, int]:
         return codes, int(codes.max(initial=0)) + 1
     size = ctx.columns(found.types[0], found.edge).n
     position = found.position + 1  # unbound is number 0
-    if isinstance(expr, ir.IdOf):
+    if isinstance(expr, ir.IdOf | ir.EntityOf):
         return position.astype(np.int64), size + 1
     if isinstance(expr, ir.Column) and rows.n * WHOLE_PART > size:
         table = _codes_of_column(expr.property, ctx.columns(found.types[0], found.edge))

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
@@ -75,6 +76,24 @@ class Result:
 
     def __bool__(self) -> bool:
         return self._rows.n > 0
+
+    def nodes_as_ids(self) -> Result:
+        """The same rows, with the id of a node where its variable was returned."""
+        nodes = [isinstance(c.type, ir.EntityValue) and c.type.plain for c in self._columns]
+        if not any(nodes):
+            return self
+        kinds = [
+            ir.STRING_OR_NULL if node else c.type
+            for node, c in zip(nodes, self._columns, strict=True)
+        ]
+        columns = tuple(
+            ir.OutputColumn(c.name, kind) for c, kind in zip(self._columns, kinds, strict=True)
+        )
+        made = {
+            str(i): pc.struct_field(array, "@id") if node else array
+            for i, (node, array) in enumerate(zip(nodes, self._arrays, strict=True))
+        }
+        return Result(columns, Rows(self._rows.n, columns=made), self.commit, self._trace)
 
     # --- Python --------------------------------------------------------------------------------------------------
 
@@ -209,6 +228,9 @@ def _add_to_graph(graph: Any, value: Any) -> None:
         case {"id": str(node), "type": str(), **rest}:
             graph.add_node(node)
             graph.nodes[node].update({"type": value["type"], **rest})
+        case {"@id": str(node), **rest}:
+            graph.add_node(node)
+            graph.nodes[node].update(rest)
         case {"nodes": list(nodes), "edges": list(edges)}:
             graph.add_nodes_from(nodes)
             for key, src, dst in zip(edges, nodes, nodes[1:], strict=False):

@@ -52,10 +52,11 @@ def by_type(entities: Entities, fetch: Callable[[int, Positions], pa.Array]) -> 
 # --- whole entities ----------------------------------------------------------------------------------------------
 
 
-def entities(found: Entities, ctx: Context) -> pa.Array:
+def entities(found: Entities, wanted: ir.EntityValue, ctx: Context) -> pa.Array:
     """Each entity as one value: `id`, `type`, for edges `from` and `to`, and the properties of any of the types."""
     kinds = [ctx.kind(name, found.edge) for name in found.types]
-    shape = entity_shape(kinds)
+    every = [ctx.kind(name, found.edge) for name in wanted.types]
+    shape = plain_shape(every) if wanted.plain else entity_shape(every)
     if found.code is None:
         value = _structs(kinds[0], found.position, shape, found.edge, ctx)
         return _null_where(value, found.position)
@@ -73,6 +74,16 @@ def entity_shape(kinds: list[NodeType | EdgeType]) -> dict[str, pa.DataType]:
     return shape
 
 
+def plain_shape(kinds: list[NodeType | EdgeType]) -> dict[str, pa.DataType]:
+    """The fields of nodes that a bare variable returns, in order. Blobs and Vectors are left out."""
+    shape = dict.fromkeys(["@id", "@type"] if len(kinds) > 1 else ["@id"], pa.string())
+    for kind in kinds:
+        for prop in kind.properties.values():
+            if not prop.type.is_blob and not prop.type.is_vector:
+                shape.setdefault(prop.name, arrow_type(prop.type))
+    return shape
+
+
 def _structs(
     kind: NodeType | EdgeType,
     positions: Positions,
@@ -81,12 +92,12 @@ def _structs(
     ctx: Context,
 ) -> pa.Array:
     columns = ctx.columns(kind.name, edge)
-    stored = {"from": "src", "to": "dst"} if edge else {}
+    stored = {"@id": "id"} | ({"from": "src", "to": "dst"} if edge else {})
     arrays = []
     for name, type_ in shape.items():
-        if name == "type":
+        if name in ("type", "@type"):
             arrays.append(pa.repeat(pa.scalar(kind.name), len(positions)))
-        elif name in ("id", "from", "to") or name in kind.properties:
+        elif name in ("id", "@id", "from", "to") or name in kind.properties:
             arrays.append(columns.take(stored.get(name, name), positions))
         else:
             arrays.append(pa.nulls(len(positions), type_))

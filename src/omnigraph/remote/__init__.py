@@ -7,6 +7,7 @@ In the order of control flow:
 - `results`    results that came as a whole: rows, differences, what a state consists of
 - `jobs`       work that goes on when the request is answered: how far it is, what came of it
 - `sources`    what a load was given, as a stream of bytes
+- `credentials`  which token goes to which server
 - `transport`  requests: tokens, retries that depend on what may have happened, failures as our errors
 
 What goes over the wire is defined in `omnigraph.wire`.

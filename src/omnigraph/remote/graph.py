@@ -99,6 +99,26 @@ class RemoteGraph(Graph):
         """One of them; `wait` on it, or `cancel` it."""
         return job(self._http, id)
 
+    def queries(self) -> list[dict[str, Any]]:
+        """The stored queries, with the types of their parameters."""
+        found = self._http.json(dict[str, list[dict[str, Any]]], "GET", "/queries", safe=True)
+        return found["queries"]
+
+    def invoke(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        branch: str = "main",
+        at: str | None = None,
+    ) -> RemoteResult:
+        """Run a stored query that reads."""
+        where: dict[str, Any] = {"branch": branch} if at is None else {"snapshot": at}
+        raw = encoded({"params": dict(params or {}), "expect_mutation": False, **where})
+        headers = {"Content-Type": "application/json", "Accept": ARROW}
+        path = f"/queries/{segment(name)}"
+        asked = HttpRequest("POST", path, body=lambda: raw, headers=headers, safe=True)
+        return self._http.send(asked, _table)
+
     def _run(
         self,
         verb: Description,
@@ -129,6 +149,14 @@ class RemoteGraph(Graph):
         done = self._http.json(WriteOutput, "POST", path, content, headers=headers, safe=safe)
         results = [outcome_of(step) for step in done.steps]
         return Written(commit_of(done.commit), results, done.replayed)
+
+
+def graphs_of(server: str) -> list[dict[str, Any]]:
+    """The graphs of a server."""
+    found = Transport(server, whole=True).json(
+        dict[str, list[dict[str, Any]]], "GET", "/graphs", safe=True
+    )
+    return found["graphs"]
 
 
 @cache

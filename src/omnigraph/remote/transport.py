@@ -7,7 +7,6 @@ what the caller learns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from omnigraph.errors import (
     Span,
     StoreUnavailable,
 )
+from omnigraph.remote.credentials import token_for
 from omnigraph.storage.retry import RETRY_AFTER, Retry
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import plain, spelt
@@ -32,7 +32,6 @@ from omnigraph.values.reading import plain, spelt
 RETRY = Retry(attempts_max=5, pause_first_seconds=0.05, pause_seconds_max=5.0)
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 3900.0  # longer than any server lets a load run
-TOKEN = "OMNIGRAPH_TOKEN"  # noqa: S105  the name of a variable
 Body = bytes | Iterable[bytes]
 Answer = urllib3.BaseHTTPResponse
 T = TypeVar("T")
@@ -68,18 +67,19 @@ class HttpRequest:
 class Transport:
     """The connection to one graph of a server. Safe to share between threads."""
 
-    def __init__(self, address: str, token: str | None = None) -> None:
+    def __init__(self, address: str, token: str | None = None, *, whole: bool = False) -> None:
+        """`whole`: the address is that of the server, not of one of its graphs."""
         parts = urlsplit(address)
         if "@" in parts.netloc:
             raise AddressInvalid("a token belongs in OMNIGRAPH_TOKEN, not in the address")
         if (
             parts.scheme not in ("http", "https")
             or not parts.hostname
-            or "/graphs/" not in parts.path
+            or not (whole or "/graphs/" in parts.path)
         ):
             raise AddressInvalid(f"{address!r} is not http(s)://host/graphs/id")
         self.address = address.rstrip("/")
-        self._token = token if token is not None else os.environ.get(TOKEN)
+        self._token = token if token is not None else token_for(self.address)
         self._pool = urllib3.PoolManager(
             maxsize=16,
             retries=False,

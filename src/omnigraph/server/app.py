@@ -38,12 +38,22 @@ from omnigraph.server.bodies import (
     within,
 )
 from omnigraph.server.counts import Counted, Counts
-from omnigraph.server.errors import RequestInvalid, body_of, headers_of, status_of
+from omnigraph.server.errors import (
+    ContractUnknown,
+    RequestInvalid,
+    RouteNotFound,
+    body_of,
+    headers_of,
+    status_of,
+)
 from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission, Gate, Holding
 from omnigraph.server.request import (
     GONE,
+    HTTP_API,
+    HTTP_APIS,
     IF_COMMIT,
+    OLDEST_API,
     STREAMED,
     Answer,
     HttpCall,
@@ -326,6 +336,7 @@ class Exchange:
             if call.served is None:
                 raise GraphNotServed(f"graph '{graph}' not found")
         _check_condition(route, headers)
+        _check_contract(route, headers)
         if route.query is not None:
             call.query = read_query(self.scope["query_string"], route.query)
         return call
@@ -470,6 +481,21 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
         raise RequestInvalid(f"the header {IF_COMMIT} must hold one commit id")
     if given is not None and not route.conditional:
         raise RequestInvalid(f"conditional writes go to the route that ends in /{IF_COMMIT[10:]}")
+
+
+def _check_contract(route: Route, headers: Mapping[str, str]) -> None:
+    """A client that names a contract gets exactly that one, or is told which there are."""
+    named = headers.get(HTTP_API)
+    if named is None:
+        return
+    if named not in HTTP_APIS:
+        raise ContractUnknown(
+            f"this server speaks {' and '.join(HTTP_APIS)} of the HTTP interface, not {named!r}",
+            {"Omnigraph-Http-Api": ", ".join(HTTP_APIS)},
+            details={"served": list(HTTP_APIS)},
+        )
+    if route.successor is not None and named != OLDEST_API:
+        raise RouteNotFound(f"the interface {named} has no such route; use /{route.successor}")
 
 
 def _request_id(headers: Mapping[str, str]) -> str | None:

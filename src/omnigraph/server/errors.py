@@ -108,6 +108,15 @@ class MediaUnsupported(OmnigraphError):
     default_help = "The message names what is accepted."
 
 
+class ContractUnknown(Headed):
+    """The client was written for a version of the HTTP interface that is not served."""
+
+    code, kind = "http_api_unsupported", Kind.INVALID
+    default_help = (
+        "Leave out the header Omnigraph-Http-Api, or send one of those the message names."
+    )
+
+
 class NotAcceptable(OmnigraphError):
     """The answer cannot be given in the form that was asked for."""
 

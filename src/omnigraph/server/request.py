@@ -32,11 +32,14 @@ PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
 BYTES = "application/octet-stream"
 IF_COMMIT = "omnigraph-if-graph-commit"
+HTTP_API = "omnigraph-http-api"  # names the contract a client was written for
+HTTP_APIS = ("0.10", "0.13")
+OLDEST_API = "0.10"  # in which a bare node variable returns the id
 GONE = "omnigraph.gone"  # where a scope keeps whether the client has gone
 KEY_CHARACTERS_MAX = 255
 ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
-     b"idempotency-key", IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
+     b"idempotency-key", HTTP_API.encode(), IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
 )  # fmt: skip
 COMMIT_HEADER = "Omnigraph-Graph-Commit"
 
@@ -68,6 +71,11 @@ class HttpCall:
     state: Any = None  # the server itself, for routes about it
     job: RunningJob | None = None  # what the work tells how far it is
     goes_on: bool = False  # as a job, after the request was answered
+
+    @property
+    def wants_ids(self) -> bool:
+        """Whether the client was written when a bare node variable returned the id."""
+        return self.headers.get(HTTP_API) == OLDEST_API
 
     @property
     def unguarded(self) -> Graph:

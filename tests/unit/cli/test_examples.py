@@ -20,6 +20,10 @@ OWN_TESTS = (
     "jobs list",
     "jobs show",
     "jobs cancel",
+    "graphs list",
+    "queries list",
+    "login",
+    "profile show",
 )  # interactive, long, or of a server: run by tests of their own
 
 

@@ -111,6 +111,8 @@ def build(folder: Path) -> None:
     apply_plan(make_plan(read_folder(folder)))
     graph = omnigraph.init(folder / "people", schema=SCHEMA)
     graph.load(PEOPLE, message="the first people")
+    notes = omnigraph.init(folder / "notes", schema="node Note { slug: String @key  scan: Blob? }")
+    notes.mutate('insert Note { slug: "n1", scan: "base64:SGVsbG8=" }')
     for name in ("draft", "stale", "stale-too"):
         graph.create_branch(name)
     graph.mutate('query q() { insert Person { name: "Grace", age: 46 } }', branch="draft")

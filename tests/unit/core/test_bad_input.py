@@ -336,7 +336,9 @@ GIVEN: dict[str, Callable[[Graph], object]] = {
     "a branch": lambda g: g.create_branch(HALF),
     "a tag": lambda g: g.tag(HALF),
     "a point": lambda g: g.query("match { $p: Person } return { $p.name }", at=HALF),
-    "a query": lambda g: g.query(f'match {{ $p: Person {{ name: "{HALF}" }} }} return {{ $p }}'),
+    "a query": lambda g: g.query(
+        f'match {{ $p: Person {{ name: "{HALF}" }} }} return {{ $p.@id as p }}'
+    ),
     "a schema": lambda g: g.apply_schema(f"{SCHEMA} // {HALF}"),
     "an address": lambda g: open_graph(f"/nowhere/{HALF}"),
     "an address with a null byte": lambda g: open_graph("/nowhere/\0"),

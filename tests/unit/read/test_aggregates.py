@@ -111,7 +111,7 @@ def test_union_removes_equal_rows_and_union_all_keeps_them(graph: Graph) -> None
 
 
 def test_rows_without_a_traversal_match_make_no_group(graph: Graph) -> None:
-    text = "match { $i: Item $i next $j } return { $i as i, count($j) as n } order { $i }"
+    text = "match { $i: Item $i next $j } return { $i.@id as i, count($j) as n } order { $i }"
     assert values(graph, text.replace("order { $i }", "order { i }")) == [("a", 2), ("b", 1)]
 
 

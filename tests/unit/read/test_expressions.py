@@ -194,7 +194,7 @@ def _float32(value: float) -> float:
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_a_column_of_values_is_what_one_value_at_a_time_is(graph: Graph, text: str) -> None:
     found, wanted = both(
-        graph, f"match {{ $r: Row }} return {{ $r as id, {text} as v }} order {{ $r.code }}"
+        graph, f"match {{ $r: Row }} return {{ $r.@id as id, {text} as v }} order {{ $r.code }}"
     )
     assert found == wanted
 
@@ -202,7 +202,7 @@ def test_a_column_of_values_is_what_one_value_at_a_time_is(graph: Graph, text: s
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_a_filter_keeps_exactly_what_is_true(graph: Graph, text: str) -> None:
     for condition in (text, f"not ({text})"):
-        found, wanted = both(graph, f"match {{ $r: Row ({condition}) }} return {{ $r as id }}")
+        found, wanted = both(graph, f"match {{ $r: Row ({condition}) }} return {{ $r.@id as id }}")
         assert sorted(found) == sorted(wanted)
 
 
@@ -213,8 +213,13 @@ def test_an_integer_overflow_is_an_error(graph: Graph) -> None:
 
 
 def test_a_null_parameter_matches_nothing(graph: Graph) -> None:
-    assert ask(graph, "match { $r: Row $r.text = $t } return { $r as id }", {"t": None}).rows == []
-    assert ask(graph, "match { $r: Row $r.text != $t } return { $r as id }", {"t": None}).rows == []
+    assert (
+        ask(graph, "match { $r: Row $r.text = $t } return { $r.@id as id }", {"t": None}).rows == []
+    )
+    assert (
+        ask(graph, "match { $r: Row $r.text != $t } return { $r.@id as id }", {"t": None}).rows
+        == []
+    )
 
 
 def test_now_is_one_instant(graph: Graph) -> None:
@@ -227,6 +232,6 @@ def test_not_a_number_is_larger_than_every_number(tmp_path: Path) -> None:
     values = {"a": math.nan, "b": 1.0, "c": None, "d": math.inf}
     rows = [{"id": k, "code": k, "real": v} for k, v in values.items()]
     found = make_graph(tmp_path, SCHEMA, {"Row": rows})
-    text = "match { $r: Row } return { $r as r } order { $r.real %s }"
+    text = "match { $r: Row } return { $r.@id as r } order { $r.real %s }"
     assert [r["r"] for r in ask(found, text % "asc").rows] == ["c", "b", "d", "a"]
     assert [r["r"] for r in ask(found, text % "desc").rows] == ["a", "d", "b", "c"]

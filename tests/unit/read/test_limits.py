@@ -34,7 +34,7 @@ def refused(graph: Graph, text: str, **options: object) -> OmnigraphError:
 
 
 def test_more_rows_than_allowed_are_refused(graph: Graph) -> None:
-    text = "match { $i: Item } return { $i as i }"
+    text = "match { $i: Item } return { $i.@id as i }"
     assert refused(graph, text, max_rows=39).details == {
         "limit": "max_rows",
         "limit_value": 39,
@@ -44,13 +44,13 @@ def test_more_rows_than_allowed_are_refused(graph: Graph) -> None:
 
 
 def test_a_query_stops_when_its_time_is_over(graph: Graph) -> None:
-    error = refused(graph, "match { $i: Item } return { $i as i }", timeout=0.0)
+    error = refused(graph, "match { $i: Item } return { $i.@id as i }", timeout=0.0)
     assert error.code == "deadline_exceeded"
     assert error.details["limit_seconds"] == 0.0
 
 
 def test_a_query_stops_when_it_is_cancelled(graph: Graph) -> None:
-    error = refused(graph, "match { $i: Item } return { $i as i }", cancelled=lambda: True)
+    error = refused(graph, "match { $i: Item } return { $i.@id as i }", cancelled=lambda: True)
     assert error.code == "cancelled"
 
 
@@ -72,7 +72,7 @@ def test_the_time_of_a_query_includes_that_of_compiling_it(monkeypatch: pytest.M
 
     monkeypatch.setattr(time, "monotonic", lambda: real() + late[0])
     monkeypatch.setattr(omnigraph.graph, "compile_query", slow)
-    text = "match { $i: Item } return { $i as i }"
+    text = "match { $i: Item } return { $i.@id as i }"
     with pytest.raises(OmnigraphError) as error:
         served.query(text, timeout=30)
     assert error.value.code == "deadline_exceeded"

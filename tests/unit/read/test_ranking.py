@@ -44,40 +44,38 @@ HERE = [0.0, 0.0]
 
 
 def test_nearest_is_exact_and_leaves_out_nulls(graph: Graph) -> None:
-    text = "match { $d: Doc } return { $d as d } order { nearest($d.place, $v) } limit 9"
+    text = "match { $d: Doc } return { $d.@id as d } order { nearest($d.place, $v) } limit 9"
     assert column(graph, text, v=HERE) == ["a", "b", "c", "d"]
 
 
 def test_a_condition_on_the_ranked_variable_selects_before_the_cut(graph: Graph) -> None:
-    text = (
-        "match { $d: Doc $d.year = 2 } return { $d as d } order { nearest($d.place, $v) } limit 1"
-    )
+    text = "match { $d: Doc $d.year = 2 } return { $d.@id as d } order { nearest($d.place, $v) } limit 1"
     assert column(graph, text, v=HERE) == ["b"]
 
 
 def test_a_ranking_works_on_what_a_traversal_introduced(graph: Graph) -> None:
     text = (
-        'match { $x: Author { name: "y" } $x wrote $d } return { $d as d }'
+        'match { $x: Author { name: "y" } $x wrote $d } return { $d.@id as d }'
         " order { nearest($d.place, $v) } limit 1"
     )
     assert column(graph, text, v=HERE) == ["c"]
 
 
 def test_bm25_keeps_matching_rows_in_descending_order(graph: Graph) -> None:
-    text = 'match { $d: Doc } return { $d as d } order { bm25($d.body, "red") }'
+    text = 'match { $d: Doc } return { $d.@id as d } order { bm25($d.body, "red") }'
     assert column(graph, text) == ["b", "a"]
 
 
 def test_scores_are_columns_and_do_not_drop_rows_unless_ordered_by(graph: Graph) -> None:
-    kept = 'match { $d: Doc } return { $d as d, bm25($d.body, "red") as s } order { $d.title }'
+    kept = 'match { $d: Doc } return { $d.@id as d, bm25($d.body, "red") as s } order { $d.title }'
     assert [row["s"] is None for row in ask(graph, kept).rows] == [False, False, True, True, True]
-    ranked = 'match { $d: Doc } return { $d as d, bm25($d.body, "red") as s } order { s desc }'
+    ranked = 'match { $d: Doc } return { $d.@id as d, bm25($d.body, "red") as s } order { s desc }'
     assert column(graph, ranked) == ["b", "a"]
 
 
 def test_fused_rankings_add_reciprocal_places(graph: Graph) -> None:
     text = (
-        'match { $d: Doc } return { $d as d, rrf(nearest($d.place, $v), bm25($d.body, "red")) as s }'
+        'match { $d: Doc } return { $d.@id as d, rrf(nearest($d.place, $v), bm25($d.body, "red")) as s }'
         " order { s desc } limit 3"
     )
     rows = ask(graph, text, {"v": HERE}).rows
@@ -90,23 +88,21 @@ def test_fused_rankings_add_reciprocal_places(graph: Graph) -> None:
 def test_ties_of_fused_rankings_keep_the_order_of_the_first(graph: Graph) -> None:
     """Each of a and b is first in one ranking and second in the other."""
     nearest, bm25 = "nearest($d.place, $v)", 'bm25($d.body, "red")'
-    text = "match { $d: Doc } return { $d as d } order { rrf(%s, %s)%s } limit %d"
+    text = "match { $d: Doc } return { $d.@id as d } order { rrf(%s, %s)%s } limit %d"
     assert column(graph, text % (nearest, bm25, "", 2), v=HERE) == ["a", "b"]
     assert column(graph, text % (bm25, nearest, "", 2), v=HERE) == ["b", "a"]
     assert column(graph, text % (bm25, nearest, ", $d.title", 2), v=HERE) == ["a", "b"]
 
 
 def test_a_text_search_is_a_condition_and_can_be_negated(graph: Graph) -> None:
-    text = "match { $d: Doc %s } return { $d as d } order { $d.title }"
+    text = "match { $d: Doc %s } return { $d.@id as d } order { $d.title }"
     assert column(graph, text % 'search($d.body, "foxes")') == ["a", "e"]
     assert column(graph, text % 'not search($d.body, "fox")') == ["b", "c"]
     assert column(graph, text % 'search($d.body, "fox") search($d.body, "whale")') == ["e"]
 
 
 def test_a_search_in_a_traversal_and_over_several_types(graph: Graph) -> None:
-    text = (
-        'match { $x: Author { name: "x" } $x wrote $d search($d.body, "fox") } return { $d as d }'
-    )
+    text = 'match { $x: Author { name: "x" } $x wrote $d search($d.body, "fox") } return { $d.@id as d }'
     assert sorted(column(graph, text)) == ["a", "e"]
     text = 'match { $t: Text search($t.body, "red") } return { entity($t) as e }'
     assert sorted(e["type"] for e in column(graph, text)) == ["Doc", "Doc", "Note"]
@@ -120,8 +116,8 @@ def test_nearest_over_several_types_ranks_them_together(graph: Graph) -> None:
 
 def test_deleted_rows_are_neither_found_nor_counted(graph: Graph) -> None:
     graph.delete("Doc", ["a"])
-    text = "match { $d: Doc } return { $d as d } order { nearest($d.place, $v) } limit 1"
+    text = "match { $d: Doc } return { $d.@id as d } order { nearest($d.place, $v) } limit 1"
     assert column(graph, text, v=HERE) == ["b"]
-    assert column(graph, 'match { $d: Doc } return { $d as d } order { bm25($d.body, "red") }') == [
-        "b"
-    ]
+    assert column(
+        graph, 'match { $d: Doc } return { $d.@id as d } order { bm25($d.body, "red") }'
+    ) == ["b"]

@@ -129,7 +129,7 @@ def test_a_missing_package_is_named(graph: Graph, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(OmnigraphError, match="polars") as refused:
-        ask(graph, "match { $p: Person } return { $p as p }").to_polars()
+        ask(graph, "match { $p: Person } return { $p.@id as p }").to_polars()
     assert refused.value.code == "package_missing"
 
 

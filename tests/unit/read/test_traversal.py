@@ -33,7 +33,9 @@ def graph(folder: Path, knows: list[dict[str, Any]], **more: Any) -> Graph:
 
 
 def reached(found: Graph, hops: str, start: str = "a") -> list[str]:
-    text = f'match {{ $p: Person {{ name: "{start}" }} $p knows{hops} $q }} return {{ $q as q }}'
+    text = (
+        f'match {{ $p: Person {{ name: "{start}" }} $p knows{hops} $q }} return {{ $q.@id as q }}'
+    )
     return sorted(row["q"] for row in ask(found, text).rows)
 
 
@@ -55,7 +57,7 @@ def test_hops_are_shortest_distances_and_only_the_sources_own_loop_counts(
     assert reached(found, hops) == list(wanted)
     path = (
         f'match {{ $p: Person {{ name: "a" }} $w = path $p knows{hops} $q }}'
-        " return { $q as q, length($w) as n, nodes($w) as way }"
+        " return { $q.@id as q, length($w) as n, nodes($w) as way }"
     )
     rows = ask(found, path).rows
     assert sorted(row["q"] for row in rows) == list(wanted)
@@ -90,7 +92,7 @@ def test_the_direction_in_which_hops_are_walked_does_not_change_the_pairs(
 
 
 def pairs(found: Graph, pattern: str) -> list[tuple[str, str]]:
-    rows = ask(found, f"match {{ {pattern} }} return {{ $x as x, $y as y }}").rows
+    rows = ask(found, f"match {{ {pattern} }} return {{ $x.@id as x, $y.@id as y }}").rows
     return sorted((row["x"], row["y"]) for row in rows)
 
 
@@ -119,7 +121,7 @@ def test_every_self_loop_of_a_pattern_is_required(
     tmp_path: Path, pattern: str, wanted: str
 ) -> None:
     found = graph(tmp_path, edges("aa", "cc"), Likes=edges("bb", "cc", prefix="m"))
-    rows = ask(found, f"match {{ {pattern} }} return {{ $x as x }}").rows
+    rows = ask(found, f"match {{ {pattern} }} return {{ $x.@id as x }}").rows
     assert sorted(row["x"] for row in rows) == list(wanted)
 
 
@@ -129,9 +131,10 @@ def test_a_longer_cycle_does_not_report_the_source(tmp_path: Path) -> None:
 
 def test_parallel_edges_are_one_destination_and_as_many_bound_edges(tmp_path: Path) -> None:
     found = graph(tmp_path, edges("ab", "ab", "aa"))
-    plain = ask(found, 'match { $p: Person { name: "a" } $p knows $q } return { $q as q }')
+    plain = ask(found, 'match { $p: Person { name: "a" } $p knows $q } return { $q.@id as q }')
     bound = ask(
-        found, 'match { $p: Person { name: "a" } $p $e:knows $q } return { $q as q, $e.since as s }'
+        found,
+        'match { $p: Person { name: "a" } $p $e:knows $q } return { $q.@id as q, $e.since as s }',
     )
     assert sorted(r["q"] for r in plain.rows) == ["a", "b"]
     assert sorted((r["q"], r["s"]) for r in bound.rows) == [("a", 2), ("b", 0), ("b", 1)]
@@ -141,7 +144,7 @@ def test_undirected_hops_see_each_neighbour_once_and_each_edge_from_both_ends(
     tmp_path: Path,
 ) -> None:
     found = graph(tmp_path, edges("ab", "ba", "aa"))
-    plain = ask(found, 'match { $p: Person { name: "a" } $p <knows> $q } return { $q as q }')
+    plain = ask(found, 'match { $p: Person { name: "a" } $p <knows> $q } return { $q.@id as q }')
     bound = ask(
         found, 'match { $p: Person { name: "a" } $p $e:<knows> $q } return { $e.since as s }'
     )
@@ -151,20 +154,22 @@ def test_undirected_hops_see_each_neighbour_once_and_each_edge_from_both_ends(
 
 def test_an_edge_between_types_cannot_be_chained(tmp_path: Path) -> None:
     found = graph(tmp_path, [], LivesIn=edges("aX", "bX", prefix="l"))
-    text = 'match { $p: Person { name: "a" } $p livesIn%s $t } return { $t as t }'
+    text = 'match { $p: Person { name: "a" } $p livesIn%s $t } return { $t.@id as t }'
     assert [r["t"] for r in ask(found, text % "{1,3}").rows] == ["X"]
     assert ask(found, text % "{2,3}").rows == []
 
 
 def test_a_reversed_edge_is_walked_backwards(tmp_path: Path) -> None:
     found = graph(tmp_path, [], LivesIn=edges("aX", "bX", "cY", prefix="l"))
-    rows = ask(found, 'match { $t: Town { name: "X" } $t livesIn $p } return { $p as p }').rows
+    rows = ask(found, 'match { $t: Town { name: "X" } $t livesIn $p } return { $p.@id as p }').rows
     assert sorted(r["p"] for r in rows) == ["a", "b"]
 
 
 def test_a_filter_on_the_destination_does_not_prune_the_walk(tmp_path: Path) -> None:
     found = graph(tmp_path, edges("ab", "bc"))
-    text = 'match { $p: Person { name: "a" } $p knows{1,2} $q $q.name = "c" } return { $q as q }'
+    text = (
+        'match { $p: Person { name: "a" } $p knows{1,2} $q $q.name = "c" } return { $q.@id as q }'
+    )
     assert ask(found, text).scalar() == "c"
 
 
@@ -176,19 +181,22 @@ def test_a_cycle_is_closed_on_the_variable_it_names(tmp_path: Path) -> None:
 
 def test_two_closing_hops_to_one_variable_are_checked_apart(tmp_path: Path) -> None:
     found = graph(tmp_path, edges("ab", "ac"), Likes=edges("bc", "ac", prefix="m"))
-    text = "match { $x: Person $x knows $y $x knows $z $y likes $z $x likes $z } return { $x as x, $y as y, $z as z }"
+    pattern = "$x: Person $x knows $y $x knows $z $y likes $z $x likes $z"
+    text = f"match {{ {pattern} }} return {{ $x.name as x, $y.name as y, $z.name as z }}"
     assert ask(found, text).rows == [{"x": "a", "y": "b", "z": "c"}]
 
 
 def test_alternatives_are_one_set_of_destinations(tmp_path: Path) -> None:
     found = graph(tmp_path, edges("ab", "ac"), Likes=edges("ab", "ad", prefix="m"))
-    text = 'match { $p: Person { name: "a" } $p knows|likes $q } return { $q as q }'
+    text = 'match { $p: Person { name: "a" } $p knows|likes $q } return { $q.@id as q }'
     assert sorted(r["q"] for r in ask(found, text).rows) == ["b", "c", "d"]
 
 
 def test_entities_of_different_types_with_one_id_are_different(tmp_path: Path) -> None:
     found = graph(tmp_path, [])
-    rows = ask(found, 'match { $x: Thing $x.id = "a" } return { $x as x, entity($x) as e }').rows
+    rows = ask(
+        found, 'match { $x: Thing $x.id = "a" } return { $x.@id as x, entity($x) as e }'
+    ).rows
     assert sorted(r["e"]["type"] for r in rows) == ["Person", "Town"]
     pairs = ask(found, "match { $x: Thing $y: Thing $x = $y } return { count(*) as n }")
     assert pairs.scalar() == 9
@@ -196,16 +204,16 @@ def test_entities_of_different_types_with_one_id_are_different(tmp_path: Path) -
 
 def test_not_exists_and_optional_are_asked_for_each_row(tmp_path: Path) -> None:
     found = graph(tmp_path, edges("ab", "bc"), LivesIn=edges("aX", "bY", prefix="l"))
-    without = ask(found, "match { $p: Person not { $p livesIn $t } } return { $p as p }")
+    without = ask(found, "match { $p: Person not { $p livesIn $t } } return { $p.@id as p }")
     assert sorted(r["p"] for r in without.rows) == ["c", "d", "e", "f"]
-    twice = ask(found, "match { $p: Person not { not { $p knows $q } } } return { $p as p }")
+    twice = ask(found, "match { $p: Person not { not { $p knows $q } } } return { $p.@id as p }")
     assert sorted(r["p"] for r in twice.rows) == ["a", "b"]
-    backwards = ask(found, "match { $t: Town not { $t livesIn $p } } return { $t as t }")
+    backwards = ask(found, "match { $t: Town not { $t livesIn $p } } return { $t.@id as t }")
     assert [r["t"] for r in backwards.rows] == ["a"]
     maybe = ask(
         found,
         "match { $p: Person optional { $p knows $q $q livesIn $t } }"
-        " return { $p as p, $q as q, $t as t } order { $p.name }",
+        " return { $p.@id as p, $q.@id as q, $t.@id as t } order { $p.name }",
     )
     assert [(r["p"], r["q"], r["t"]) for r in maybe.rows][:3] == [
         ("a", "b", "Y"),
@@ -224,7 +232,7 @@ def test_a_hop_from_an_unbound_optional_variable_finds_nothing(tmp_path: Path) -
     found = graph(tmp_path, edges("ab"), LivesIn=edges("bX", prefix="l"))
     text = (
         "match { $p: Person optional { $p knows $q } optional { $q livesIn $t } }"
-        " return { $p as p, $t as t } order { $p.name } limit 2"
+        " return { $p.@id as p, $t.@id as t } order { $p.name } limit 2"
     )
     assert ask(found, text).rows == [{"p": "a", "t": "X"}, {"p": "b", "t": None}]
 
@@ -234,7 +242,7 @@ def test_a_hop_from_an_unbound_optional_variable_finds_nothing(tmp_path: Path) -
 
 def test_of_the_shortest_paths_the_one_with_the_smallest_edge_ids_is_taken(tmp_path: Path) -> None:
     found = graph(tmp_path, edges("ac", "ab", "bd", "cd", "ab"))
-    text = 'match { $x: Person { name: "a" } $y: Person { name: "d" } $p = path $x knows{1,4} $y } return { $p as p }'
+    text = 'match { $x: Person { name: "a" } $y: Person { name: "d" } $p = path $x knows{1,4} $y } return { $p }'
     assert ask(found, text).scalar() == {
         "nodes": ["a", "c", "d"],
         "edges": ["k0", "k3"],

@@ -29,11 +29,13 @@ DATETIME = PropType(Scalar.DATETIME)
 class EntityValue:
     """A whole node or edge as one value: an object of `id`, `type` (edges: `from`, `to`) and its properties.
 
-    Blobs are left out.
+    Blobs are left out. A `plain` one is what a bare variable returns: `@id`, `@type` if there are several types, and
+    the properties without Blobs and Vectors.
     """
 
     types: tuple[str, ...]
     nullable: bool = False
+    plain: bool = False
 
     def __str__(self) -> str:
         return "|".join(self.types) + ("?" if self.nullable else "")

@@ -136,7 +136,8 @@ def union_type(kinds: list[ir.ValueType]) -> ir.ValueType | None:
     entities = [k for k in kinds if isinstance(k, ir.EntityValue)]
     if len(entities) == len(kinds):
         types = tuple(dict.fromkeys(t for k in entities for t in k.types))
-        return ir.EntityValue(types, any(k.nullable for k in entities))
+        bare = all(k.plain for k in entities)
+        return ir.EntityValue(types, any(k.nullable for k in entities), plain=bare)
     paths = [k for k in kinds if isinstance(k, ir.PathValue)]
     return ir.PathValue(any(k.nullable for k in paths)) if len(paths) == len(kinds) else None
 

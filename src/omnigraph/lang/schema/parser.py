@@ -242,13 +242,18 @@ class Parser(TypeParser):
         raise Unparsable
 
     def fields_rule(self) -> FieldsRule:
-        """fields_rule = "@" ( "key" | "unique" | "index" ) "(" ident { "," ident } ")" ;"""
+        """fields_rule = "@" ( "key" | "unique" | "index" ) "(" field { "," field } ")" ;"""
         first = self.cursor.advance()
         word = self.cursor.advance().text
         fields = self.cursor.parens(lambda: self._field(word), f"after @{word}")
         return FieldsRule(word, tuple(fields), between(first, self.cursor.previous))
 
     def _field(self, word: str) -> Name:
+        """field = ident | [ "@" ] ( "src" | "dst" ) ;"""
+        if self.cursor.at("@") and self.cursor.peek().text in ("src", "dst"):
+            start = self.cursor.advance()
+            end = self.cursor.advance()
+            return Name(end.text, Place(start.start, end.end))
         if self.cursor.token.kind is Tok.NAME:
             token = self.cursor.advance()
             return Name(token.text, Place(token.start, token.end))

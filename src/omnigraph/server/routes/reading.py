@@ -100,6 +100,7 @@ def query_many(call: HttpCall) -> Answer:
             timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
             max_rows=_rows_max(call, asked.max_rows),
         )
+    found = [each.nodes_as_ids() for each in found] if call.wants_ids else found
     if not found:
         raise RequestInvalid("params needs one set of parameters or more")
     first, counts = found[0], [len(each) for each in found]
@@ -124,7 +125,7 @@ def read(call: HttpCall) -> Answer:
     """Run a read, as clients before `/query` did."""
     asked: QueryRequest = call.body
     text, chosen = source_of(asked)
-    result = _run(call, asked, text, chosen)
+    result = _run(call, asked, text, chosen).nodes_as_ids()
     return Answer(_output(result, asked, chosen, with_commit=False), commit=result.commit)
 
 
@@ -132,7 +133,7 @@ def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
     branch, at = asked.branch or "main", asked.snapshot or asked.at
     try:
         with watched(call, text, name, asked.params, branch, at):
-            return call.graph.query(
+            found = call.graph.query(
                 text,
                 asked.params,
                 name,
@@ -142,6 +143,7 @@ def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
                 max_rows=_rows_max(call, asked.max_rows),
                 explain=asked.explain,
             )
+            return found.nodes_as_ids() if call.wants_ids else found
     except QueryKindMismatch as mistake:
         mistake.help = "Send mutations to /mutate."
         raise

@@ -128,7 +128,7 @@ def test_result_columns_say_kind_and_nullability() -> None:
         "$p.tags as g, $v.shape as s, entity($p) as e, $v.active as a, $v.built as d, now() as n } }"
     )
     assert operation(text)["result"] == [
-        {"name": "v", "kind": "string", "nullable": False},
+        {"name": "v", "kind": "object", "nullable": False},
         {"name": "i", "kind": "bigint", "nullable": False},
         {"name": "t", "kind": "int", "nullable": True},
         {"name": "g", "kind": "list", "item_kind": "string", "nullable": True},

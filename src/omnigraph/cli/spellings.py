@@ -1,0 +1,141 @@
+"""Command lines as the Rust project writes them, turned into ours before anything else reads them.
+
+The two tables are all there is to it: what a command is called there, and what its options are called. What means the
+same in both needs no line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from omnigraph.cli.exits import UsageError
+from omnigraph.model.value import value
+
+
+@value
+class Spelling:
+    """The first words of a command line there, and here; `{}` stands for the word that follows theirs."""
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+
+
+SPELLINGS = (
+    Spelling(("read",), ("query",)),
+    Spelling(("change",), ("mutate",)),
+    Spelling(("ingest",), ("load", "--create-from", "main")),
+    Spelling(("check",), ("lint",)),
+    Spelling(("query", "lint"), ("lint",)),
+    Spelling(("query", "check"), ("lint",)),
+    Spelling(("commit", "list"), ("log",)),
+    Spelling(("commit", "show"), ("show",)),
+    Spelling(("commit", "changes"), ("changes", "--after", "{}~1", "--limit", "1")),
+    Spelling(("changes", "poll"), ("changes",)),
+    Spelling(("schema", "get"), ("schema", "show")),
+    Spelling(("blob", "get", "node"), ("blob", "get")),
+    Spelling(("blob", "get", "edge"), ("blob", "get")),
+    Spelling(("blob", "stat", "node"), ("blob", "stat")),
+    Spelling(("blob", "stat", "edge"), ("blob", "stat")),
+    Spelling(("repair",), ("doctor",)),
+    Spelling(("alias",), ()),
+)
+DROPPED = ""  # an option that says what is always so here
+AT_FILE = "--params @"  # the file itself becomes part of the value
+READS = {"--query": "--file", "--snapshot": "--at", "--params-file": AT_FILE}
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "query": READS,
+    "mutate": READS,
+    "load": {"--from": "--create-from"},
+    "export": {"--jsonl": DROPPED},
+    "changes": {"--cursor": "--after", "--start": "--after"},
+    "blob": {"--snapshot": "--at"},
+    "branch": {"--uri": "--store"},
+    "doctor": {"--confirm": DROPPED, "--force": DROPPED},
+}
+# Options that stand before the command there, and whether a value follows them.
+GLOBAL = {
+    "--as": True,
+    "--server": True,
+    "--graph": True,
+    "--store": True,
+    "--profile": True,
+    "--yes": False,
+    "--quiet": False,
+    "--json": False,
+}
+PLACES = ("server", "store", "graph", "default_graph")  # what a profile may name
+
+
+def translated(words: Sequence[str], profiles: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The command line as ours; one that is ours already stays as it is.
+
+    >>> translated(["--store", "g", "read", "--query", "f.gq", "all"], {})
+    ['query', '--file', 'f.gq', 'all', '--store', 'g']
+    """
+    moved, rest = _leading_options(words)
+    rest = _renamed(rest)
+    options = OPTIONS.get(rest[0], {}) if rest else {}
+    found = [*_with_options(rest, options), *moved]
+    return _with_profile(found, profiles)
+
+
+def _leading_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options before the command, and everything from the command on."""
+    at = 0
+    while at < len(words) and words[at].partition("=")[0] in GLOBAL:
+        takes = GLOBAL[words[at].partition("=")[0]] and "=" not in words[at]
+        at += 2 if takes else 1
+    if at >= len(words):  # no command follows; whoever reads it says so
+        return [], list(words)
+    return list(words[:at]), list(words[at:])
+
+
+def _renamed(words: list[str]) -> list[str]:
+    for spelling in SPELLINGS:
+        count = len(spelling.theirs)
+        if tuple(words[:count]) != spelling.theirs:
+            continue
+        rest = words[count:]
+        if any("{}" in word for word in spelling.ours):
+            if not rest or rest[0].startswith("-"):
+                raise UsageError(f"`{' '.join(spelling.theirs)}` names a commit first")
+            first, *rest = rest
+            return [word.replace("{}", first) for word in spelling.ours] + rest
+        return [*spelling.ours, *rest]
+    return words
+
+
+def _with_options(words: list[str], options: Mapping[str, str]) -> list[str]:
+    found: list[str] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, equals, value = word.partition("=")
+        ours = options.get(name)
+        if ours is None:
+            found.append(word)
+        elif ours == AT_FILE:
+            file = value if equals else (waiting.pop(0) if waiting else "")
+            found += ["--params", f"@{file}"]
+        elif ours != DROPPED:
+            found.append(f"{ours}={value}" if equals else ours)
+    return found
+
+
+def _with_profile(words: list[str], profiles: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """`--profile NAME` stands for the options that name its graph."""
+    if "--profile" not in words:
+        return words
+    at = words.index("--profile")
+    name = words[at + 1] if at + 1 < len(words) else ""
+    if name not in profiles:
+        known = ", ".join(sorted(profiles)) or "none"
+        raise UsageError(f"there is no profile {name!r}; known profiles: {known}")
+    graph = {"default_graph": "graph"}
+    given = [
+        part
+        for key, value in profiles[name].items()
+        for part in (f"--{graph.get(key, key)}", value)
+        if f"--{graph.get(key, key)}" not in words
+    ]
+    return [*words[:at], *words[at + 2 :], *given]
