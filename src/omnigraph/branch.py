@@ -81,7 +81,6 @@ class Branch:
     checks = bound(Graph.checks)
     apply_checks = bound(Graph.apply_checks)
     check = bound(Graph.check)
-    check_results = bound(Graph.check_results)
     profile = bound(Graph.profile)
     propose = bound(Graph.propose, "source")
     changes = bound(Graph.changes)

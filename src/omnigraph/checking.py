@@ -196,9 +196,9 @@ class Checking(Versions):
         return ops.replace(report, time=run.time, actor=run.actor)
 
     @verb
-    def check_results(self, commit: str, branch: str = "main") -> list[CheckReport]:
+    def check_results(self, commit: str) -> list[CheckReport]:
         """What checks found in a commit whenever they were run on it and kept, newest first; without rows."""
-        there = self._content(self._state(branch, commit))
+        there = self._content(self._state(at=commit))
         if there is None:
             return []
         return [ops.report_of(run) for run in ops.stored_runs(self._repo, there)]

@@ -101,6 +101,7 @@ class Reviewing(Checking):
         [(1, 'Add Ada', 'open')]
         """
         self._repo.check_process()
+        self._permit(ops.Need(Action.READ, target))
         if state is not None and state not in proposed.STATES:
             raise OptionInvalid(f"state is one of {', '.join(proposed.STATES)}, not {state!r}")
         if not 0 <= limit <= PROPOSALS_SHOWN_MAX:
@@ -119,14 +120,19 @@ class Reviewing(Checking):
     @verb
     def proposal(self, number: int) -> Proposal:
         """One proposal, with everything that was said and done about it."""
-        self._repo.check_process()
-        last, state = store.newest(self._repo, number)
-        self._permit(_to_see(state))
+        last, state = self._known(number)
         thread = (
             proposed.ThreadEntry.of(event) for event in store.events(self._repo, number, last)
         )
         seen = tuple(e for e in thread if e.type is None or self._sees(state, e.type))
         return self._shown_proposal(state, seen)
+
+    def _known(self, number: int, actor: str | None = None) -> tuple[int, ProposalState]:
+        """A proposal; one whose branches may not be read looks like one that is not there."""
+        self._repo.check_process()
+        last, state = store.newest(self._repo, number)
+        self._permit(replace(_to_see(state), instead=store.no_proposal(number)), actor)
+        return last, state
 
     def _sees(self, state: ProposalState, type: str) -> bool:
         need = ops.Need(Action.READ, state.source, types=frozenset({type}))
@@ -160,9 +166,7 @@ class Reviewing(Checking):
         (True, {'Person': {'inserted': 1, 'updated': 0, 'deleted': 0}})
         """
         with metrics.operation("review"):
-            self._repo.check_process()
-            _, state = store.newest(self._repo, number)
-            self._permit(_to_see(state))
+            _, state = self._known(number)
             shown = self.proposal(number)
             head = self._head_of(state) if state.status in (OPEN, MERGING) else None
             if head is not None:
@@ -259,7 +263,7 @@ class Reviewing(Checking):
         """Say something about a proposal, or about a type, a row or a cell it changes."""
         text = store.checked_text("text", text, store.TEXT_MAX, needed=True)
         place = store.checked_place(type, id, property)
-        _, state = store.newest(self._repo, number)
+        _, state = self._known(number, actor)
         self._permit(_need(Action.PROPOSE, state), actor)
         if place is not None:
             self._state(state.source, None, (place.type,))
@@ -318,7 +322,7 @@ class Reviewing(Checking):
         dry_run: bool,
     ) -> Proposal:
         text = store.checked_text("text", text, store.TEXT_MAX)
-        _, state = store.newest(self._repo, number)
+        _, state = self._known(number, actor)
         self._permit(_need(Action.APPROVE, state), actor)
         by = self._actor(actor)
         if by is None:
@@ -347,7 +351,7 @@ class Reviewing(Checking):
     ) -> Proposal:
         """End a proposal without merging it; its branch stays."""
         text = store.checked_text("text", text, store.TEXT_MAX)
-        _, state = store.newest(self._repo, number)
+        _, state = self._known(number, actor)
         by = self._actor(actor)
         own = by is not None and by == state.author
         action = Action.PROPOSE if own else Action.APPROVE
@@ -410,7 +414,7 @@ class Reviewing(Checking):
         ('fast_forward', 1, 'merged')
         """
         decided = ops.decisions(strategy, resolutions)
-        _, state = store.newest(self._repo, number)
+        _, state = self._known(number, actor)
         source, target = state.source, state.target
         need = ops.Need(Action.BRANCH_MERGE, source, target, reads=(source,), proposal=True)
         self._permit(need, actor)

@@ -150,7 +150,7 @@ _ALL = (
     Description("check", A.READ, Asked.STATE, f"{HEAD}; what the queries of its checks read, and one object",
                 "POST /check", "review.CheckRequest", "review.CheckReportOutput"),
     Description("check_results", A.READ, Asked.STATE, "a listing, and one request for each run that is kept",
-                "GET /commits/{commit_id}/checks", "review.CheckResultsQuery", "review.CheckResultsOutput"),
+                "GET /commits/{commit_id}/checks", answer="review.CheckResultsOutput"),
     Description("profile", A.READ, Asked.STATE, "all rows of the types it looks at, a column at a time",
                 "GET /profile", "review.ProfileQuery", "review.ProfileOutput"),
     # proposals

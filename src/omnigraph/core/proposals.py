@@ -42,6 +42,7 @@ TITLE_MAX = 500  # characters
 TEXT_MAX = 64_000
 REVIEWERS_MAX = 100
 EVENTS_MAX = 10_000  # of one proposal
+NUMBER_END = 10**12
 
 
 class ProposalNotFound(OmnigraphError):
@@ -161,13 +162,18 @@ def newest(repo: Repository, number: int) -> tuple[int, ProposalState]:
     folder = layout.proposal_folder(_checked_number(number))
     last = repo.objects.newest(folder)
     if last is None:
-        raise ProposalNotFound(f"there is no proposal {number}", details={"number": number})
+        raise no_proposal(number)
     return last, read(repo, number, last)
 
 
+def no_proposal(number: object) -> ProposalNotFound:
+    """What is told of a proposal that is not there, or that must look so."""
+    return ProposalNotFound(f"there is no proposal {number!r}", details={"number": str(number)})
+
+
 def _checked_number(number: object) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 10**12:
-        raise ProposalNotFound(f"there is no proposal {number!r}")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < NUMBER_END:
+        raise no_proposal(number)
     return number
 
 

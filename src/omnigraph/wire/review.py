@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
+from msgspec import field
 
 from omnigraph.lang.checks import GraphCheck, parse_checks
 from omnigraph.outcomes import Blame, BlamedCell, ChecksResult
@@ -34,20 +35,16 @@ class ChecksRequest(StrictRequest, frozen=True):
 class CheckRequest(StrictRequest, frozen=True):
     branch: str | None = None
     at: str | None = None
-    before: str | None = None
+    before: str | None = field(default=None, name="compare_to")
     only: list[str] | None = None
     record: bool = True
     timeout: float | None = None
 
 
-class CheckResultsQuery(WireRequest, frozen=True):
-    branch: str | None = None
-
-
 class ProfileQuery(WireRequest, frozen=True):
     branch: str | None = None
     at: str | None = None
-    before: str | None = None
+    before: str | None = field(default=None, name="compare_to")
     types: list[str] | None = None
 
 
@@ -206,7 +203,7 @@ class ReviewQuery(WireRequest, frozen=True):
 class ProposeRequest(StrictRequest, frozen=True):
     source: str
     title: Title
-    into: str | None = None
+    into: str | None = field(default=None, name="target")
     text: Text = ""
     reviewers: list[str] = []
     dry_run: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.core.proposals import ProposalNotFound
+from omnigraph.core.proposals import no_proposal
 from omnigraph.errors import LimitExceeded
 from omnigraph.server.errors import exceeded
 from omnigraph.server.request import Answer, HttpCall
@@ -33,6 +33,7 @@ from omnigraph.wire.review import (
 
 PROPOSALS_SHOWN = 50
 PROPOSALS_SHOWN_MAX = 200
+DIGITS_MAX = 12  # of a number
 
 # --- checks --------------------------------------------------------------------------------------------------------
 
@@ -74,7 +75,7 @@ def check(call: HttpCall) -> Answer:
 
 def check_results(call: HttpCall) -> Answer:
     """What checks found in a commit whenever they were run on it."""
-    found = call.graph.check_results(call.path["commit_id"], call.query.branch or "main")
+    found = call.graph.check_results(call.path["commit_id"])
     return Answer(CheckResultsOutput.of(found))
 
 
@@ -99,8 +100,8 @@ def blame(call: HttpCall) -> Answer:
 
 def _number(call: HttpCall) -> int:
     text = call.path["number"]
-    if not (text.isascii() and text.isdecimal() and len(text) <= 12):
-        raise ProposalNotFound(f"there is no proposal {text!r}")
+    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX):
+        raise no_proposal(text)
     return int(text)
 
 
