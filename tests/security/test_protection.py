@@ -6,6 +6,7 @@ Every verb that changes a branch is tried directly, by somebody whose rules allo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -216,7 +217,7 @@ def test_checks_are_run_on_the_merged_state_and_cannot_be_skipped(
     assert graph.check("draft").passed
     _approved(graph, number)
     for skip in (False, True):
-        assert _code(lambda s=skip: _merge(graph, number, skip_checks=s)) == "checks_failed"
+        assert _code(partial(_merge, graph, number, skip_checks=skip)) == "checks_failed"
     assert graph.proposal(number).state == "approved"
     assert graph.proposal(number).thread[-1].text == "checks failed: many"
 

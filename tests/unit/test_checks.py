@@ -255,3 +255,16 @@ def test_a_profile_says_what_columns_hold(graph: Graph) -> None:
     assert (knows.degrees["out"].most, knows.degrees["in"].most) == (2, 1)
     assert found.before is not None
     assert found.before.types[0].rows == 100
+
+
+def test_what_was_found_goes_with_its_commit(graph: Graph) -> None:
+    graph.apply_checks(AGELESS)
+    for n in range(4):
+        graph.load({"Person": [{"name": f"n{n}"}]})
+        graph.check()
+    folders = graph.repository.objects.folders("_checked/" + graph.snapshot().commit.chain)
+    assert len(folders) == 4
+    graph.cleanup(keep=1)
+    left = graph.repository.objects.folders("_checked/" + graph.snapshot().commit.chain)
+    assert len(left) == 1
+    assert len(graph.check_results("main")) == 1
