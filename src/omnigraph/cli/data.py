@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from omnigraph.cli import completing
-from omnigraph.cli.commits import counted, published, short
+from omnigraph.cli.commits import checks_text, counted, published, short
 from omnigraph.cli.context import (
     actor_of,
     address,
@@ -23,7 +23,7 @@ from omnigraph.cli.context import (
     point_of,
     query_text,
 )
-from omnigraph.cli.exits import UsageError
+from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import (
     At,
     Branch,
@@ -233,8 +233,11 @@ def load(
         str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
     ] = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    run_checks: Annotated[
+        bool, Option("--run-checks", help="Run the checks of the branch on the new commit.")
+    ] = False,
     yes: Yes = False,
-) -> None:
+) -> int:
     """Load files as one commit.
 
     A file has one record per line, plain, .gz or .zst: {"type": "Person", "data": {…}} is a node,
@@ -265,7 +268,7 @@ def load(
         answer(show, f"{_load_counts(found)} can be loaded", counts)
         _tell_quarantine(found, quarantine)
         note(show, "nothing was changed")
-        return
+        return OK
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
             source_of(data),
@@ -281,12 +284,19 @@ def load(
         )
     again = " (loaded before)" if result.replayed else ""
     text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
-    answer(show, text, result.to_json())
+    report = None
+    if run_checks and result.commit is not None:
+        report = graph.check(branch, result.commit.id, actor=actor_of(writer.actor))
+    told = {} if report is None else {"checks": report.to_json()}
+    answer(show, text, result.to_json() | told)
     _tell_quarantine(result, quarantine)
     for name, count in result.new_each_time.items():
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
         warn(f"{edges} without id or key: loading {them} again adds {them} again")
+    if report is not None:
+        note(show, checks_text(report))
+    return OK if report is None or report.passed else FAILURE
 
 
 def _tell_quarantine(result: LoadResult, file: str | None) -> None:
