@@ -27,6 +27,8 @@ class Kind(StrEnum):
 
 
 RETRYABLE = frozenset({Kind.CONFLICT, Kind.UNAVAILABLE})
+DISCREET = frozenset({Kind.INTERNAL, Kind.CORRUPT, Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME})
+LEFT_TO_THE_LOG = frozenset({"store_denied", "object_not_found", "graph_not_found"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,11 @@ class OmnigraphError(Exception):
 
     def _repr_markdown_(self) -> str:
         return f"```\n{self.render()}\n```"
+
+
+def is_discreet(error: OmnigraphError) -> bool:
+    """Whether its message might tell callers of a service about paths and stores; it belongs into the log."""
+    return error.kind in DISCREET or str(error.code) in LEFT_TO_THE_LOG
 
 
 register(

@@ -82,6 +82,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "doctor": "graphs.doctor",
         "upgrade": "graphs.upgrade",
         "serve": "serving.serve",
+        "mcp": "serving.mcp",
         "jobs": Group(
             "List, show and cancel jobs on a server.",
             {

@@ -44,6 +44,7 @@ from omnigraph.server.limits import Admission, Gate, Holding
 from omnigraph.server.request import (
     GONE,
     IF_COMMIT,
+    OBSERVED,
     STREAMED,
     Answer,
     HttpCall,
@@ -71,7 +72,6 @@ PROTECTIVE = (
 )
 NOTHING_FROM_ELSEWHERE = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 UNKNOWN_ROUTE = "unknown"
-OBSERVED = "omnigraph.observed"  # where a scope keeps it
 DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
 ORIGINS = Origins()
@@ -87,6 +87,13 @@ class GraphNotServed(OmnigraphError):
 
     code, kind = "graph_not_served", Kind.NOT_FOUND
     default_help = "`GET /graphs` lists the graphs, if you may see them."
+
+
+class GraphNotChosen(OmnigraphError):
+    """The server has several graphs, and the request names none."""
+
+    code, kind = "graph_not_chosen", Kind.INVALID
+    default_help = "Use the path below /graphs/{id}."
 
 
 class Server:
@@ -317,7 +324,7 @@ class Exchange:
 
     def _call(self, headers: Mapping[str, str], actor: str | None) -> HttpCall:
         route, server, path = self.route, self.server, self.scope["path_params"]
-        graph = path.get("graph_id")
+        graph = self._only_graph() if route.only_graph else path.get("graph_id")
         guard = server.access.guard(actor, graph)
         call = HttpCall(actor, server.bounds, headers, path, guard, state=server)
         if graph is not None:
@@ -330,6 +337,11 @@ class Exchange:
             call.query = read_query(self.scope["query_string"], route.query)
         return call
 
+    def _only_graph(self) -> str:
+        if len(self.server.graphs) != 1:
+            raise GraphNotChosen("this server has several graphs, and the path names none")
+        return next(iter(self.server.graphs))
+
     # --- the work ------------------------------------------------------------------------------------------------
 
     async def _work(self, call: HttpCall, holding: Holding) -> Answer:
@@ -338,6 +350,9 @@ class Exchange:
         cancelled_by(self.scope[OBSERVED].gone)  # queries end when nobody waits for them any more
         if is_load and (route.streams or media_of(call.headers) in STREAMED):
             await self._receive_load(call, holding)
+        elif route.protocol:
+            limits = self._limits("body_bytes_max")
+            call.raw = await read_all(self._counted(call, holding, limits), call.headers, limits)
         elif route.body is not None:
             call.body = await self._json(call, holding, route.body)
         if route.work is RouteWork.EXPORT:

@@ -105,6 +105,8 @@ class InvokeRequest(WireRequest, frozen=True):
     expect_mutation: bool | None = None
     rows_shown: RowsShown | None = None
     column_types: bool = False
+    message: str | None = None  # of the commit of a mutation
+    dry_run: bool = False
 
 
 class LoadRequest(WireRequest, frozen=True):

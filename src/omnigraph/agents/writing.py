@@ -1,0 +1,160 @@
+"""Tools that change something: on a branch of the agent's own, unless they are told another one and may have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from omnigraph.agents import arguments as args
+from omnigraph.agents.answers import Answer, ArgumentsInvalid
+from omnigraph.agents.stored import stored
+from omnigraph.agents.toolbox import AgentMergeRefused, Toolbox
+from omnigraph.errors import BranchExists, BranchNotFound
+from omnigraph.model.names import MAIN
+from omnigraph.outcomes import Commit
+from omnigraph.policy.questions import Action
+from omnigraph.remote.graph import RemoteGraph
+
+T = TypeVar("T")
+CONFLICTS_SHOWN_MAX = 20
+REVIEW = (
+    "Look at your changes with `diff`. Tell the person you work for the name of the branch, "
+    "so that they can merge it."
+)
+REHEARSED = "Nothing was changed. Call again without `dry_run` to do it."
+NO_CHANGE = (
+    "It matched nothing, so there is no commit. Look at the rows with `find_entity` or `run_query`."
+)
+
+
+def start_branch(box: Toolbox, asked: args.StartBranch) -> Answer:
+    """A new branch to work on; its name is your own unless one is given."""
+    name = asked.name or box.provenance.branch
+    box.graph.create_branch(name, asked.from_, actor=box.actor)
+    data = {"branch": name, "from": asked.from_}
+    return Answer(data, "Give this name as `branch` to `change`, `load_records` and to what reads.")
+
+
+def change(box: Toolbox, asked: args.Change) -> Answer:
+    """Run a mutation as one commit."""
+    if (asked.query is None) == (asked.stored is None):
+        raise ArgumentsInvalid("give either `query` or `stored`")
+    branch = box.branch_to_write(asked.branch)
+    box = box.told(asked.person, asked.conversation)
+    message = box.provenance.message(asked.message)
+    done, created = _on_branch(box, branch, asked, lambda: _mutate(box, asked, branch, message))
+    counts = {"nodes": done["affected_nodes"], "edges": done["affected_edges"]}
+    data = {"affected": counts, **_where(branch, done["commit"], created=created)}
+    if asked.dry_run:
+        return Answer(data, REHEARSED)
+    return Answer(data, REVIEW if done["commit"] else NO_CHANGE, commit=_id(done["commit"]))
+
+
+def _mutate(box: Toolbox, asked: args.Change, branch: str, message: str) -> dict[str, Any]:
+    if asked.stored is not None and isinstance(box.graph, RemoteGraph):
+        return box.graph.invoke(
+            asked.stored,
+            params=asked.params,
+            branch=branch,
+            expect_mutation=True,
+            message=message,
+            dry_run=asked.dry_run,
+        )
+    known = None if asked.stored is None else stored(box, asked.stored)
+    return box.graph.mutate(
+        asked.query or "" if known is None else known.text,
+        asked.params,
+        None if known is None else known.query.name,
+        branch=branch,
+        message=message,
+        actor=box.actor,
+        dry_run=asked.dry_run,
+        timeout=box.limits.write_seconds_max,
+    ).to_json()
+
+
+def load_records(box: Toolbox, asked: args.LoadRecords) -> Answer:
+    """Load rows as one commit, after all of them were checked."""
+    branch = box.branch_to_write(asked.branch)
+    box = box.told(asked.person, asked.conversation)
+    message = box.provenance.message(asked.message)
+
+    def load() -> Any:
+        return box.graph.load(
+            asked.records,
+            mode=asked.mode,
+            branch=branch,
+            message=message,
+            actor=box.actor,
+            dry_run=asked.dry_run,
+            timeout=None if isinstance(box.graph, RemoteGraph) else box.limits.write_seconds_max,
+            violations=False,  # the agent could not read a file of this machine
+        )
+
+    done, created = _on_branch(box, branch, asked, load)
+    commit = None if done.commit is None else done.commit.to_json()
+    data = {
+        "nodes": dict(done.nodes),
+        "edges": dict(done.edges),
+        **_where(branch, commit, created=created),
+    }
+    return Answer(data, REHEARSED if asked.dry_run else REVIEW, commit=_id(commit))
+
+
+def merge_branch(box: Toolbox, asked: args.MergeBranch) -> Answer:
+    """Merge a branch into another, where a policy allows that to this actor."""
+    source = asked.branch or box.provenance.branch
+    box = box.told(asked.person, asked.conversation)
+    if not box.is_allowed(Action.BRANCH_MERGE, asked.into):
+        raise AgentMergeRefused("no policy lets this agent merge here")
+    done = box.graph.merge(
+        source,
+        asked.into,
+        asked.dry_run,
+        message=box.provenance.message(asked.message),
+        actor=box.actor,
+        timeout=box.limits.write_seconds_max,
+    )
+    conflicts = [conflict.to_json() for conflict in done.conflicts[:CONFLICTS_SHOWN_MAX]]
+    commit = _shown(done.commit)
+    data = {
+        "outcome": done.outcome,
+        "counts": {name: dict(counts) for name, counts in done.counts.items()},
+        "conflict_count": len(done.conflicts),
+        "conflicts": conflicts,
+        "commit": commit,
+    }
+    step = CONFLICTING if done.conflicts else REHEARSED if asked.dry_run else ""
+    return Answer(data, step, commit=_id(commit))
+
+
+CONFLICTING = (
+    "Nothing was merged. Show the conflicts to the person you work for, or change your branch."
+)
+
+
+def _on_branch(
+    box: Toolbox, branch: str, asked: args.Change | args.LoadRecords, write: Callable[[], T]
+) -> tuple[T, bool]:
+    """Write, and make the branch of the agent's own first if it is not there yet; whether that was done."""
+    try:
+        return write(), False
+    except BranchNotFound:
+        if asked.branch is not None or asked.dry_run:
+            raise
+    with suppress(BranchExists):  # another call of the same agent was first
+        box.graph.create_branch(branch, MAIN, actor=box.actor)
+    return write(), True
+
+
+def _where(branch: str, commit: dict[str, Any] | None, *, created: bool) -> dict[str, Any]:
+    return {"branch": branch, "branch_created": created, "commit": commit}
+
+
+def _shown(commit: Commit | None) -> dict[str, Any] | None:
+    return None if commit is None else commit.to_json()
+
+
+def _id(commit: dict[str, Any] | None) -> str | None:
+    return None if commit is None else str(commit.get("id") or commit.get("graph_commit_id"))
