@@ -98,7 +98,7 @@ VALUES = frozenset(
             "data",
             "delete_branch",
         ),
-        *("dry_run", "entity", "expect_mutation", "explain", "format", "id", "kind", "limit"),
+        *("dry_run", "entity", "expect_mutation", "explain", "format", "graph", "id", "kind", "limit"),
         *("maintenance", "max_rows", "message", "mode", "name", "op", "page_token", "params"),
         *("property", "query", "query_name", "query_source", "resolutions", "schema_source"),
         *("column_types", "days", "every_hours", "from_merge_base", "keep", "rows_shown"),

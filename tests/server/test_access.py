@@ -15,6 +15,10 @@ INSERT = 'query q() { insert Person { name: "New" } }'
 NDJSON = {"Content-Type": "application/x-ndjson"}
 BLOB = {"entity": "node", "type": "Person", "id": "Alice", "property": "avatar"}
 ALICE = {"type": "Person", "id": "Alice"}
+PING = {
+    "content": {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+    "headers": {"Accept": "application/json, text/event-stream"},
+}
 
 # How to call each route so that somebody who may do everything succeeds. A route without a row fails the first test.
 # "$head" stands for the id of the newest commit of main, "$job" for that of an export of the admin's that is done.
@@ -27,6 +31,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "GET /ui": {},
     "GET /ui/{path*}": {"path": {"path*": "people/history"}},
     "GET /session": {},
+    "POST /mcp": {**PING, "params": {"graph": "alpha"}},
     "GET /graphs": {},
     "GET /graphs/{graph_id}/snapshot": {},
     "GET /graphs/{graph_id}/schema": {},
@@ -53,6 +58,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "content": {"params": {"name": "New"}},
         "headers": {"Omnigraph-If-Graph-Commit": "$head"},
     },
+    "POST /graphs/{graph_id}/mcp": PING,
     "GET /graphs/{graph_id}/blob": {"params": BLOB},
     "HEAD /graphs/{graph_id}/blob": {"params": BLOB},
     "GET /graphs/{graph_id}/export": {},

@@ -72,8 +72,8 @@ class Retriever:
     """Finds nodes by words and by meaning, and brings what is around them.
 
     Every type with text is searched by its words, every vector that is made from a text (`@embed`) by meaning;
-    positions in these lists are fused as `rrf` does. `vector` looks with a vector of your own instead. Everything is read
-    from one commit, under the policy of the graph.
+    positions in these lists are fused as `rrf` does. `vector` looks with a vector of your own instead. Everything is
+    read from one commit, under the policy of the graph.
     """
 
     graph: Graph

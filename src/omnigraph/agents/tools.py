@@ -126,7 +126,11 @@ def call(tool: Tool, box: Toolbox, given: Mapping[str, Any] | None) -> Answer:
 
 
 def _arguments(tool: Tool, given: Mapping[str, Any] | None) -> Any:
+    values = dict(given or {})
     try:
-        return msgspec.convert(dict(given or {}), tool.arguments)
-    except (msgspec.ValidationError, RecursionError) as error:
+        msgspec.json.encode(values)  # JSON can spell half a character; nobody can store one
+        return msgspec.convert(values, tool.arguments)
+    except (UnicodeEncodeError, RecursionError):
+        raise ArgumentsInvalid("the arguments are not text that can be stored") from None
+    except msgspec.ValidationError as error:
         raise ArgumentsInvalid(f"the arguments do not fit: {error}") from None

@@ -25,7 +25,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.maintenance.upkeep import Upkeep
 from omnigraph.read.budget import cancelled_by, who_cancels
 from omnigraph.server import openapi
-from omnigraph.server.access import SAID, Access, Identity, Origins
+from omnigraph.server.access import SAID, Access, Caller, Identity, Origins
 from omnigraph.server.bodies import (
     BodyLimits,
     ClientGone,
@@ -59,6 +59,7 @@ from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.telemetry import Telemetry, spanned
 from omnigraph.server.threads import Threads, Turns
 from omnigraph.wire.answers import LoadOutput
+from omnigraph.wire.requests import GraphQuery
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ class GraphNotChosen(OmnigraphError):
     """The server has several graphs, and the request names none."""
 
     code, kind = "graph_not_chosen", Kind.INVALID
-    default_help = "Use the path below /graphs/{id}."
+    default_help = "Use the path below /graphs/{id}, or name it with `?graph=`."
 
 
 class Server:
@@ -308,11 +309,9 @@ class Exchange:
         if not server.identity.required:
             is_page = route.page or route.public
             server.origins.check(self.scope["method"], headers, is_page=is_page)
-        actor = None
-        if not route.public:
-            actor = server.identity.actor(headers.get("authorization"), headers.get(SAID))
-        record["actor"] = actor
-        call = self._call(headers, actor)
+        caller = Caller(None) if route.public else await self._caller(headers)
+        actor = record["actor"] = caller.actor
+        call = self._call(headers, caller)
         if route.work is RouteWork.NONE:
             await self._respond(_made(route.handler(call)))
             return
@@ -322,11 +321,21 @@ class Exchange:
         record["commit"] = answer.commit
         await self._respond(answer)
 
-    def _call(self, headers: Mapping[str, str], actor: str | None) -> HttpCall:
+    async def _caller(self, headers: Mapping[str, str]) -> Caller:
+        """Who asks; the keys of an issuer are fetched elsewhere than in the event loop."""
+        identity, given = self.server.identity, headers.get("authorization")
+        stale = identity.renewal(given)
+        if stale is not None:
+            await self.server.in_thread(stale.renew)
+        return identity.caller(given, headers.get(SAID))
+
+    def _call(self, headers: Mapping[str, str], caller: Caller) -> HttpCall:
         route, server, path = self.route, self.server, self.scope["path_params"]
-        graph = self._only_graph() if route.only_graph else path.get("graph_id")
+        actor = caller.actor
+        graph = self._chosen_graph() if route.query is GraphQuery else path.get("graph_id")
         guard = server.access.guard(actor, graph)
         call = HttpCall(actor, server.bounds, headers, path, guard, state=server)
+        call.person = caller.person
         if graph is not None:
             call.graph_id = graph_id(graph)
             call.served = server.graphs.get(graph)
@@ -337,10 +346,11 @@ class Exchange:
             call.query = read_query(self.scope["query_string"], route.query)
         return call
 
-    def _only_graph(self) -> str:
-        if len(self.server.graphs) != 1:
-            raise GraphNotChosen("this server has several graphs, and the path names none")
-        return next(iter(self.server.graphs))
+    def _chosen_graph(self) -> str:
+        named = read_query(self.scope["query_string"], GraphQuery).graph
+        if named is None and len(self.server.graphs) != 1:
+            raise GraphNotChosen("this server has several graphs, and the request names none")
+        return next(iter(self.server.graphs)) if named is None else named
 
     # --- the work ------------------------------------------------------------------------------------------------
 

@@ -63,7 +63,6 @@ class Route:
     protocol: bool = (
         False  # speaks a protocol of its own: its body is taken as bytes, and it answers by itself
     )
-    only_graph: bool = False  # about the graph of a server that has one
     verb: Description | None = None  # of the graph, which it offers
 
     @property

@@ -248,6 +248,12 @@ class SchemaRequest(WireRequest, frozen=True):
     dry_run: bool = False
 
 
+class GraphQuery(WireRequest, frozen=True):
+    """Which graph of the server; without it, the only one."""
+
+    graph: str | None = None
+
+
 class HistoryQuery(WireRequest, frozen=True):
     limit: int | None = None
     before: int | None = None

@@ -52,6 +52,7 @@ from omnigraph.wire.requests import (
     BranchQuery,
     ExportJobRequest,
     ExportRequest,
+    GraphQuery,
     HistoryQuery,
     ImportRequest,
     InvokeRequest,
@@ -111,7 +112,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/ui/{path*}", ui.page, None, nothing, RouteWork.NONE, flat=True, public=True,
           page=True),
     Route("GET", "/session", about.session, None, nothing, flat=True, answer=SessionOutput),
-    Route("POST", "/mcp", agents.mcp, None, nothing, flat=True, protocol=True, only_graph=True),
+    Route("POST", "/mcp", agents.mcp, None, nothing, flat=True, protocol=True,
+          query=GraphQuery),
     Route("GET", "/graphs", about.list_graphs, A.GRAPH_LIST, about.graph_list, flat=True),
     # reading
     served("snapshot", reading.snapshot, reading.read_on),
