@@ -67,6 +67,7 @@ PARITY: dict[str, Counterpart] = {
     "doctor": _verb("doctor"),
     "upgrade": Counterpart("omnigraph.open", reason=STORE),
     "serve": Counterpart("omnigraph.server.boot.serve", reason=HERE),
+    "mcp": Counterpart("omnigraph.agents.protocol.over_stdio", "POST /mcp"),
     "jobs list": Counterpart("omnigraph.remote.jobs.jobs", "GET /jobs"),
     "jobs show": Counterpart("omnigraph.remote.jobs.job", "GET /jobs/{job_id}"),
     "jobs cancel": Counterpart("omnigraph.remote.jobs.Job", "DELETE /jobs/{job_id}"),

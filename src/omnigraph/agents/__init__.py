@@ -18,6 +18,6 @@ In the order of control flow:
 Everything goes through the verbs of a `Graph`, so a policy, a server and their limits hold for agents as for people.
 """
 
-from omnigraph.agents.retriever import Found, Retriever
+from omnigraph.agents.retriever import FoundNode, Retriever
 
-__all__ = ["Found", "Retriever"]
+__all__ = ["FoundNode", "Retriever"]

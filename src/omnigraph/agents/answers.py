@@ -66,7 +66,7 @@ class CursorInvalid(OmnigraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool answers with; `data` holds everything that comes from the graph or from people."""
 
     data: Mapping[str, Any]
@@ -81,7 +81,7 @@ class Answer:
         return {**head, "data": dict(self.data), **tail}
 
 
-def failure(error: OmnigraphError) -> Answer:
+def failure(error: OmnigraphError) -> ToolAnswer:
     """An error as an answer: what it is by constants, and what it says about this call as data."""
     code = str(error.code)
     known = CODES.get(code, CODES["internal"])  # a server may be newer than we are
@@ -90,7 +90,7 @@ def failure(error: OmnigraphError) -> Answer:
         about |= {"message": error.message, "hint": error.help, "details": _details(error)}
         if error.span is not None:
             about["place"] = {"line": error.span.line, "column": error.span.column}
-    return Answer(
+    return ToolAnswer(
         {name: shown(value) for name, value in about.items()},
         NEXT_OF_CODE.get(code, NEXT_OF_KIND[error.kind]),
         is_error=True,
@@ -98,7 +98,7 @@ def failure(error: OmnigraphError) -> Answer:
     )
 
 
-def unexpected(error: Exception) -> Answer:
+def unexpected(error: Exception) -> ToolAnswer:
     """A fault of ours: the log has it, the agent only hears that there was one."""
     log.error("a tool failed", exc_info=error)
     return failure(OmnigraphError("internal error"))
@@ -114,7 +114,7 @@ def _details(error: OmnigraphError) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RowPage:
     """Which rows of a result to show, of which commit."""
 
     limit: int = ROWS
@@ -122,7 +122,7 @@ class Page:
     at: str | None = None  # the commit the first page was read from
 
     @classmethod
-    def of(cls, limit: int, cursor: str | None) -> Page:
+    def of(cls, limit: int, cursor: str | None) -> RowPage:
         """The page a cursor stands for; without one, the first."""
         if cursor is None:
             return cls(limit)
@@ -142,7 +142,7 @@ class Page:
 
 
 def paged(
-    rows: Sequence[Mapping[str, Any]], page: Page, commit: str, *, total: int | None = None
+    rows: Sequence[Mapping[str, Any]], page: RowPage, commit: str, *, total: int | None = None
 ) -> dict[str, Any]:
     """The rows of a page as data, after how many there are; `rows` begins with those of the page.
 

@@ -63,17 +63,17 @@ Conversation = Annotated[
 DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
 
 
-class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a tool takes; nothing else is accepted."""
 
 
-class Describe(Arguments, frozen=True, kw_only=True):
+class DescribeArguments(ToolArguments, frozen=True, kw_only=True):
     branch: Branch = "main"
     at: At = None
     type: Annotated[Name | None, Meta(description="One type, with all that is known of it.")] = None
 
 
-class Search(Arguments, frozen=True, kw_only=True):
+class SearchArguments(ToolArguments, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1, max_length=4000, description="What to look for.")]
     types: TypeNames = None
     branch: Branch = "main"
@@ -84,7 +84,7 @@ class Search(Arguments, frozen=True, kw_only=True):
     ] = 0
 
 
-class FindEntity(Arguments, frozen=True, kw_only=True):
+class FindEntityArguments(ToolArguments, frozen=True, kw_only=True):
     type: Annotated[Name, Meta(description="A node type.")]
     id: Annotated[Id | None, Meta(description="Its id.")] = None
     where: Annotated[
@@ -96,7 +96,7 @@ class FindEntity(Arguments, frozen=True, kw_only=True):
     cursor: Cursor = None
 
 
-class Neighbours(Arguments, frozen=True, kw_only=True):
+class NeighboursArguments(ToolArguments, frozen=True, kw_only=True):
     type: Annotated[Name, Meta(description="The type of the node.")]
     id: Annotated[str, Meta(max_length=4000, description="The id of the node.")]
     edges: Annotated[Few | None, Meta(description="Only these types of edges.")] = None
@@ -108,7 +108,7 @@ class Neighbours(Arguments, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=ROWS_MAX, description="How many of each type of edge.")] = 5
 
 
-class Path(Arguments, frozen=True, kw_only=True):
+class PathArguments(ToolArguments, frozen=True, kw_only=True):
     from_type: Name
     from_id: Id
     to_type: Name
@@ -119,7 +119,7 @@ class Path(Arguments, frozen=True, kw_only=True):
     at: At = None
 
 
-class RunQuery(Arguments, frozen=True, kw_only=True):
+class RunQueryArguments(ToolArguments, frozen=True, kw_only=True):
     query: QueryText
     params: Params = None
     name: Annotated[Name | None, Meta(description="Which query, where the text has several.")] = (
@@ -131,7 +131,7 @@ class RunQuery(Arguments, frozen=True, kw_only=True):
     cursor: Cursor = None
 
 
-class RunStoredQuery(Arguments, frozen=True, kw_only=True):
+class RunStoredQueryArguments(ToolArguments, frozen=True, kw_only=True):
     name: Annotated[Name, Meta(description="A stored query that reads.")]
     params: Params = None
     branch: Branch = "main"
@@ -140,11 +140,11 @@ class RunStoredQuery(Arguments, frozen=True, kw_only=True):
     cursor: Cursor = None
 
 
-class ExplainError(Arguments, frozen=True, kw_only=True):
+class ExplainErrorArguments(ToolArguments, frozen=True, kw_only=True):
     code: Annotated[Name, Meta(description="The code of an error, such as T3.")]
 
 
-class Diff(Arguments, frozen=True, kw_only=True):
+class DiffArguments(ToolArguments, frozen=True, kw_only=True):
     branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
     against: Annotated[Name, Meta(description="What to compare it with.")] = "main"
     types: TypeNames = None
@@ -152,14 +152,14 @@ class Diff(Arguments, frozen=True, kw_only=True):
     cursor: Cursor = None
 
 
-class StartBranch(Arguments, frozen=True, kw_only=True):
+class StartBranchArguments(ToolArguments, frozen=True, kw_only=True):
     name: Annotated[Name | None, Meta(description="A name of your own choice.")] = None
     from_: Annotated[Name, Meta(description="A branch, commit or tag.")] = msgspec.field(
         default="main", name="from"
     )
 
 
-class Change(Arguments, frozen=True, kw_only=True):
+class ChangeArguments(ToolArguments, frozen=True, kw_only=True):
     query: Annotated[Text | None, Meta(description="A mutation: insert, update or delete.")] = None
     stored: Annotated[Name | None, Meta(description="A stored mutation instead.")] = None
     params: Params = None
@@ -170,7 +170,7 @@ class Change(Arguments, frozen=True, kw_only=True):
     conversation: Conversation = None
 
 
-class LoadRecords(Arguments, frozen=True, kw_only=True):
+class LoadRecordsArguments(ToolArguments, frozen=True, kw_only=True):
     records: Annotated[
         dict[Name, Annotated[list[dict[str, Any]], Meta(max_length=RECORDS_MAX)]],
         Meta(
@@ -192,7 +192,7 @@ class LoadRecords(Arguments, frozen=True, kw_only=True):
     conversation: Conversation = None
 
 
-class MergeBranch(Arguments, frozen=True, kw_only=True):
+class MergeBranchArguments(ToolArguments, frozen=True, kw_only=True):
     branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
     into: Annotated[Name, Meta(description="The branch that is changed.")] = "main"
     message: Message = None

@@ -36,13 +36,13 @@ class Prompt:
 PROMPTS = (
     Prompt(
         "answer_a_question",
-        "Answer a question from the graph",
+        "ToolAnswer a question from the graph",
         "Find the facts in the graph and answer with ids as evidence.",
         {"question": "What to answer."},
-        "Answer the question at the end from the graph alone.\n"
+        "ToolAnswer the question at the end from the graph alone.\n"
         "1. Call `describe`.\n"
         "2. Call `search`, or `run_query` once you know the types; follow edges with `neighbours` and `path`.\n"
-        "3. Answer in a few sentences. Name the type and id of every node you rely on, and the commit you read.\n"
+        "3. ToolAnswer in a few sentences. Name the type and id of every node you rely on, and the commit you read.\n"
         "If the graph does not say, say so.",
     ),
     Prompt(

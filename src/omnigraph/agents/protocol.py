@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 import omnigraph
 from omnigraph.agents import prompts, resources, tools
-from omnigraph.agents.answers import Answer, failure, unexpected
+from omnigraph.agents.answers import ToolAnswer, failure, unexpected
 from omnigraph.agents.toolbox import TRAILER_CHARACTERS_MAX, Toolbox
 from omnigraph.errors import OmnigraphError
 
@@ -46,7 +46,7 @@ class _Handlers:
 
     box: Toolbox
     runs: Runs
-    told: Callable[[Answer], None]  # what was answered, for whoever keeps a record
+    told: Callable[[ToolAnswer], None]  # what was answered, for whoever keeps a record
 
     def _box(self, ctx: Context) -> Toolbox:
         """The toolbox, with the name its client gives itself."""
@@ -68,7 +68,7 @@ class _Handlers:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool")
         box = self._box(ctx)
-        answer: Answer = await self.runs(tool, lambda: tools.call(tool, box, asked.arguments))
+        answer: ToolAnswer = await self.runs(tool, lambda: tools.call(tool, box, asked.arguments))
         self.told(answer)
         document = msgspec.json.encode(answer.to_json(), enc_hook=str)
         return types.CallToolResult(
@@ -123,7 +123,7 @@ class _Handlers:
                 return unexpected(error)
 
         found = await self.runs(None, outcome)
-        if isinstance(found, Answer):
+        if isinstance(found, ToolAnswer):
             document = msgspec.json.decode(msgspec.json.encode(found.to_json(), enc_hook=str))
             raise MCPError(types.INVALID_PARAMS, document["error"]["title"], document)
         return found
@@ -173,11 +173,11 @@ def _prompt(each: prompts.Prompt) -> types.Prompt:
     )
 
 
-def _nobody(_: Answer) -> None:
+def _nobody(_: ToolAnswer) -> None:
     """Nobody keeps a record."""
 
 
-def server(box: Toolbox, runs: Runs, told: Callable[[Answer], None] = _nobody) -> Server[Any]:
+def server(box: Toolbox, runs: Runs, told: Callable[[ToolAnswer], None] = _nobody) -> Server[Any]:
     """The SDK's server for a toolbox; `runs` does the work of a tool elsewhere than in the event loop."""
     handlers = _Handlers(box, runs, told)
     return Server(

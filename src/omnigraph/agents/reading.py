@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from omnigraph.agents import arguments as args
-from omnigraph.agents.answers import Answer, ArgumentsInvalid, Page, paged
+from omnigraph.agents.answers import ArgumentsInvalid, RowPage, ToolAnswer, paged
 from omnigraph.agents.retriever import Retriever
 from omnigraph.agents.stored import run_stored, stored_names
 from omnigraph.agents.toolbox import Toolbox
@@ -50,7 +50,7 @@ def _state(box: Toolbox, branch: str, at: str | None) -> State:
 # --- what there is ---------------------------------------------------------------------------------------------------
 
 
-def describe(box: Toolbox, asked: args.Describe) -> Answer:
+def describe(box: Toolbox, asked: args.DescribeArguments) -> ToolAnswer:
     """The types of the graph with their properties and row counts, its branches and stored queries."""
     catalog = box.catalog(asked.branch, asked.at)
     counts, commit = _counts(box, asked)
@@ -66,7 +66,7 @@ def describe(box: Toolbox, asked: args.Describe) -> Answer:
         data |= {"your_branch": box.provenance.branch, **_names(box)}
     if counts is None:
         data["rows_hidden"] = True  # a policy hides some types
-    return Answer(
+    return ToolAnswer(
         data, "Use `search` or `find_entity` for rows, `describe` with `type` for one type."
     )
 
@@ -85,7 +85,9 @@ def _names(box: Toolbox) -> dict[str, Any]:
     return found
 
 
-def _counts(box: Toolbox, asked: args.Describe) -> tuple[Mapping[str, int] | None, str | None]:
+def _counts(
+    box: Toolbox, asked: args.DescribeArguments
+) -> tuple[Mapping[str, int] | None, str | None]:
     """Rows by type, where all types may be read."""
     try:
         now: Any = box.graph.snapshot(asked.branch, asked.at)
@@ -132,7 +134,7 @@ def _property(prop: Property, *, full: bool) -> Any:
 # --- finding ---------------------------------------------------------------------------------------------------------
 
 
-def search(box: Toolbox, asked: args.Search) -> Answer:
+def search(box: Toolbox, asked: args.SearchArguments) -> ToolAnswer:
     """Nodes about a text, by words and by meaning, with some neighbours if wanted."""
     retriever = Retriever(
         box.graph,
@@ -144,17 +146,17 @@ def search(box: Toolbox, asked: args.Search) -> Answer:
     )
     found = retriever.retrieve(asked.text, at=asked.at)
     rows = [each.to_json() for each in found.found]
-    data = paged(rows, Page(asked.limit), found.commit or "")
+    data = paged(rows, RowPage(asked.limit), found.commit or "")
     data.pop("next_cursor", None)
     if found.left_out:
         data["left_out"] = dict(found.left_out)
     step = "Use `neighbours` or `find_entity` with a type and id to go on." if rows else NO_ROWS
-    return Answer(data, step)
+    return ToolAnswer(data, step)
 
 
-def find_entity(box: Toolbox, asked: args.FindEntity) -> Answer:
+def find_entity(box: Toolbox, asked: args.FindEntityArguments) -> ToolAnswer:
     """Nodes of a type by id, or by equal values of properties."""
-    page = Page.of(asked.limit, asked.cursor)
+    page = RowPage.of(asked.limit, asked.cursor)
     state = _state(box, asked.branch, page.at or asked.at)
     kind = state.node_type(asked.type)
     conditions, declared, params = [], [], {}
@@ -179,10 +181,10 @@ def find_entity(box: Toolbox, asked: args.FindEntity) -> Answer:
     result = _run(box, text, params, None, asked.branch, page.at or asked.at)
     rows = [entity(kind.name, row) for row in _rows(result, page)]
     data = paged(rows, page, result.commit, total=len(result))
-    return Answer(data, _next_step(data))
+    return ToolAnswer(data, _next_step(data))
 
 
-def around(box: Toolbox, asked: args.Neighbours) -> Answer:
+def around(box: Toolbox, asked: args.NeighboursArguments) -> ToolAnswer:
     """What is next to a node: how many edges of each type, and the first nodes at their ends."""
     state = _state(box, asked.branch, asked.at)
     commit = _require_node(state, asked.type, asked.id)
@@ -199,13 +201,13 @@ def around(box: Toolbox, asked: args.Neighbours) -> Answer:
         for row in rows:
             del row["near"], row["edge"], row["direction"]
         about = {"edge": step.edge.name, "direction": step.direction, "neighbour_type": step.far}
-        groups.append(about | paged(rows, Page(asked.limit), commit, total=count))
+        groups.append(about | paged(rows, RowPage(asked.limit), commit, total=count))
     for group in groups:
         group.pop("next_cursor", None)
         group.pop("commit", None)
     total = sum(group["count"] for group in groups)
     data = {"count": total, "commit": commit, "edges": groups}
-    return Answer(
+    return ToolAnswer(
         data, "Name `edges` and a higher `limit` to see more of one type." if total else NO_ROWS
     )
 
@@ -220,7 +222,7 @@ def _require_node(state: State, type: str, id: str) -> str:
     return commit
 
 
-def path(box: Toolbox, asked: args.Path) -> Answer:
+def path(box: Toolbox, asked: args.PathArguments) -> ToolAnswer:
     """One of the shortest paths between two nodes, over edges in both directions."""
     state = _state(box, asked.branch, asked.at)
     commit = _require_node(state, asked.from_type, asked.from_id)
@@ -231,7 +233,7 @@ def path(box: Toolbox, asked: args.Path) -> Answer:
     hops = None if found is None else len(found) // 2
     data = {"found": found is not None, "hops": hops, "commit": commit, "path": found or []}
     step = "Use `neighbours` on a node of the path to see more." if found else NO_PATH
-    return Answer(data, step)
+    return ToolAnswer(data, step)
 
 
 NO_PATH = "There is no path within these bounds. Try a higher `hops_max`, or without `edges`."
@@ -240,22 +242,22 @@ NO_PATH = "There is no path within these bounds. Try a higher `hops_max`, or wit
 # --- queries -----------------------------------------------------------------------------------------------------
 
 
-def run_query(box: Toolbox, asked: args.RunQuery) -> Answer:
+def run_query(box: Toolbox, asked: args.RunQueryArguments) -> ToolAnswer:
     """The rows of a query that reads; a mutation is refused."""
-    page = Page.of(asked.limit, asked.cursor)
+    page = RowPage.of(asked.limit, asked.cursor)
     at = page.at or asked.at
     result = _run(box, asked.query, asked.params, asked.name, asked.branch, at)
     data = paged(_rows(result, page), page, result.commit, total=len(result))
-    return Answer(data, _next_step(data))
+    return ToolAnswer(data, _next_step(data))
 
 
-def run_stored_query(box: Toolbox, asked: args.RunStoredQuery) -> Answer:
+def run_stored_query(box: Toolbox, asked: args.RunStoredQueryArguments) -> ToolAnswer:
     """The rows of a stored query that reads."""
-    page = Page.of(asked.limit, asked.cursor)
+    page = RowPage.of(asked.limit, asked.cursor)
     at = page.at or asked.at
     rows, total, commit = run_stored(box, asked, at, page)
     data = paged(rows, page, commit, total=total)
-    return Answer(data, _next_step(data))
+    return ToolAnswer(data, _next_step(data))
 
 
 def _run(
@@ -278,7 +280,7 @@ def _run(
     )
 
 
-def _rows(result: Result, page: Page) -> list[dict[str, Any]]:
+def _rows(result: Result, page: RowPage) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = result.to_arrow().slice(page.skip, page.limit).to_pylist()
     return found
 
@@ -289,7 +291,7 @@ def _next_step(data: Mapping[str, Any]) -> str:
     return MORE_PAGES if "next_cursor" in data else ALL_SHOWN
 
 
-def explain_error(_: Toolbox, asked: args.ExplainError) -> Answer:
+def explain_error(_: Toolbox, asked: args.ExplainErrorArguments) -> ToolAnswer:
     """What an error code means and what to do about it."""
     from omnigraph.lang.query import codes as _query  # noqa: F401  they register themselves
     from omnigraph.lang.schema import codes as _schema  # noqa: F401
@@ -299,16 +301,16 @@ def explain_error(_: Toolbox, asked: args.ExplainError) -> Answer:
         if found is not None:
             about = {"code": found.code, "kind": str(found.kind), "title": found.title}
             about |= {"explanation": found.explanation, "help": found.help}
-            return Answer(about)
+            return ToolAnswer(about)
     raise CodeMissing(f"no error has the code {asked.code!r}")
 
 
 # --- differences -------------------------------------------------------------------------------------------------
 
 
-def diff(box: Toolbox, asked: args.Diff) -> Answer:
+def diff(box: Toolbox, asked: args.DiffArguments) -> ToolAnswer:
     """What a branch did since it parted from another: counts by type, then changed rows with their cells."""
-    page = Page.of(asked.limit, asked.cursor)
+    page = RowPage.of(asked.limit, asked.cursor)
     branch = asked.branch or box.provenance.branch
     head = page.at or branch
     found = box.graph.diff(asked.against, head, types=asked.types, from_merge_base=True)
@@ -321,4 +323,4 @@ def diff(box: Toolbox, asked: args.Diff) -> Answer:
     data |= {"schema_changes": [dict(step) for step in found.schema]}
     data |= paged(rows, page, found.to_commit, total=total)
     step = MORE_PAGES if "next_cursor" in data else "" if total else "The branch changed no rows."
-    return Answer(data, step)
+    return ToolAnswer(data, step)

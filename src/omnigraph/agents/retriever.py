@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.agents.walking import State, Step, columns, entity, neighbours, steps_from
+from omnigraph.agents.toolbox import catalog_of_text
+from omnigraph.agents.walking import State, Way, columns, entity, neighbours, steps_from
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
-from omnigraph.lang.schema import catalog_of, compile_schema
 from omnigraph.model.catalog import Catalog, NodeType, Property
 from omnigraph.model.types import Scalar
 from omnigraph.policy.questions import PolicyDenied
@@ -30,7 +30,7 @@ EMBED_CODES = frozenset({"embed_not_configured", "embed_unavailable", "embed_ref
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundNode:
     """A node that answers a question, how well (more is better), and some nodes around it."""
 
     type: str
@@ -60,7 +60,7 @@ class Found:
 class Retrieved:
     """What was found, best first, at which commit; and what could not be looked at."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundNode, ...]
     commit: str | None
     left_out: Mapping[str, str] = field(
         default_factory=dict
@@ -92,7 +92,7 @@ class Retriever:
     ) -> Retrieved:
         """What is about a text, best first."""
         self._check()
-        catalog = catalog_of(compile_schema(self.graph.schema(self.branch, at)))
+        catalog = catalog_of_text(self.graph.schema(self.branch, at))
         state = State(self.graph, catalog, self.branch, at, self.seconds_max)
         search = _Search(state, text, vector, self.limit)
         chosen = list(_chosen(catalog, self.types))
@@ -115,7 +115,7 @@ class Retriever:
         if not 0 <= self.neighbours <= NEIGHBOURS_MAX:
             raise OptionInvalid(f"neighbours is 0 to {NEIGHBOURS_MAX}, got {self.neighbours}")
 
-    def _surrounded(self, state: State, found: list[Found]) -> list[Found]:
+    def _surrounded(self, state: State, found: list[FoundNode]) -> list[FoundNode]:
         """The same with what is around them: a query for each type of edge, not for each node."""
         around: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         by_type: dict[str, list[str]] = {}
@@ -128,7 +128,7 @@ class Retriever:
         return [replace(f, neighbours=tuple(around.get((f.type, f.id), ()))) for f in found]
 
 
-def _permitted(state: State, step: Step, ids: Sequence[str], limit: int) -> list[dict[str, Any]]:
+def _permitted(state: State, step: Way, ids: Sequence[str], limit: int) -> list[dict[str, Any]]:
     """Neighbours of a type; none where it may not be read."""
     try:
         return neighbours(state, step, ids, limit)
@@ -229,11 +229,11 @@ class _Search:
             if by not in ways:
                 ways.append(by)
 
-    def best(self) -> list[Found]:
+    def best(self) -> list[FoundNode]:
         ordered = sorted(self.scores, key=lambda place: (-self.scores[place], place))
         return [self._found(place) for place in ordered[: self.limit]]
 
-    def _found(self, place: tuple[str, str]) -> Found:
+    def _found(self, place: tuple[str, str]) -> FoundNode:
         node = entity(place[0], self.rows[place])
         ways = tuple(self.by[place])
-        return Found(place[0], place[1], self.scores[place], node["properties"], ways)
+        return FoundNode(place[0], place[1], self.scores[place], node["properties"], ways)

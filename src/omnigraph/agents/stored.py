@@ -13,8 +13,8 @@ from omnigraph.policy.questions import Action
 from omnigraph.remote.graph import RemoteGraph
 
 if TYPE_CHECKING:
-    from omnigraph.agents.answers import Page
-    from omnigraph.agents.arguments import RunStoredQuery
+    from omnigraph.agents.answers import RowPage
+    from omnigraph.agents.arguments import RunStoredQueryArguments
     from omnigraph.agents.toolbox import Toolbox
 
 
@@ -85,7 +85,7 @@ def stored(box: Toolbox, name: str) -> StoredQuery:
 
 
 def run_stored(
-    box: Toolbox, asked: RunStoredQuery, at: str | None, page: Page
+    box: Toolbox, asked: RunStoredQueryArguments, at: str | None, page: RowPage
 ) -> tuple[list[dict[str, Any]], int, str]:
     """The rows of a page, how many there are, and the commit they are of."""
     if isinstance(box.graph, RemoteGraph):

@@ -61,7 +61,7 @@ class ProvenanceInvalid(OmnigraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ToolLimits:
     """How much one call may take."""
 
     query_seconds_max: float = 30.0
@@ -134,7 +134,7 @@ class Toolbox:
     queries: Mapping[str, StoredQuery] = field(
         default_factory=dict
     )  # by name; a server has its own
-    limits: Limits = Limits()
+    limits: ToolLimits = ToolLimits()
 
     def told(self, person: str | None, conversation: str | None) -> Toolbox:
         """The same for a call that says for whom it is."""
@@ -142,7 +142,7 @@ class Toolbox:
 
     def catalog(self, branch: str, at: str | None = None) -> Catalog:
         """The types of a state, as whoever may read the branch may see them."""
-        return _catalog(self.graph.schema(branch, at))
+        return catalog_of_text(self.graph.schema(branch, at))
 
     def branch_to_write(self, given: str | None) -> str:
         """The branch a change goes to: the agent's own, or the one it was told, if it may have that."""
@@ -174,5 +174,6 @@ class Toolbox:
 
 
 @lru_cache(maxsize=64)
-def _catalog(schema: str) -> Catalog:
+def catalog_of_text(schema: str) -> Catalog:
+    """The types of the text of a schema."""
     return catalog_of(compile_schema(schema))

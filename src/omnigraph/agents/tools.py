@@ -12,7 +12,7 @@ import msgspec
 
 from omnigraph.agents import arguments as args
 from omnigraph.agents import reading, writing
-from omnigraph.agents.answers import Answer, ArgumentsInvalid, failure, unexpected
+from omnigraph.agents.answers import ArgumentsInvalid, ToolAnswer, failure, unexpected
 from omnigraph.agents.toolbox import Toolbox
 from omnigraph.errors import OmnigraphError
 from omnigraph.policy.questions import Action
@@ -33,9 +33,9 @@ class Tool:
     name: str
     title: str
     description: str
-    arguments: type[args.Arguments]
+    arguments: type[args.ToolArguments]
     effect: Effect
-    handler: Callable[[Toolbox, Any], Answer]
+    handler: Callable[[Toolbox, Any], ToolAnswer]
     asks: Action  # of a policy; on a branch and about types, as the verbs it calls say
     where_allowed: bool = False  # offered only where a policy allows what it asks on main
     is_load: bool = False  # takes a turn with other loads
@@ -53,46 +53,46 @@ class Tool:
 TOOLS = (
     Tool("describe", "Describe the graph",
          "Types with properties and row counts, branches, stored queries. Start here; with `type`, one type in full.",
-         args.Describe, Effect.READS, reading.describe, Action.READ),
+         args.DescribeArguments, Effect.READS, reading.describe, Action.READ),
     Tool("search", "Search by words and meaning",
          "Find nodes about a text in all node types, best first: by their words, and by vectors where the schema has "
          "them; with `neighbours`, what is around each.",
-         args.Search, Effect.READS, reading.search, Action.READ),
+         args.SearchArguments, Effect.READS, reading.search, Action.READ),
     Tool("find_entity", "Find nodes by id or values",
          "Nodes of a type by `id`, or with equal values of properties (`where`); without either, all of them in pages.",
-         args.FindEntity, Effect.READS, reading.find_entity, Action.READ),
+         args.FindEntityArguments, Effect.READS, reading.find_entity, Action.READ),
     Tool("neighbours", "Show what is next to a node",
          "How many edges of each type meet a node, and the first nodes at their other ends.",
-         args.Neighbours, Effect.READS, reading.around, Action.READ),
+         args.NeighboursArguments, Effect.READS, reading.around, Action.READ),
     Tool("path", "Find a shortest path",
          "One of the shortest paths between two nodes, over edges of all types in both directions.",
-         args.Path, Effect.READS, reading.path, Action.READ),
+         args.PathArguments, Effect.READS, reading.path, Action.READ),
     Tool("run_query", "Run a query",
          "Run a query that reads: patterns, conditions, aggregates, search. Read omnigraph://language first.",
-         args.RunQuery, Effect.READS, reading.run_query, Action.READ),
+         args.RunQueryArguments, Effect.READS, reading.run_query, Action.READ),
     Tool("run_stored_query", "Run a stored query",
          "Run a query that was prepared for this graph, by its name. omnigraph://queries lists them with parameters.",
-         args.RunStoredQuery, Effect.READS, reading.run_stored_query, Action.INVOKE_QUERY),
+         args.RunStoredQueryArguments, Effect.READS, reading.run_stored_query, Action.INVOKE_QUERY),
     Tool("explain_error", "Explain an error",
          "What an error code means, and what to do about it.",
-         args.ExplainError, Effect.READS, reading.explain_error, Action.READ),
+         args.ExplainErrorArguments, Effect.READS, reading.explain_error, Action.READ),
     Tool("diff", "Compare a branch",
          "What a branch did since it parted from another: counts by type first, then rows with their changed cells.",
-         args.Diff, Effect.READS, reading.diff, Action.READ),
+         args.DiffArguments, Effect.READS, reading.diff, Action.READ),
     Tool("start_branch", "Start a branch",
          "Make a branch to work on. Nothing is copied, and nobody else sees what you change there before it is merged.",
-         args.StartBranch, Effect.ADDS, writing.start_branch, Action.BRANCH_CREATE),
+         args.StartBranchArguments, Effect.ADDS, writing.start_branch, Action.BRANCH_CREATE),
     Tool("change", "Change rows",
          "Run a mutation (insert, update or delete) as one commit, on a branch of your own unless told another.",
-         args.Change, Effect.CHANGES, writing.change, Action.CHANGE),
+         args.ChangeArguments, Effect.CHANGES, writing.change, Action.CHANGE),
     Tool("load_records", "Load records",
          "Load rows of one or more types as one commit, on a branch of your own unless you are told another. All rows "
          "are checked first; if one is wrong, none is loaded and the error names it.",
-         args.LoadRecords, Effect.CHANGES, writing.load_records, Action.CHANGE, is_load=True),
+         args.LoadRecordsArguments, Effect.CHANGES, writing.load_records, Action.CHANGE, is_load=True),
     Tool("merge_branch", "Merge a branch",
          "Merge a branch into another as one commit. Only offered where a policy allows it to you; do it only when the "
          "person you work for has said so.",
-         args.MergeBranch, Effect.CHANGES, writing.merge_branch, Action.BRANCH_MERGE, where_allowed=True),
+         args.MergeBranchArguments, Effect.CHANGES, writing.merge_branch, Action.BRANCH_MERGE, where_allowed=True),
 )
 # fmt: on
 BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -115,7 +115,7 @@ def schema_of(tool: Tool) -> dict[str, Any]:
     return found
 
 
-def call(tool: Tool, box: Toolbox, given: Mapping[str, Any] | None) -> Answer:
+def call(tool: Tool, box: Toolbox, given: Mapping[str, Any] | None) -> ToolAnswer:
     """What a tool answers; whatever goes wrong is an answer too."""
     try:
         return tool.handler(box, _arguments(tool, given))

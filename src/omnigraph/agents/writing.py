@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from omnigraph.agents import arguments as args
-from omnigraph.agents.answers import Answer, ArgumentsInvalid
+from omnigraph.agents.answers import ArgumentsInvalid, ToolAnswer
 from omnigraph.agents.stored import stored
 from omnigraph.agents.toolbox import AgentMergeRefused, Toolbox
 from omnigraph.errors import BranchExists, BranchNotFound
@@ -28,15 +28,17 @@ NO_CHANGE = (
 )
 
 
-def start_branch(box: Toolbox, asked: args.StartBranch) -> Answer:
+def start_branch(box: Toolbox, asked: args.StartBranchArguments) -> ToolAnswer:
     """A new branch to work on; its name is your own unless one is given."""
     name = asked.name or box.provenance.branch
     box.graph.create_branch(name, asked.from_, actor=box.actor)
     data = {"branch": name, "from": asked.from_}
-    return Answer(data, "Give this name as `branch` to `change`, `load_records` and to what reads.")
+    return ToolAnswer(
+        data, "Give this name as `branch` to `change`, `load_records` and to what reads."
+    )
 
 
-def change(box: Toolbox, asked: args.Change) -> Answer:
+def change(box: Toolbox, asked: args.ChangeArguments) -> ToolAnswer:
     """Run a mutation as one commit."""
     if (asked.query is None) == (asked.stored is None):
         raise ArgumentsInvalid("give either `query` or `stored`")
@@ -47,11 +49,11 @@ def change(box: Toolbox, asked: args.Change) -> Answer:
     counts = {"nodes": done["affected_nodes"], "edges": done["affected_edges"]}
     data = {"affected": counts, **_where(branch, done["commit"], created=created)}
     if asked.dry_run:
-        return Answer(data, REHEARSED)
-    return Answer(data, REVIEW if done["commit"] else NO_CHANGE, commit=_id(done["commit"]))
+        return ToolAnswer(data, REHEARSED)
+    return ToolAnswer(data, REVIEW if done["commit"] else NO_CHANGE, commit=_id(done["commit"]))
 
 
-def _mutate(box: Toolbox, asked: args.Change, branch: str, message: str) -> dict[str, Any]:
+def _mutate(box: Toolbox, asked: args.ChangeArguments, branch: str, message: str) -> dict[str, Any]:
     if asked.stored is not None and isinstance(box.graph, RemoteGraph):
         return box.graph.invoke(
             asked.stored,
@@ -74,7 +76,7 @@ def _mutate(box: Toolbox, asked: args.Change, branch: str, message: str) -> dict
     ).to_json()
 
 
-def load_records(box: Toolbox, asked: args.LoadRecords) -> Answer:
+def load_records(box: Toolbox, asked: args.LoadRecordsArguments) -> ToolAnswer:
     """Load rows as one commit, after all of them were checked."""
     branch = box.branch_to_write(asked.branch)
     box = box.told(asked.person, asked.conversation)
@@ -99,10 +101,10 @@ def load_records(box: Toolbox, asked: args.LoadRecords) -> Answer:
         "edges": dict(done.edges),
         **_where(branch, commit, created=created),
     }
-    return Answer(data, REHEARSED if asked.dry_run else REVIEW, commit=_id(commit))
+    return ToolAnswer(data, REHEARSED if asked.dry_run else REVIEW, commit=_id(commit))
 
 
-def merge_branch(box: Toolbox, asked: args.MergeBranch) -> Answer:
+def merge_branch(box: Toolbox, asked: args.MergeBranchArguments) -> ToolAnswer:
     """Merge a branch into another, where a policy allows that to this actor."""
     source = asked.branch or box.provenance.branch
     box = box.told(asked.person, asked.conversation)
@@ -126,7 +128,7 @@ def merge_branch(box: Toolbox, asked: args.MergeBranch) -> Answer:
         "commit": commit,
     }
     step = CONFLICTING if done.conflicts else REHEARSED if asked.dry_run else ""
-    return Answer(data, step, commit=_id(commit))
+    return ToolAnswer(data, step, commit=_id(commit))
 
 
 CONFLICTING = (
@@ -135,7 +137,10 @@ CONFLICTING = (
 
 
 def _on_branch(
-    box: Toolbox, branch: str, asked: args.Change | args.LoadRecords, write: Callable[[], T]
+    box: Toolbox,
+    branch: str,
+    asked: args.ChangeArguments | args.LoadRecordsArguments,
+    write: Callable[[], T],
 ) -> tuple[T, bool]:
     """Write, and make the branch of the agent's own first if it is not there yet; whether that was done."""
     try:

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from starlette.types import Message, Receive, Scope, Send
 
-from omnigraph.agents.answers import Answer as ToolAnswer
-from omnigraph.agents.toolbox import Limits, McpMissing, Provenance, Toolbox
+from omnigraph.agents.answers import ToolAnswer
+from omnigraph.agents.toolbox import McpMissing, Provenance, Toolbox, ToolLimits
 from omnigraph.server.request import OBSERVED, Answer, HttpCall
 
 PERSON = "omnigraph-on-behalf-of"
@@ -59,10 +59,10 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 def _toolbox(call: HttpCall) -> Toolbox:
     assert call.served is not None  # noqa: S101
-    bounds, usual = call.bounds, Limits()
+    bounds, usual = call.bounds, ToolLimits()
     person = call.person or _header(call, PERSON)
     provenance = Provenance(call.actor, person=person, conversation=_header(call, CONVERSATION))
-    limits = Limits(
+    limits = ToolLimits(
         min(usual.query_seconds_max, bounds.query_seconds_max),
         min(usual.write_seconds_max, bounds.write_seconds_max),
         min(usual.query_rows_max, bounds.query_rows_max),
