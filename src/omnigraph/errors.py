@@ -306,6 +306,13 @@ class TableNotFound(OmnigraphError):
     default_help = "`omnigraph schema show` prints the types of a branch."
 
 
+class EntityNotFound(OmnigraphError):
+    """The node or edge does not exist in this state."""
+
+    code, kind = "entity_not_found", Kind.NOT_FOUND
+    default_help = "It may be on another branch, or only in history: ask for its history."
+
+
 class NameInvalid(OmnigraphError):
     """A name is not allowed."""
 

@@ -27,9 +27,9 @@ from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.policy.questions import Action
 from omnigraph.read import Result, run_many, run_query
+from omnigraph.review import Reviewing
 from omnigraph.storage import metrics
 from omnigraph.verbs import Description, verb
-from omnigraph.versions import Versions
 
 if TYPE_CHECKING:
     from omnigraph import operations as ops
@@ -54,7 +54,7 @@ else:
     outcomes = Deferred("omnigraph.outcomes")
 
 
-class Graph(Versions):
+class Graph(Reviewing):
     """A graph on a disk, on an object store or behind a server, each with the same verbs.
 
     Safe to share between threads; not carried over a fork.
@@ -282,7 +282,7 @@ class Graph(Versions):
         A dry run does all of the work but that: its value, or its error, is the one of the write. Since it tells
         about rows, a policy is asked whether the branch may be read, too.
         """
-        need = need or ops.Need(Action.CHANGE, branch)
+        need = replace(need or ops.Need(Action.CHANGE, branch), proposal=False)
         if dry_run:
             verb, idempotency_key = ops.dry_run(verb), None
             need = replace(need, reads=(*need.reads, branch))

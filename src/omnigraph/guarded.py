@@ -17,16 +17,20 @@ from typing import Any
 
 from omnigraph.core import history
 from omnigraph.core.layout import parse_commit_id
-from omnigraph.core.plan import PublishPlan, Request, Verb
+from omnigraph.core.plan import PublishPlan, Request, Verb, Verify
+from omnigraph.core.proposals import APPROVED, CHANGES_WANTED, ProposalState
 from omnigraph.core.publisher import Published
+from omnigraph.core.records import Commit as CommitRecord
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import CommitPruned, Kind, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.lang import ir
 from omnigraph.merge.feed import Feed
+from omnigraph.merge.lineage import writers_since
 from omnigraph.model.names import MAIN, branch_name
-from omnigraph.outcomes import EntityHistory
+from omnigraph.outcomes import Blame, Commit, EntityHistory
+from omnigraph.policy.bundle import Protection
 from omnigraph.policy.guard import HARMLESS, Guard, Need
 from omnigraph.policy.questions import Action, PolicyDenied
 from omnigraph.policy.subjects import (
@@ -78,6 +82,9 @@ class GuardedGraph(Graph):
 
     def _permit(self, need: Need, actor: str | None = None) -> None:
         self._guard.acting(actor).require(need)
+
+    def _allows(self, need: Need, actor: str | None = None) -> bool:
+        return self._guard.acting(actor).allows(need)
 
     def _actor(self, actor: str | None) -> str | None:
         return actor or self._guard.actor
@@ -155,6 +162,15 @@ class GuardedGraph(Graph):
         shown = tuple(takewhile(lambda c: self._may_read(c.commit.branch, type), found.changes))
         return found if len(shown) == len(found.changes) else EntityHistory(shown)
 
+    def _blamed(self, type: str, found: Blame) -> Blame:
+        """A commit on a branch that may not be read is not named; the merge that brought it here is."""
+
+        def seen(commit: Commit | None) -> Commit | None:
+            return commit if commit is not None and self._may_read(commit.branch, type) else None
+
+        cells = (replace(c, commit=seen(c.commit), via=seen(c.via)) for c in found.cells)
+        return replace(found, cells=tuple(cells))
+
     def _may_read(self, branch: str, type: str) -> bool:
         return self._guard.allows(Need(Action.READ, branch, types=frozenset({type})))
 
@@ -182,7 +198,44 @@ class GuardedGraph(Graph):
             acting._state(request.create_from, None, None)
         guard = acting._guard
         verb = _judged(_Asking(guard, need), request.verb)
+        wanted = guard.protection(request.branch)
+        if wanted is not None and wanted.checks:
+            verb = _verifying(verb, self._verifier(wanted.checks))
+            request = replace(request, alone=True)
         return super()._submit(replace(request, verb=verb, actor=guard.actor), need)
+
+    def _may_approve_own(self, target: str) -> bool:
+        wanted = self._guard.protection(target)
+        return wanted is not None and wanted.own_approvals
+
+    def _missing(self, state: ProposalState, head: CommitRecord) -> tuple[str, ...]:
+        """Approvals count that are given for this head, by those who may give them now and did not write it."""
+        wanted = self._guard.protection(state.target)
+        if wanted is None:
+            return ()
+        told = [
+            f"{actor} wants changes"
+            for actor, verdict in sorted(state.verdicts.items())
+            if verdict.kind == CHANGES_WANTED and self._is_approver(actor, state, wanted)
+        ]
+        own: set[str | None] = set()
+        if wanted.approvals and not wanted.own_approvals:
+            own = {state.author, *writers_since(self._repo, state.target, head)}
+        counted = [
+            actor
+            for actor, verdict in state.verdicts.items()
+            if verdict.kind == APPROVED
+            and (wanted.stale_approvals or verdict.head == head.content)
+            and actor not in own
+            and self._is_approver(actor, state, wanted)
+        ]
+        if len(counted) < wanted.approvals:
+            told.append(f"{len(counted)} of {wanted.approvals} approvals of commit {head.content}")
+        return tuple(told)
+
+    def _is_approver(self, actor: str, state: ProposalState, wanted: Protection) -> bool:
+        may = self._allows(Need(Action.APPROVE, state.source, state.target), actor)
+        return may and self._guard.counts_as_approver(actor, wanted)
 
     def _asking(self, txn: WriteTxn) -> _Asking:
         """Who wants what, as the write says that is worked out; a verb by itself is a change of its branch."""
@@ -241,6 +294,24 @@ def _judged(asking: _Asking, verb: Verb) -> Verb:
         return plan
 
     return judged
+
+
+def _verifying(verb: Verb, verify: Verify) -> Verb:
+    """The same verb; the state it leads to is judged before it is published, whatever else is asked of it."""
+
+    def verifying(txn: WriteTxn) -> PublishPlan:
+        plan = verb(txn)
+        first = plan.verify
+        if first is None:
+            return replace(plan, verify=verify)
+
+        def both(before: Snapshot, after: Snapshot) -> Mapping[str, Any]:
+            told, more = dict(first(before, after)), verify(before, after)
+            return told | {"checks": {**told.get("checks", {}), **more.get("checks", {})}}
+
+        return replace(plan, verify=both)
+
+    return verifying
 
 
 def _all_types(*states: Snapshot) -> frozenset[str]:

@@ -6,13 +6,20 @@ the time.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.branch import BlockOptions, Branch, WriteBlock, Written
 from omnigraph.core import branches
+from omnigraph.core.check_results import store_run, stored_runs
 from omnigraph.core.create import create_graph
 from omnigraph.core.first_commit import publish_first
 from omnigraph.core.group import Writers
 from omnigraph.core.plan import Request, dry_run
+from omnigraph.core.proposals import merge_landed
 from omnigraph.core.records import RetentionPolicy
+from omnigraph.lang.checks import CheckNotFound, parse_checks
+from omnigraph.lang.diagnostics import LanguageError
+from omnigraph.lang.query import Want
 from omnigraph.lang.schema import compile_schema, encode_ir
 from omnigraph.maintenance.collection import Retention, collect, retained
 from omnigraph.maintenance.doctor import diagnose
@@ -21,6 +28,7 @@ from omnigraph.maintenance.jobs import expire
 from omnigraph.maintenance.status import checked, retention, set_retention
 from omnigraph.maintenance.status import status as maintenance_status
 from omnigraph.maintenance.upkeep import Caretaker, Upkeep, optimize_branch, store_loaded
+from omnigraph.merge.blame import blame
 from omnigraph.merge.conflicts import decisions
 from omnigraph.merge.diff import diff
 from omnigraph.merge.feed import changes
@@ -28,8 +36,12 @@ from omnigraph.merge.lineage import merge_base
 from omnigraph.merge.row_history import row_history
 from omnigraph.pipeline.engine import export_by, loading, query_on_spark, spark_frames
 from omnigraph.policy.guard import Need
+from omnigraph.read import run_query
 from omnigraph.read.blobs import open_blob
+from omnigraph.read.checking import demanded, report_of, run_checks, stored_run
+from omnigraph.read.profile import profile
 from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.write.apply_checks import apply_checks, changed_checks
 from omnigraph.write.apply_schema import apply_schema
 from omnigraph.write.clone import clone_branch, clone_graph
 from omnigraph.write.load import LoadOutcome, load
@@ -42,18 +54,24 @@ __all__ = [
     "BlockOptions",
     "Branch",
     "Caretaker",
+    "CheckNotFound",
     "EmbedSettings",
+    "LanguageError",
     "LoadOutcome",
     "Need",
     "Request",
     "Retention",
     "RetentionPolicy",
     "Upkeep",
+    "Want",
     "WriteBlock",
     "Writers",
     "Written",
+    "apply_checks",
     "apply_schema",
+    "blame",
     "branches",
+    "changed_checks",
     "changes",
     "checked",
     "cherry_pick",
@@ -64,6 +82,7 @@ __all__ = [
     "count_missing",
     "create_graph",
     "decisions",
+    "demanded",
     "diagnose",
     "diff",
     "dry_run",
@@ -77,18 +96,28 @@ __all__ = [
     "maintenance_status",
     "merge",
     "merge_base",
+    "merge_landed",
     "mutate",
     "open_blob",
     "optimize_branch",
+    "parse_checks",
+    "profile",
     "publish_first",
     "query_on_spark",
+    "replace",
+    "report_of",
     "reset",
     "retained",
     "retention",
     "revert",
     "row_history",
+    "run_checks",
+    "run_query",
     "set_retention",
     "spark_frames",
     "store_loaded",
+    "store_run",
+    "stored_run",
+    "stored_runs",
     "together",
 ]

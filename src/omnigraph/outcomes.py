@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
 
 
+def spelled(time: datetime) -> str:
+    """A time as every surface writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment(micros: int) -> datetime:
+    """The time so many microseconds after 1970."""
+    return datetime.fromtimestamp(micros / 1_000_000, UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One write in a graph's history."""
@@ -28,12 +38,15 @@ class Commit:
     kind: str
     message: str | None
     changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by type name
+    proposal: int | None = None  # that it merged
+    checks: Mapping[str, str] = field(default_factory=dict)  # how those ended that it had to pass
 
     @classmethod
     def of(cls, entry: history.Entry) -> Commit:
         """The public form of a log entry."""
         names = type_names(entry.commit)
         changed = entry.member.changes if entry.member is not None else {}
+        kept = entry.member.result if entry.member is not None else {}
         return cls(
             id=entry.id,
             parents=entry.parents,
@@ -47,6 +60,8 @@ class Commit:
                 for table, change in sorted(changed.items())
                 if table in names
             },
+            proposal=kept.get("proposal"),
+            checks=kept.get("checks", {}),
         )
 
     @classmethod
@@ -58,16 +73,21 @@ class Commit:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
+        said: dict[str, Any] = {
             "id": self.id,
             "parents": list(self.parents),
             "branch": self.branch,
             "actor": self.actor,
-            "time": self.time.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "time": spelled(self.time),
             "kind": self.kind,
             "message": self.message,
             "changes": {name: dict(counts) for name, counts in self.changes.items()},
         }
+        if self.proposal is not None:
+            said["proposal"] = self.proposal
+        if self.checks:
+            said["checks"] = dict(self.checks)
+        return said
 
     def _repr_html_(self) -> str:
         from omnigraph.drawing.notebook import commit_html
@@ -185,3 +205,61 @@ class SchemaResult:
         from omnigraph.drawing.notebook import plan_html
 
         return plan_html((step.to_json() for step in self.steps), self.supported)
+
+
+# --- checks and blame ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksResult:
+    """Which checks are new, say something else or are gone, and the commit; none if nothing changed."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    commit: Commit | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "added": list(self.added),
+            "changed": list(self.changed),
+            "removed": list(self.removed),
+            "commit": _json(self.commit),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedCell:
+    """A property, the commit that gave it its value, and the merge that brought it here.
+
+    `commit` is none where that part of history was removed, or may not be read.
+    """
+
+    property: str
+    value: Any
+    commit: Commit | None
+    via: Commit | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        from omnigraph.values.spelling import to_json
+
+        shown = {"blob_bytes": len(self.value)} if isinstance(self.value, bytes) else self.value
+        return {
+            "property": self.property,
+            "value": to_json(shown),
+            "commit": _json(self.commit),
+            "via": _json(self.via),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Who wrote what a node or edge says."""
+
+    type: str
+    id: str
+    cells: tuple[BlamedCell, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        cells = [cell.to_json() for cell in self.cells]
+        return {"type": self.type, "id": self.id, "cells": cells}

@@ -60,7 +60,7 @@ rules:
   - id: d2
     allow:
       actors: {{group: drafters}}
-      actions: [branch_create, branch_delete, branch_merge, schema_apply]
+      actions: [branch_create, branch_delete, branch_merge, schema_apply, propose, approve]
       target_branch_scope: unprotected
   - {{id: d3, allow: {{actors: {{group: drafters}}, actions: [invoke_query]}}}}
 """
@@ -77,6 +77,7 @@ NAMES = {
     "a": "draft~1",
     "b": "draft",
     "start": "after:draft",
+    "compare_to": "draft~1",
 }
 NEW_NAMES = {"POST /graphs/{graph_id}/branches": "name", "POST /graphs/{graph_id}/tags": "name"}
 PATHS = {
@@ -84,6 +85,7 @@ PATHS = {
     "DELETE /graphs/{graph_id}/tags/{name}": ("name", "of-draft"),
     "GET /graphs/{graph_id}/commits/{commit_id}": ("commit_id", "draft"),
     "GET /graphs/{graph_id}/commits/{commit_id}/changes": ("commit_id", "draft"),
+    "GET /graphs/{graph_id}/commits/{commit_id}/checks": ("commit_id", "draft"),
 }
 VALUES = frozenset(
     (
@@ -112,10 +114,11 @@ VALUES = frozenset(
         *("maintenance", "max_rows", "message", "mode", "name", "op", "page_token", "params"),
         *("property", "query", "query_name", "query_source", "resolutions", "schema_source"),
         *("column_types", "days", "every_hours", "from_merge_base", "keep", "rows_shown"),
+        *("head", "only", "record", "reviewers", "skip_checks", "state", "text", "title"),
         *("steps", "strategy", "timeout", "ttl_seconds", "type", "type_names", "types", "uri"),
     )
 )
-OTHER_PARTS = frozenset({"graph_id", "path", "type", "id", "job_id"})
+OTHER_PARTS = frozenset({"graph_id", "path", "type", "id", "job_id", "number"})
 # Of these a drafter is told nothing, whatever the name: they are about all branches.
 ABOUT_ALL = frozenset({"GET /graphs/{graph_id}/commits/{commit_id}"})
 # Where a name is only compared with the rules, and never looked for.
@@ -123,7 +126,9 @@ NEVER_LOOKED_FOR = frozenset({"GET /graphs/{graph_id}/permissions"})
 
 
 REFUSED = (403, 404)
-POINTS = frozenset({"at", "snapshot", "from", "commit", "a", "b", "start", "commit_id"})
+POINTS = frozenset(
+    {"at", "snapshot", "from", "commit", "a", "b", "start", "commit_id", "compare_to"}
+)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,10 @@ from tests.server import world as worlds
 from tests.server.world import PEOPLE
 
 NAMES = frozenset(
-    {"branch", "at", "from_", "create_from", "into", "commit", "to", "a", "b", "after"}
+    {
+        *("branch", "at", "from_", "create_from", "into", "commit", "to", "a", "b", "after"),
+        *("before", "target"),
+    }
 )
 ALSO = frozenset(
     {
@@ -32,10 +35,12 @@ ALSO = frozenset(
         ("delete_branch", "name"),
         ("delete_tag", "name"),
         ("merge", "source"),
+        ("propose", "source"),
         ("tag", "name"),
     }
 )
 ADD = 'query q() { insert Person { name: "new" } }'
+CHECK = "query nameless() { match { $p: Person $p.name is null } return { $p.age as age } }"
 ROWS: dict[str, Any] = {"Person": [{"name": "new"}]}
 FOLDER = Path("nowhere")
 
@@ -48,10 +53,15 @@ def _block(graph: Graph, **named: Any) -> None:
 # How a drafter calls each verb on a draft.
 CALLS: dict[str, Callable[..., Any]] = {
     "analytics": lambda g, **k: g.analytics(**k).degrees("Person", ["Knows"]),
+    "apply_checks": lambda g, **k: g.apply_checks(CHECK, **k),
     "apply_schema": lambda g, **k: g.apply_schema(worlds.SCHEMA, **k),
+    "blame": lambda g, **k: g.blame("Person", "Alice", **k),
     "blob": lambda g, **k: g.blob("Person", "Alice", "avatar", **k).size,
     "branch": lambda g, **k: g.branch(**k).schema(),
     "changes": lambda g, **k: list(g.changes(**({"after": "of-draft"} | k))),
+    "check": lambda g, **k: g.check(**({"branch": "draft"} | k)),
+    "check_results": lambda g, **k: g.check_results(**k),
+    "checks": lambda g, **k: g.checks(**k),
     "cherry_pick": lambda g, **k: g.cherry_pick(**({"commit": "side"} | k)),
     "clone": lambda g, **k: g.clone(FOLDER, **k),
     "commit": lambda g, **k: g.commit(**k),
@@ -68,6 +78,11 @@ CALLS: dict[str, Callable[..., Any]] = {
     "mutate": lambda g, **k: g.mutate(ADD, **k),
     "optimize": lambda g, **k: g.optimize(**k),
     "plan_schema": lambda g, **k: g.plan_schema(worlds.SCHEMA, **k),
+    "profile": lambda g, **k: g.profile(**({"branch": "draft"} | k)),
+    "proposals": lambda g, **k: g.proposals(**k),
+    "propose": lambda g, **k: g.propose(
+        **({"source": "side", "title": "More", "into": "draft"} | k)
+    ),
     "publish": lambda g, **k: g.publish(
         g.mutation(ADD), **({"branch": "fresh"} if "create_from" in k else {}) | k
     ),

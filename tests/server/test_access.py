@@ -19,6 +19,8 @@ PING = {
     "content": {"jsonrpc": "2.0", "id": 1, "method": "ping"},
     "headers": {"Accept": "application/json, text/event-stream"},
 }
+OFFERED = {"number": "1"}
+CHECK = "query nameless() { match { $p: Person $p.name is null } return { $p.age as age } }"
 
 # How to call each route so that somebody who may do everything succeeds. A route without a row fails the first test.
 # "$head" stands for the id of the newest commit of main, "$job" for that of an export of the admin's that is done.
@@ -106,10 +108,35 @@ CALLS: dict[str, dict[str, Any]] = {
     "POST /graphs/{graph_id}/revert": {"content": {"commit": "$head"}},
     "POST /graphs/{graph_id}/cherry-pick": {"content": {"commit": "$head", "branch": "side"}},
     "POST /graphs/{graph_id}/reset": {"content": {"commit": "main~1"}},
+    "GET /graphs/{graph_id}/entities/{type}/{id}/blame": {"path": ALICE},
+    "GET /graphs/{graph_id}/checks": {},
+    "POST /graphs/{graph_id}/checks": {"content": {"text": CHECK}},
+    "POST /graphs/{graph_id}/check": {"content": {}},
+    "GET /graphs/{graph_id}/commits/{commit_id}/checks": {"path": {"commit_id": "$head"}},
+    "GET /graphs/{graph_id}/profile": {},
+    "GET /graphs/{graph_id}/proposals": {},
+    "POST /graphs/{graph_id}/proposals": {"content": {"source": "side", "title": "More"}},
+    "GET /graphs/{graph_id}/proposals/{number}": {"path": OFFERED},
+    "GET /graphs/{graph_id}/proposals/{number}/review": {"path": OFFERED},
+    "POST /graphs/{graph_id}/proposals/{number}/comments": {
+        "path": OFFERED,
+        "content": {"text": "Hm", "type": "Person", "id": "Alice", "property": "age"},
+    },
+    "POST /graphs/{graph_id}/proposals/{number}/approve": {"path": OFFERED, "content": {}},
+    "POST /graphs/{graph_id}/proposals/{number}/request-changes": {
+        "path": OFFERED,
+        "content": {"text": "No"},
+    },
+    "POST /graphs/{graph_id}/proposals/{number}/close": {"path": OFFERED, "content": {}},
+    "POST /graphs/{graph_id}/proposals/{number}/merge": {"path": OFFERED, "content": {}},
     "GET /graphs/{graph_id}/changes": {},
     "POST /graphs/{graph_id}/changes/baseline": {"content": {}},
 }
-POINTS = ("/commits/{commit_id}/changes", "/diff")  # a point one may not read looks like none
+POINTS = (
+    "/commits/{commit_id}/changes",
+    "/commits/{commit_id}/checks",
+    "/diff",
+)  # a point one may not read looks like none
 
 
 def test_every_route_has_a_row_here() -> None:
@@ -124,6 +151,9 @@ def prepared(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> W
     graph = world.graphs["alpha"]
     graph.create_branch("side", "main~1")
     graph.tag("v1")
+    graph.create_branch("offer")
+    graph.load([{"type": "Company", "data": {"name": "Offered"}}], branch="offer")
+    graph.propose("offer", "A company", actor="eve")
     return world
 
 
@@ -185,8 +215,8 @@ def test_callers_that_may_not_are_refused(prepared: World, route: Route) -> None
 
 
 def _refusal(route: Route) -> int:
-    if "{job_id}" in route.path:
-        return 404  # somebody else's job is none
+    if "{job_id}" in route.path or "{number}" in route.path:
+        return 404  # somebody else's job is none, and neither is a proposal one may not read
     if route.action is None:
         return 200  # any valid token will do
     hidden = str(route.action) == "invoke_query" or route.path in POINTS
@@ -198,6 +228,8 @@ def _refusal(route: Route) -> int:
 )
 def test_readers_may_only_read(prepared: World, route: Route) -> None:
     expected = 200 if str(route.action) == "read" else _refusal(route)
+    if "{number}" in route.path and expected != 200:
+        expected = 403  # they may know of it
     assert _call(prepared, route, "reader").status_code == expected
 
 
@@ -219,5 +251,6 @@ def test_refused_writes_change_nothing(prepared: World) -> None:
         if route.action is not None:
             _call(prepared, route, "stranger")
     assert prepared.graphs["alpha"].snapshot().commit_id == before
-    assert sorted(prepared.graphs["alpha"].branches()) == ["main", "side"]
+    assert sorted(prepared.graphs["alpha"].branches()) == ["main", "offer", "side"]
+    assert prepared.graphs["alpha"].proposal(1).state == "open"
     assert list(prepared.graphs["alpha"].tags()) == ["v1"]

@@ -64,7 +64,7 @@ rules:
   - id: admins-versions
     allow:
       actors: {group: admins}
-      actions: [branch_create, branch_delete, branch_merge, schema_apply]
+      actions: [branch_create, branch_delete, branch_merge, schema_apply, propose, approve]
       target_branch_scope: any
   - {id: admins-invoke, allow: {actors: {group: admins}, actions: [invoke_query]}}
   - {id: admins-keep, allow: {actors: {group: admins}, actions: [admin]}}

@@ -28,9 +28,10 @@ KINDS = (Graph, GuardedGraph, RemoteGraph)
 METHODS = {n: v for n, v in VERBS.items() if inspect.isfunction(inspect.getattr_static(Graph, n))}
 SERVED = {name: verb for name, verb in VERBS.items() if verb.route is not None}
 WRITING = {name: verb for name, verb in METHODS.items() if verb.writes}
+CHECK = "query nameless() { match { $p: Person $p.name is null } return { $p.age as age } }"
 INSERT = "query q($name: String) { insert Person { name: $name } }"
 RULES = worlds.GRAPH_RULES + "  - {id: keep, allow: {actors: {group: admins}, actions: [admin]}}\n"
-BRANCH_IS = {"create_branch": "from_", "merge": "into"}
+BRANCH_IS = {"create_branch": "from_", "merge": "into", "propose": "source"}
 # Parameters that only mean something in the process of the caller, or that a server decides for everybody.
 OF_THE_CALLER = frozenset(
     {"actor", "timeout", "engine", "options", "progress", "violations", "dest", "format", "source"}
@@ -167,6 +168,13 @@ WRITES: dict[str, Callable[..., Any]] = {
     "cleanup": lambda g, **k: g.cleanup(1, **k).commits_pruned,
     "set_retention": lambda g, **k: g.set_retention(7, 2.5, **k).keep,
     "embed": lambda g, **k: [report.rows for report in g.embed(**k)],
+    "apply_checks": lambda g, **k: g.apply_checks(CHECK, **k).added,
+    "propose": lambda g, **k: g.propose("fresh", "More", **k).number,
+    "comment": lambda g, **k: g.comment(1, "Hm", **k).number,
+    "request_changes": lambda g, **k: g.request_changes(1, "No", actor="admin", **k).state,
+    "approve": lambda g, **k: g.approve(1, actor="admin", **k).state,
+    "merge_proposal": lambda g, **k: g.merge_proposal(1, **k).outcome,
+    "close_proposal": lambda g, **k: g.close_proposal(2, **k).state,
 }
 WRONG: dict[str, Callable[..., Any]] = {
     "mutate": lambda g, **k: g.mutate('query q() { insert Nope { name: "a" } }', **k),
@@ -181,12 +189,22 @@ WRONG: dict[str, Callable[..., Any]] = {
     "cherry_pick": lambda g, **k: g.cherry_pick("nowhere", **k),
     "reset": lambda g, **k: g.reset("nowhere", **k),
     "set_retention": lambda g, **k: g.set_retention(0, **k),
+    "apply_checks": lambda g, **k: g.apply_checks("query q() @rows() {}", **k),
+    "propose": lambda g, **k: g.propose("nowhere", "More", **k),
+    "comment": lambda g, **k: g.comment(99, "Hm", **k),
+    "request_changes": lambda g, **k: g.request_changes(99, "No", actor="admin", **k),
+    "approve": lambda g, **k: g.approve(99, actor="admin", **k),
+    "merge_proposal": lambda g, **k: g.merge_proposal(99, **k),
+    "close_proposal": lambda g, **k: g.close_proposal(99, **k),
 }
 
 
 def _state(graph: Graph) -> tuple[Any, ...]:
     heads = {name: graph.snapshot(name).commit_id for name in graph.branches()}
-    return heads, graph.tags(), graph.schema(), graph.retention()
+    offered = [
+        (proposal.number, proposal.state, proposal.updated) for proposal in graph.proposals()
+    ]
+    return heads, graph.tags(), graph.schema(), graph.retention(), graph.checks(), offered
 
 
 def test_every_verb_that_writes_can_be_rehearsed() -> None:
@@ -206,6 +224,9 @@ def test_a_dry_run_says_what_the_write_does_and_does_nothing(
     local.tag("first")
     local.create_branch("draft")
     local.load({"Company": [{"name": "own"}]}, branch="draft")
+    local.create_branch("offer")
+    local.load({"Company": [{"name": "offered"}]}, branch="offer")
+    local.propose("offer", "A company", actor="eve")
     for name, call in WRITES.items():
         if place == "served" and VERBS[name].route is None:
             continue

@@ -58,7 +58,17 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "revert": "history.revert",
         "cherry-pick": "history.cherry_pick",
         "reset": "history.reset",
+        "blame": "review.blame",
         "clone": "graphs.clone",
+    },
+    "Review": {
+        "propose": "review.propose",
+        "proposals": "review.proposals",
+        "review": "review.review",
+        "comment": "review.comment",
+        "approve": "review.approve",
+        "check": "review.check",
+        "profile": "review.profile",
     },
     "Languages": {
         "schema": Group(

@@ -61,7 +61,14 @@ def commit_line(commit: Commit) -> str:
     return (
         f"{styled(short(commit.id), '33')}  {ago(commit.time):>8}{actor}  {commit.kind}{message}"
         + (f"  ({changed})" if changed else "")
+        + (f"  {passed_line(commit.checks)}" if commit.checks else "")
     )
+
+
+def passed_line(checks: Mapping[str, str]) -> str:
+    """`2 checks passed`, or those that did not."""
+    failed = [name for name, outcome in checks.items() if outcome == "failed"]
+    return f"failed: {', '.join(failed)}" if failed else f"{counted(len(checks), 'check')} passed"
 
 
 def commit_text(commit: Commit) -> str:
@@ -75,6 +82,10 @@ def commit_text(commit: Commit) -> str:
         "kind": commit.kind,
         "message": commit.message or "",
     }
+    if commit.proposal is not None:
+        facts["proposal"] = str(commit.proposal)
+    if commit.checks:
+        facts["checks"] = passed_line(commit.checks)
     lines = [f"{styled(f'{name:<8}', '2')} {value}".rstrip() for name, value in facts.items()]
     for name, counts in commit.changes.items():
         lines.append(f"  {name:<20} {' '.join(_signed(counts))}")

@@ -86,6 +86,8 @@ def decide(base: Commit, intents: Sequence[Intent], missed: Sequence[ChainObject
     head = commits[-1]
     if head.gc_epoch != base.gc_epoch or head.schema != base.schema:
         return Decision(Verdict.AGAIN)
+    if head.checks != base.checks and any(i.plan.checks is not None for i in intents):
+        return Decision(Verdict.AGAIN, culprit=head)
     moved: set[str] = set()
     for intent in intents:
         touched = _touched(base, head, intent)

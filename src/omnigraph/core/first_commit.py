@@ -34,6 +34,7 @@ from omnigraph.core.repository import Head, Repository
 from omnigraph.core.room import Contest
 from omnigraph.core.stage import stage
 from omnigraph.core.txn import WriteTxn
+from omnigraph.core.verify import Objection, store_checks, verified
 from omnigraph.errors import BranchExists, RetriesExhausted
 from omnigraph.model.names import branch_name
 
@@ -123,6 +124,7 @@ class _First:
         staged = stage(repo, base, [plan])
         if plan.schema is not None:
             store_schema(repo, encode(plan.schema.stored))
+        store_checks(repo, plan.checks)
         repo.tables.sync(list(staged.staged.values()))
         catalog = repo.schema(base.schema).catalog if plan.schema is None else plan.schema.catalog
         accepted = Accepted(self.ticket, plan, Intent(plan, touches(plan, catalog)), catalog)
@@ -130,6 +132,11 @@ class _First:
         self.ticket.request.deadline.check()
         attempt = Attempt(head, Contest.begin(repo), accepted=[accepted])
         built = build_commit(repo, head, attempt, staged)
+        if plan.verify is not None:
+            try:
+                built = verified(repo, base, built, [plan])
+            except Objection as objection:
+                raise objection.error from None
         return _as_first(built, chain, self.ticket)
 
 

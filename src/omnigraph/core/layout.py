@@ -17,6 +17,9 @@ REFS = "_refs"
 RECORDS = "_gc"
 CLAIMS = "_keys"
 SCHEMAS = "_schemas"
+CHECKS = "_checks"
+CHECKED = "_checked"  # what checks found, by commit
+PROPOSALS = "_proposals"
 PLANS = "__recovery"
 JOBS = "_jobs"
 EXPORTS = "_exports"
@@ -58,6 +61,20 @@ def schema_hash(content: bytes) -> str:
 
 def schema_key(hashed: str) -> str:
     return f"{SCHEMAS}/{hashed}"
+
+
+def checks_key(hashed: str) -> str:
+    return f"{CHECKS}/{hashed}"
+
+
+def checked_folder(chain: str, number: int) -> str:
+    """What checks found in a commit, run by run."""
+    return f"{CHECKED}/{chain}/{number}"
+
+
+def proposal_folder(number: int) -> str:
+    """The states of a proposal."""
+    return f"{PROPOSALS}/{number}"
 
 
 def record_key(epoch: int) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.core.clock import NEVER, Deadline
 from omnigraph.core.records import StoredSchema, TableChange, TableEntry
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.names import BranchName, is_unicode
@@ -179,6 +180,8 @@ class PublishPlan:
     actions: tuple[TableAction, ...] = ()
     reads: Mapping[str, Reads] = field(default_factory=dict)
     schema: NewSchema | None = None
+    checks: str | None = None  # the text of the checks that come into force; empty: none any more
+    verify: Verify | None = None  # what is asked before the state it leads to is published
     strict: bool = False  # a conflict is answered, never resolved by running again
     schema_strict: bool = False  # the same, for another schema only: rows are judged again
     merged: Mapping[str, str] = field(
@@ -207,6 +210,9 @@ class PublishPlan:
         return frozenset(action.source for action in self.actions if isinstance(action, Adopt))
 
 
+# From the state before and the one that is about to be published, which nobody sees yet: what is kept of the answer in
+# the commit; an error keeps it from being published.
+Verify = Callable[[Snapshot, Snapshot], Mapping[str, Any]]
 NOTHING = PublishPlan(kind="nothing", empty=True)
 Verb = Callable[["WriteTxn"], PublishPlan]
 

@@ -37,6 +37,7 @@ from omnigraph.core.room import Contest
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.stage import StagedTables, restage, stage
 from omnigraph.core.txn import WriteTxn
+from omnigraph.core.verify import Objection, checks_hash, store_checks, verified
 from omnigraph.errors import (
     BranchDeleted,
     CommitPruned,
@@ -268,6 +269,12 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
             return
         repo.tables.sync(list(staged.staged.values()))
         commit = build_commit(repo, head, attempt, staged)
+        if any(plan.verify for plan in attempt.plans):
+            try:
+                commit = verified(repo, head.commit, commit, attempt.plans)
+            except Objection as objection:
+                _fail([one.ticket for one in attempt.accepted], objection.error)
+                return
         outcome = create(repo, commit)
         if outcome is Outcome.CREATED:
             _succeed(repo, attempt, commit, head)
@@ -390,6 +397,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
     plans = attempt.plans
     unchanged = all(plan.is_maintenance or plan.empty for plan in plans)
     schemas = [layout.schema_hash(encode(p.schema.stored)) for p in plans if p.schema is not None]
+    checks = [checks_hash(p.checks) for p in plans if p.checks is not None]
     own = layout.content_id(parent.chain, number, len(members))
     keyed = [m.operation_id for m in members if m.idempotency_key]
     oldest = number - repo.limits.recent_commits
@@ -405,6 +413,7 @@ def build_commit(repo: Repository, head: Head, attempt: Attempt, staged: StagedT
         time=commit_time(repo, parent.time),
         kind=members[0].kind if len(plans) == 1 else "group",
         schema=schemas[-1] if schemas else parent.schema,
+        checks=checks[-1] if checks else parent.checks,
         gc_epoch=parent.gc_epoch,
         previous=parent.content,
         content=parent.content if unchanged else own,
@@ -431,10 +440,11 @@ def _member(repo: Repository, one: Accepted) -> Member:
 
 
 def _store_schemas(repo: Repository, plans: Sequence[PublishPlan]) -> None:
-    """Schemas are named by their content and never removed, so one that exists already is as good as a new one."""
+    """Schemas and checks are named by their content and never removed, so those that exist already are as good."""
     for plan in plans:
         if plan.schema is not None:
             store_schema(repo, encode(plan.schema.stored))
+        store_checks(repo, plan.checks)
 
 
 def store_schema(repo: Repository, data: bytes) -> str:

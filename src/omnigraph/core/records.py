@@ -21,6 +21,7 @@ T = TypeVar("T")
 Chain = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-z]{1,64}\Z")]
 Hash = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 TablePath = Annotated[str, msgspec.Meta(pattern=r"\A(?:nodes|edges)/[0-9A-Za-z_-]{1,128}\Z")]
+MaybeHash = Annotated[str, msgspec.Meta(pattern=r"\A(?:[0-9a-f]{64})?\Z")]
 Version = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,20}\Z")]  # unsigned 64-bit, as text
 
 
@@ -101,6 +102,7 @@ class Commit(Struct, frozen=True, tag="commit"):
     previous: str = (
         ""  # the first parent as people see it: the newest commit before that has content
     )
+    checks: MaybeHash = ""  # the checks in force; none
 
 
 class Seal(Struct, frozen=True, tag="seal"):
@@ -178,6 +180,12 @@ class StoredSchema(Struct, frozen=True):
 
     source: str
     ir: str
+
+
+class StoredChecks(Struct, frozen=True):
+    """Checks as they were written."""
+
+    source: str
 
 
 class KeyClaim(Struct, frozen=True):

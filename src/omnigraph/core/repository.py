@@ -21,6 +21,7 @@ from omnigraph.core.records import (
     GraphStamp,
     LiveRef,
     RefState,
+    StoredChecks,
     StoredSchema,
     decode,
     decode_ref,
@@ -88,6 +89,7 @@ class Repository:
         self._lock = threading.Lock()
         self._heads: dict[BranchName, Head] = {}
         self._schemas: dict[str, SchemaInForce] = {}
+        self._checks: dict[str, str] = {}
         self.records: dict[int, GcRecord] = {}  # collection records by epoch; they never change
 
     # --- heads --------------------------------------------------------------------------------------------------
@@ -202,6 +204,25 @@ class Repository:
         schema = _understood(hashed, stored)
         with self._lock:
             return self._schemas.setdefault(hashed, schema)
+
+    def checks(self, hashed: str) -> str:
+        """The text of checks by its hash; none under an empty one."""
+        if not hashed:
+            return ""
+        with self._lock:
+            known = self._checks.get(hashed)
+        if known is not None:
+            return known
+        key = layout.checks_key(hashed)
+        try:
+            data = self.objects.get(key)
+        except ObjectNotFound as error:
+            raise Corrupt(f"the checks {key} are missing", details={"object": key}) from error
+        if layout.schema_hash(data) != hashed:
+            raise Corrupt(f"the checks {key} do not match their name", details={"object": key})
+        stored: StoredChecks = decode(StoredChecks, data, key)
+        with self._lock:
+            return self._checks.setdefault(hashed, stored.source)
 
     # --- insisting ----------------------------------------------------------------------------------------------
 

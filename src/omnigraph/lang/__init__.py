@@ -12,6 +12,7 @@ The languages:
 
 - `schema`       the schema language `.pg`: text to catalog, and from one schema to the next
 - `query`        the query language `.gq`: text to checked queries
+- `checks`       what must hold of a graph, as queries of a `.gq` text
 
 From a checked query to what an engine runs:
 

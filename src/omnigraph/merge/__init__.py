@@ -13,4 +13,5 @@ In the order of control flow:
 - `resolution` the merged image judged by the one evaluator, and decisions applied until it stands
 - `adopt`      from a merged image to actions: versions taken over where they fit, changed rows elsewhere
 - `feed`       the changes of a branch, commit by commit; `row_history` those of one row
+- `blame`      who wrote what a row says, cell by cell
 """

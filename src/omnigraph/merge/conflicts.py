@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.lang.checks import CheckConflict
 from omnigraph.lang.schema import SchemaConflict
 from omnigraph.merge.schema_view import Kind
 from omnigraph.model.columns import arrow_type
@@ -25,6 +26,7 @@ CARDINALITY = "cardinality_violation"
 VALUE = "value_constraint_violation"  # a row breaks a rule the other side brought
 LOST_VALUE = "lost_value"  # the merged schema has no place for a value one side wrote
 SCHEMA = "schema_conflict"
+CHECK = "check_conflict"  # both sides changed one check
 
 OURS, THEIRS = "ours", "theirs"
 
@@ -61,6 +63,22 @@ def of_schemas(found: Iterable[SchemaConflict]) -> tuple[Conflict, ...]:
             theirs=c.theirs,
             message=f"both sides changed the {c.aspect} of {c.type_name}"
             + (f".{c.property_name}" if c.property_name else ""),
+        )
+        for c in found
+    )
+
+
+def of_checks(found: Iterable[CheckConflict]) -> tuple[Conflict, ...]:
+    """Checks that both sides changed, in the same form; they are of no type."""
+    return tuple(
+        Conflict(
+            CHECK,
+            "",
+            id=c.name,
+            base=c.base,
+            ours=c.ours,
+            theirs=c.theirs,
+            message=f"both sides changed the check {c.name}",
         )
         for c in found
     )

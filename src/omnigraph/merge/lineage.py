@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from omnigraph.core import layout
-from omnigraph.core.history import commit_at
+from omnigraph.core.history import commit_at, walk
 from omnigraph.core.records import ChainObject, Commit, Seal
 from omnigraph.core.repository import Repository
 
@@ -112,3 +112,14 @@ def _way(repo: Repository, end: Commit, fork: Place, limit: int) -> list[History
     if len(commits) < len(things):
         return None
     return [HistoryStep(a, b) for a, b in pairwise(commits)]
+
+
+def writers_since(repo: Repository, branch: str, head: Commit) -> set[str | None]:
+    """Who wrote the commits that a head has and a branch does not."""
+    known = knowledge(repo, repo.head(branch).commit)
+    found: set[str | None] = set()
+    for entry in walk(repo, head):
+        if _knows(known, entry.commit.chain, entry.commit.number):
+            break
+        found.add(entry.actor)
+    return found

@@ -75,20 +75,21 @@ def _concerns(entry: Entry, kind: Kind, id: str) -> bool:
 def _event(
     repo: Repository, entry: Entry, commit: Commit, head: Snapshot, kind: Kind, id: str
 ) -> Event | None:
-    after = _row(repo, commit, head, kind, id)
+    after = row_at(repo, commit, head, kind, id)
     before = None
     if commit.parents:
         chain, number, _ = layout.parse_commit_id(commit.parents[0])
-        before = _row(repo, commit_at(repo, chain, number), head, kind, id)
+        before = row_at(repo, commit_at(repo, chain, number), head, kind, id)
     if same_row(before, after):
         return None
     operation = INSERT if before is None else DELETE if after is None else UPDATE
     return Event(entry, operation, before, after)
 
 
-def _row(
+def row_at(
     repo: Repository, commit: Commit, head: Snapshot, kind: Kind, id: str
 ) -> dict[str, Any] | None:
+    """A row as a commit has it, in the words of the schema of another state; none if it is not there."""
     if kind.table_id not in commit.tables:
         return None
     with readable(repo, commit):

@@ -7,7 +7,11 @@
       - id: readers-read
         allow: {actors: {group: readers}, actions: [read], branch_scope: any}
 
-There are only rules that allow; what none allows is denied.
+There are only rules that allow; what none allows is denied. Whoever may change a branch is still held to what
+`protection` demands of it:
+
+    protection:
+      main: {push: [admins], approvals: 2, checks: true}
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from omnigraph.policy.questions import (
 
 Scope = Literal["any", "protected", "unprotected"]
 Mode = Literal["append", "merge", "overwrite"]
+APPROVALS_MAX = 100
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +59,23 @@ class Rule(_Strict, frozen=True):
     allow: Allow
 
 
+class Protection(_Strict, frozen=True):
+    """What a branch demands: who may write to it without a proposal, and what a proposal needs to be merged."""
+
+    push: list[str] = []  # groups; all others change it by merging proposals
+    approvals: int = 0
+    approvers: list[str] | None = (
+        None  # groups whose approvals count; without it, of all who may approve
+    )
+    checks: bool | list[str] = False  # all that are errors, or those named
+    own_approvals: bool = False  # whether whoever wrote a change may approve it
+    stale_approvals: bool = False  # whether an approval counts after the branch has moved on
+
+    @property
+    def groups(self) -> set[str]:
+        return {*self.push, *(self.approvers or ())}
+
+
 class Bundle(_Strict, frozen=True):
     """A file of rules, checked."""
 
@@ -61,6 +83,7 @@ class Bundle(_Strict, frozen=True):
     groups: dict[str, list[str]]
     rules: list[Rule]
     protected_branches: list[str] = []
+    protection: dict[str, Protection] = {}
 
     @property
     def actors(self) -> frozenset[str]:
@@ -113,6 +136,7 @@ def _mistakes(bundle: Bundle) -> Any:
             branch_name(branch)
         except NameInvalid as error:
             yield f"a protected branch needs a name: {error.message}"
+    yield from _protection_mistakes(bundle)
     seen: set[str] = set()
     for rule in bundle.rules:
         if not rule.id.strip() or rule.id in seen:
@@ -121,6 +145,18 @@ def _mistakes(bundle: Bundle) -> Any:
         yield from (f"rule {rule.id!r}: {why}" for why in _rule_mistakes(rule.allow, bundle))
     if bundle.is_for_server and any(set(r.allow.actions) - ON_SERVER for r in bundle.rules):
         yield "rules for a server and rules for graphs belong in separate files"
+
+
+def _protection_mistakes(bundle: Bundle) -> Any:
+    for branch, wanted in bundle.protection.items():
+        try:
+            branch_name(branch)
+        except NameInvalid as error:
+            yield f"protection needs the name of a branch: {error.message}"
+        for group in sorted(wanted.groups - bundle.groups.keys()):
+            yield f"protection of {branch!r}: there is no group {group!r}"
+        if not 0 <= wanted.approvals <= APPROVALS_MAX:
+            yield f"protection of {branch!r}: approvals is from 0 to {APPROVALS_MAX}"
 
 
 def _rule_mistakes(allow: Allow, bundle: Bundle) -> Any:

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.names import branch_name
-from omnigraph.policy.bundle import Allow, Bundle, Rule, parse_bundle
+from omnigraph.policy.bundle import Allow, Bundle, Protection, Rule, parse_bundle
 from omnigraph.policy.questions import PolicyDecision, PolicyInvalid, Question
 
 DECISIONS_CACHED_MAX = 4096
@@ -42,6 +42,11 @@ class PolicyRules:
     protected: frozenset[str] = frozenset()
     actors: frozenset[str] | None = None  # all there are; none: the rules name them themselves
     for_server: bool | None = None  # about a server, or about graphs; none: nobody can tell
+    protection: Mapping[str, Protection] = field(default_factory=dict)  # by branch
+
+    def are_in(self, actor: str, groups: Iterable[str]) -> bool:
+        """Whether an actor is in one of some groups."""
+        return any(actor in self.groups.get(group, ()) for group in groups)
 
 
 def compile_bundle(bundle: Bundle) -> PolicyRules:
@@ -55,6 +60,7 @@ def compile_bundle(bundle: Bundle) -> PolicyRules:
         frozenset(branch_name(name) for name in bundle.protected_branches),
         bundle.actors,
         bundle.is_for_server if bundle.rules else None,
+        {branch_name(name): wanted for name, wanted in bundle.protection.items()},
     )
 
 
@@ -123,12 +129,26 @@ class Policy:
         except Exception as error:  # a policy that cannot be evaluated allows nothing
             return PolicyDecision(False, None, f"policy denied {question}: {type(error).__name__}")
         clear = found.allowed and not found.diagnostics.errors
+        if clear and self._is_refused_push(question):
+            message = (
+                f"policy denied {question}: branch '{question.pushed}' is changed by proposals"
+            )
+            return PolicyDecision(False, None, message)
         names = sorted(
             found.diagnostics.id_annotations_by_reason.values() or found.diagnostics.reasons
         )
         rule = names[0] if clear and names else None
         verb = "allowed" if clear else "denied"
         return PolicyDecision(clear, rule, f"policy {verb} {question}")
+
+    def protection(self, branch: str) -> Protection | None:
+        """What a branch demands of those who change it."""
+        return self.rules.protection.get(branch_name(branch))
+
+    def _is_refused_push(self, question: Question) -> bool:
+        """Whether a branch takes this only by way of a proposal."""
+        wanted = None if question.pushed is None else self.protection(question.pushed)
+        return wanted is not None and not self.rules.are_in(question.actor, wanted.push)
 
 
 def _cedar() -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.policy.bundle import Protection
 from omnigraph.policy.cedar import Policy
 from omnigraph.policy.questions import Action, PolicyDenied, Question
 
@@ -27,6 +28,7 @@ class Need:
         str, ...
     ] = ()  # branches whose rows it takes over or tells: to be read, in the same types
     instead: OmnigraphError | None = None  # what a refusal looks like where it must tell nothing
+    proposal: bool = False  # it is the merge of a proposal that has what its target demands
 
     def of(self, types: frozenset[str]) -> Need:
         """The same, now that the types are known."""
@@ -69,11 +71,20 @@ class Guard:
         """Whether it is allowed, without a word in the log."""
         return all(self._refusal(question) is None for question in self._questions(need))
 
+    def protection(self, branch: str) -> Protection | None:
+        """What a branch demands of those who change it."""
+        return None if self.policy is None else self.policy.protection(branch)
+
+    def counts_as_approver(self, actor: str, wanted: Protection) -> bool:
+        """Whether the approval of an actor is one a branch asks for."""
+        rules = None if self.policy is None else self.policy.rules
+        return wanted.approvers is None or rules is None or rules.are_in(actor, wanted.approvers)
+
     def _questions(self, need: Need) -> Iterator[Question]:
         actor, graph = self.actor or "", self.graph
         for name in sorted(need.types) or (None,):
             where = need.branch, need.target_branch
-            yield Question(actor, need.action, graph, *where, need.mode, name)
+            yield Question(actor, need.action, graph, *where, need.mode, name, need.proposal)
             for branch in need.reads:
                 yield Question(actor, Action.READ, graph, branch, type=name)
 

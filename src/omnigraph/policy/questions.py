@@ -19,6 +19,8 @@ class Action(StrEnum):
     BRANCH_CREATE = "branch_create"
     BRANCH_DELETE = "branch_delete"
     BRANCH_MERGE = "branch_merge"
+    PROPOSE = "propose"
+    APPROVE = "approve"
     ADMIN = "admin"
     INVOKE_QUERY = "invoke_query"
     GRAPH_LIST = "graph_list"
@@ -26,7 +28,24 @@ class Action(StrEnum):
 
 ON_BRANCH = frozenset({Action.READ, Action.EXPORT, Action.CHANGE})
 ON_TARGET = frozenset(
-    {Action.BRANCH_CREATE, Action.BRANCH_DELETE, Action.BRANCH_MERGE, Action.SCHEMA_APPLY}
+    {
+        Action.BRANCH_CREATE,
+        Action.BRANCH_DELETE,
+        Action.BRANCH_MERGE,
+        Action.PROPOSE,
+        Action.APPROVE,
+        Action.SCHEMA_APPLY,
+    }
+)
+# What changes a branch, or where its name leads: what a protected branch takes from few, or from nobody.
+PUSHES = frozenset(
+    {
+        Action.CHANGE,
+        Action.BRANCH_CREATE,
+        Action.BRANCH_DELETE,
+        Action.BRANCH_MERGE,
+        Action.SCHEMA_APPLY,
+    }
 )
 ON_TYPES = frozenset({Action.READ, Action.EXPORT, Action.CHANGE, Action.BRANCH_MERGE})
 ON_SERVER = frozenset({Action.GRAPH_LIST})
@@ -62,12 +81,20 @@ class Question:
     target_branch: str | None = None
     mode: str | None = None  # of a load: append, merge or overwrite
     type: str | None = None  # whose rows; none: all that can be asked before that is known
+    proposal: bool = False  # whether it is the merge of a proposal that has what its target demands
 
     def __post_init__(self) -> None:
         for name in ("branch", "target_branch"):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, branch_name(given))
+
+    @property
+    def pushed(self) -> str | None:
+        """The branch it would change directly."""
+        if self.action not in PUSHES or self.proposal:
+            return None
+        return self.branch if self.target_branch is None else self.target_branch
 
     def __str__(self) -> str:
         on = f" on branch '{self.branch}'" if self.branch is not None else ""

@@ -75,7 +75,8 @@ def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
 
 def types_in_conflict(plan: PublishPlan) -> frozenset[str]:
     """The types whose rows a merge shows, so that somebody decides between them."""
-    return frozenset(conflict.type for conflict in getattr(plan.value, "conflicts", ()))
+    found = getattr(plan.value, "conflicts", ())
+    return frozenset(conflict.type for conflict in found if conflict.type)
 
 
 def types_told(error: OmnigraphError) -> frozenset[str]:

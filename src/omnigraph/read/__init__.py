@@ -17,7 +17,8 @@ In the order of control flow:
 - `rank`         rankings by `search`
 - `result`       what a person holds
 - `export`       a whole state as files or objects of the store; `blobs` the bytes of one property
-- `analytics`    measures of a whole graph
+- `analytics`    measures of a whole graph; `profile` what its columns hold
+- `checking`     checks run on a state, or on two that are compared
 
 And what they stand on:
 

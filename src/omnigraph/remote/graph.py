@@ -63,7 +63,7 @@ FORMATS = {
 DIFF_ROWS_MAX = 10_000
 STREAMED_ROWS_MAX = PART_ROWS  # of an export; more of them are a job
 STREAMED_BYTES_MAX = DEFAULT.interactive_bytes_max  # of files to load
-POINTS = frozenset({"at", "a", "b", "from_", "to"})  # parameters that may be a time
+POINTS = frozenset({"at", "a", "b", "from_", "to", "before"})  # parameters that may be a time
 HERE = frozenset({"branch", "write"})  # made of verbs that are sent
 NAMED_PART = re.compile(r"{\w+}")
 Given = dict[str, Any]  # the arguments of a verb, by parameter
@@ -399,6 +399,7 @@ SENT: dict[str, Callable[[RemoteGraph, Description, Given], Any]] = {
     "revert": _merged,
     "cherry_pick": _merged,
     "reset": _merged,
+    "merge_proposal": _merged,
     "load": _load,
     "export": _export,
 }

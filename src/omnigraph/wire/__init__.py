@@ -2,5 +2,6 @@
 
 - `requests`      bodies and query strings
 - `answers`       answers: `of` makes one of what a verb returns, `value` gives back what it was made of
+- `review`        both, about checks and proposals; `maintenance` answers about that
 - `feed`, `jobs`  pages of the change feed, and what is known of a job
 """

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from omnigraph.core.layout import parse_commit_id
-from omnigraph.core.records import MaintenanceAction, MaintenanceStatus, RetentionPolicy
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.diff import Diff, RowDiff
@@ -77,6 +76,8 @@ class CommitOutput(msgspec.Struct, frozen=True):
     kind: str
     message: str | None
     changes: list[TypeCounts]
+    proposal: int | UnsetType = UNSET
+    checks: dict[str, str] | UnsetType = UNSET
 
     @classmethod
     def of(cls, commit: Commit) -> Self:
@@ -93,6 +94,8 @@ class CommitOutput(msgspec.Struct, frozen=True):
             kind=commit.kind,
             message=commit.message,
             changes=type_counts(commit.changes),
+            proposal=UNSET if commit.proposal is None else commit.proposal,
+            checks=dict(commit.checks) or UNSET,
         )
 
     def value(self) -> Commit:
@@ -106,6 +109,8 @@ class CommitOutput(msgspec.Struct, frozen=True):
             kind=self.kind,
             message=self.message,
             changes=counts_of(self.changes),
+            proposal=None if self.proposal is UNSET else self.proposal,
+            checks={} if self.checks is UNSET else self.checks,
         )
 
 
@@ -483,49 +488,6 @@ class TagsOutput(msgspec.Struct, frozen=True):
 
     def value(self) -> dict[str, str]:
         return {tag.name: tag.graph_commit_id for tag in self.tags}
-
-
-class RetentionOutput(msgspec.Struct, frozen=True):
-    """How much history maintenance leaves; `keep` null: all of it."""
-
-    keep: int | None
-    days: float | None = None
-    every_hours: float | None = None
-    actor_id: str | None = None
-    set_at: int | None = None
-
-    @classmethod
-    def of(cls, policy: RetentionPolicy | None) -> RetentionOutput:
-        if policy is None:
-            return cls(None)
-        return cls(policy.keep, policy.days, policy.every_hours, policy.actor, policy.time)
-
-    def value(self) -> RetentionPolicy | None:
-        if self.keep is None:
-            return None
-        hours = 1.0 if self.every_hours is None else self.every_hours
-        return RetentionPolicy(self.keep, self.days, hours, self.actor_id, self.set_at or 0)
-
-
-class MaintenanceOutput(msgspec.Struct, frozen=True):
-    """Which process maintains the graph, and what was done last."""
-
-    holder: str
-    until: int
-    cleaned: int
-    expired: int
-    actions: list[MaintenanceAction]
-
-    @classmethod
-    def of(cls, status: MaintenanceStatus) -> MaintenanceOutput:
-        return cls(
-            status.holder, status.until, status.cleaned, status.expired, list(status.actions)
-        )
-
-    def value(self) -> MaintenanceStatus:
-        return MaintenanceStatus(
-            self.holder, self.until, self.cleaned, self.expired, tuple(self.actions)
-        )
 
 
 class TagOutput(msgspec.Struct, frozen=True, kw_only=True):

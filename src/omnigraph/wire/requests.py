@@ -40,6 +40,7 @@ class Spelled(msgspec.Struct, frozen=True):
             "a",
             "b",
             "start",
+            "before",
         )
     )
 

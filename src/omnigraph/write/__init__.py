@@ -15,6 +15,7 @@ The verbs:
 - `load`             rows of many types at once
 - `together`         several of these as one commit
 - `apply_schema`     another schema, and the tables changed with it
+- `apply_checks`     other checks
 - `merge`            what another branch did
 - `undo`             taking commits back, or over
 - `maintain`         the same rows in better order, and indices

@@ -42,6 +42,9 @@ FOLDERS = (
     layout.CHAINS,
     layout.CLAIMS,
     layout.SCHEMAS,
+    layout.CHECKS,
+    layout.CHECKED,
+    layout.PROPOSALS,
     *layout.TABLE_FOLDERS.values(),
 )  # in this order
 PARALLEL_BYTES_MAX = 16 << 20  # larger objects are copied one at a time
@@ -159,7 +162,7 @@ def clone_branch(source: Repository, branch: str, dest: object) -> Cloned:
     copy = prepare_graph(dest, stored, limits=source.limits)
     request = Request(
         branch=MAIN,
-        verb=partial(_rows_of, original),
+        verb=partial(_rows_of, original, source.checks(original.commit.checks)),
         message=f"copy of {branch} at {original.commit_id} of {source.place.uri}",
     )
     Writers(copy).submit(request)
@@ -171,8 +174,9 @@ def clone_branch(source: Repository, branch: str, dest: object) -> Cloned:
     return Cloned(copy.place.uri, (MAIN,), 0, 0, rows)
 
 
-def _rows_of(original: Snapshot, txn: WriteTxn) -> PublishPlan:
-    return PublishPlan(kind="clone", actions=tuple(_appends(original, txn.snapshot)))
+def _rows_of(original: Snapshot, checks: str, txn: WriteTxn) -> PublishPlan:
+    actions = tuple(_appends(original, txn.snapshot))
+    return PublishPlan(kind="clone", actions=actions, checks=checks or None)
 
 
 def _appends(original: Snapshot, empty: Snapshot) -> Iterator[TableAction]:

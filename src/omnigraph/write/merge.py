@@ -26,6 +26,7 @@ from omnigraph.core.repository import Repository, SchemaInForce
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid
+from omnigraph.lang.checks import merge_checks
 from omnigraph.lang.schema import SchemaIR, catalog_of, encode_ir, merge_schemas, schema_to_text
 from omnigraph.lang.schema.migrate import compare
 from omnigraph.lang.schema.steps import (
@@ -37,7 +38,7 @@ from omnigraph.lang.schema.steps import (
 )
 from omnigraph.merge.adopt import adopted, fast_forward, reshaped
 from omnigraph.merge.changed import Between
-from omnigraph.merge.conflicts import SCHEMA, UNDECIDED, Conflict, Decisions, of_schemas
+from omnigraph.merge.conflicts import SCHEMA, UNDECIDED, Conflict, Decisions, of_checks, of_schemas
 from omnigraph.merge.lineage import brought_along, merge_base
 from omnigraph.merge.lost_cells import States, lost_cells
 from omnigraph.merge.resolution import settle
@@ -81,13 +82,23 @@ class Lineage:
     parents: tuple[str, ...] = ()
 
 
-def merge(repo: Repository, source: str, into: str, decided: Decisions = UNDECIDED) -> Verb:
-    """The verb that merges the head of a branch. It must be published alone: it takes over whole tables."""
+def merge(
+    repo: Repository,
+    source: str,
+    into: str,
+    decided: Decisions = UNDECIDED,
+    *,
+    pinned: Commit | None = None,
+) -> Verb:
+    """The verb that merges the head of a branch, or exactly the commit that is `pinned`, wherever the branch goes.
+
+    It must be published alone: it takes over whole tables.
+    """
     if branch_name(source) == branch_name(into):
         raise OptionInvalid(f"branch {into!r} cannot be merged into itself")
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        theirs = repo.head(source).commit
+        theirs = repo.head(source).commit if pinned is None else pinned
         return _plan(repo, txn, theirs, decided)
 
     return verb
@@ -110,7 +121,8 @@ def _plan(repo: Repository, txn: WriteTxn, theirs: Commit, decided: Decisions) -
 
 def _is_same(ours: Commit, theirs: Commit) -> bool:
     """Whether two commits show the same state, table by table."""
-    return ours.schema == theirs.schema and ours.tables == theirs.tables
+    same = ours.schema == theirs.schema and ours.checks == theirs.checks
+    return same and ours.tables == theirs.tables
 
 
 def _answer(outcome: MergeOutcome) -> PublishPlan:
@@ -125,8 +137,16 @@ def _fast_forward(
     schema = _schema_in_force(repo, theirs.schema, txn.snapshot.commit.schema)
     # Theirs is valid as a whole, so nothing was checked: whatever ours does meanwhile makes it a merge of two sides.
     reads = read_whole(txn.snapshot.commit.tables)
+    checks = None if theirs.checks == base.checks else repo.checks(theirs.checks)
     return published(
-        repo, FAST_FORWARD, actions, between.other.catalog, schema, lineage, reads=reads
+        repo,
+        FAST_FORWARD,
+        actions,
+        between.other.catalog,
+        schema,
+        lineage,
+        reads=reads,
+        checks=checks,
     )
 
 
@@ -194,7 +214,9 @@ def three_way(
     settled = settle(sides, txn, decided, ours.catalog)
     states = States(repo, base, ours, theirs, part)
     lost = lost_cells(states, catalog, decided)
+    checks, unchecked = _merged_checks(repo, base, ours, theirs, decided)
     conflicts = (*_dropped(repo, base, ours, theirs, catalog), *lost, *settled.conflicts)
+    conflicts += unchecked
     if conflicts:
         return _answer(MergeOutcome(CONFLICT, conflicts))
     changes = embedded_again(settled.changes, sides, states, decided)
@@ -208,7 +230,18 @@ def three_way(
     new = _registered(sides, rest)
     actions = (*whole.values(), *new, *shape, *actions_of(rest))
     reads = {**settled.reads, **read_whole(_judged_whole(schemas[1].ir, merged.ir, ours))}
-    return published(repo, MERGED, actions, catalog, schema, lineage, reads=reads)
+    return published(repo, MERGED, actions, catalog, schema, lineage, reads=reads, checks=checks)
+
+
+def _merged_checks(
+    repo: Repository, base: Snapshot, ours: Snapshot, theirs: Snapshot, decided: Decisions
+) -> tuple[str | None, tuple[Conflict, ...]]:
+    """The checks that come into force, if not those of ours; or the ones both sides changed."""
+    was, mine, yours = (repo.checks(side.commit.checks) for side in (base, ours, theirs))
+    merged = merge_checks(was, mine, yours, decided.everywhere)
+    if merged.conflicts:
+        return None, of_checks(merged.conflicts)
+    return (None if merged.text == mine else merged.text), ()
 
 
 def _as_actions(adopt: Adopt, change: TypeChanges, ours: Snapshot) -> tuple[TableAction, ...]:

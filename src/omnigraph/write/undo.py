@@ -7,6 +7,7 @@ same the other way round. So both meet the same conflicts, with the same words, 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,14 +55,16 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
     def verb(txn: WriteTxn) -> PublishPlan:
         wanted = repo.snapshot(_there(repo, to, branch).commit)
         actions = tuple(taken_over(repo, txn.snapshot, wanted))
-        same = wanted.commit.schema == txn.snapshot.commit.schema
-        if not actions and same:
+        now = txn.snapshot.commit
+        same, same_checks = wanted.commit.schema == now.schema, wanted.commit.checks == now.checks
+        if not actions and same and same_checks:
             return PublishPlan(kind="reset", value=MergeOutcome(UP_TO_DATE), empty=True)
         stored = repo.schema(wanted.commit.schema)
         schema = None if same else NewSchema(stored.stored, stored.catalog)
         reads = read_whole(txn.snapshot.commit.tables)  # whatever comes meanwhile is reset, too
-        lineage = Lineage("reset")
-        return published(repo, MERGED, actions, wanted.catalog, schema, lineage, reads=reads)
+        checks = None if same_checks else repo.checks(wanted.commit.checks)
+        more: dict[str, Any] = {"reads": reads, "checks": checks}
+        return published(repo, MERGED, actions, wanted.catalog, schema, Lineage("reset"), **more)
 
     return verb
 
@@ -76,7 +79,7 @@ def _there(repo: Repository, at: object, branch: str) -> Point:
 
 def _answered(plan: PublishPlan) -> PublishPlan:
     """Nothing is published that changes nothing."""
-    idle = not plan.actions and plan.schema is None
+    idle = not plan.actions and plan.schema is None and plan.checks is None
     if not plan.empty and idle:
         return replace(plan, value=MergeOutcome(UP_TO_DATE), empty=True)
     return plan

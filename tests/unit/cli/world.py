@@ -39,6 +39,15 @@ query birthday($name: String, $age: I32) {
   update Person set { age: $age } where name = $name
 }
 """
+CHECKS = """\
+query ageless() @description("everybody has an age") {
+  match {
+    $p: Person
+    $p.age is null
+  }
+  return { $p.name as name }
+}
+"""
 PEOPLE = [
     {"type": "Person", "data": {"name": "Ada", "age": 36}},
     {"type": "Person", "data": {"name": "Linus", "age": 21}},
@@ -86,6 +95,7 @@ def write_files(folder: Path) -> None:
     (folder / "people.pg").write_text(SCHEMA)
     (folder / "next.pg").write_text(NEXT_SCHEMA)
     (folder / "people.gq").write_text(QUERIES)
+    (folder / "checks.gq").write_text(CHECKS)
     (folder / "people.policy.yaml").write_text(POLICY)
     (folder / "people.cedar").write_text(CEDAR)
     (folder / "cases.yaml").write_text(CASES)
@@ -101,6 +111,8 @@ def build(folder: Path) -> None:
     for name in ("draft", "stale", "stale-too"):
         graph.create_branch(name)
     graph.mutate('query q() { insert Person { name: "Grace", age: 46 } }', branch="draft")
+    graph.create_branch("offer", from_="draft")
+    graph.propose("offer", "Add Grace", actor="linus")
 
 
 def copied(template: Path, folder: Path) -> Path:

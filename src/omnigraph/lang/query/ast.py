@@ -361,6 +361,7 @@ class Query:
     instruction: str | None = None
     at: Place = field(default=NOWHERE, compare=False, repr=False)
     name_at: Place = field(default=NOWHERE, compare=False, repr=False)
+    notes: tuple[tuple[str, str], ...] = ()  # annotations of checks, as they were written
 
 
 @value

@@ -155,7 +155,7 @@ QUERIES: tuple[Entry, ...] = (
     (
         "Q001",
         "An annotation is given twice",
-        "A query has at most one @description and one @instruction.",
+        "A query has each annotation, such as @description, at most once.",
         "Remove one of them.",
     ),
     (

@@ -23,6 +23,14 @@ FILTER_WORDS = ("contains", "starts_with", "in", "is", "and", "or")
 T = TypeVar("T")
 
 STATEMENTS = ("insert", "update", "delete")
+ANNOTATIONS = ("description", "instruction")
+CHECK_ANNOTATIONS = (
+    "severity",
+    "rows",
+    "new_rows",
+    "lost_rows",
+    "value",
+)  # see `omnigraph.lang.checks`
 BARE_NAME = "q"  # what a query is called that is a body alone
 TAIL = ("union", "having", "order", "skip", "limit")
 PARTS = ("match", "return", "having", "order")
@@ -116,6 +124,7 @@ class QueryParser(ExpressionParser):
             notes.get("instruction"),
             between(start, self.cursor.previous),
             between(name, name),
+            tuple((word, notes[word]) for word in CHECK_ANNOTATIONS if word in notes),
         )
 
     def param_list(self) -> tuple[ast.Param, ...]:
@@ -130,15 +139,16 @@ class QueryParser(ExpressionParser):
         return ast.Param(self.variable_of(token).name, kind, between(token, self.cursor.previous))
 
     def annotations(self, query: str) -> dict[str, str]:
-        """annotation = "@" ( "description" | "instruction" ) "(" string ")" ;"""
+        """annotation = "@" ( "description" | "instruction" | "severity" | "rows" | "new_rows" | "lost_rows" | "value" )
+        "(" string ")" ;"""
         found: dict[str, str] = {}
         while self.cursor.at("@"):
             self.cursor.advance()
             word = self.cursor.token
-            if not self.cursor.at("description", "instruction"):
+            if not self.cursor.at(*ANNOTATIONS, *CHECK_ANNOTATIONS):
                 raise self.cursor.fail(
                     f"expected `description` or `instruction`, found {word}",
-                    options=("description", "instruction"),
+                    options=(*ANNOTATIONS, *CHECK_ANNOTATIONS),
                 )
             self.cursor.advance()
             with self.cursor.nested("(", f"after `@{word.text}`"):

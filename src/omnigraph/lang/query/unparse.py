@@ -146,5 +146,6 @@ def format_header(query: ast.Query) -> str:
     """The first line of a query, up to its opening brace."""
     params = ", ".join(f"${p.name}: {p.type}" for p in query.params)
     notes = [("description", query.description), ("instruction", query.instruction)]
+    notes += query.notes
     written = "".join(f" @{name}({quote(text)})" for name, text in notes if text is not None)
     return f"query {query.name}({params}){written} {{"

@@ -6,7 +6,7 @@ is handled here. All other routes are about the server, or are another way to a 
 The handlers by noun: `about` the server itself and whoever asks, `ui` the explorer; `reading` (queries), `checks` (of
 texts; the schema), `entities` and their blobs, `exports`; `writing` (mutations, several writes as one, schema changes)
 and `loads`; `agents` (MCP); `jobs`; `versions` (branches, tags, commits, merges, the history of all branches) and
-`feed`, the changes.
+`feed`, the changes; `review` (checks, proposals, profiles).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from omnigraph.server.routes import (
     jobs,
     loads,
     reading,
+    review,
     ui,
     versions,
     writing,
@@ -124,6 +125,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/entities/{type}/{id}", entities.entity, A.READ, entities.entity_needs,
           query=BranchQuery, answer=EntityOutput),
     served("history", entities.history, entities.entity_needs),
+    served("blame", review.blame, entities.entity_needs),
     Route("POST", "/query/check", checks.check_query, A.READ, reading.read_on,
           body=QueryCheckRequest, answer=CheckOutput),
     Route("POST", "/schema/check", checks.check_schema, A.READ, reading.read_any,
@@ -193,6 +195,22 @@ ROUTES: tuple[Route, ...] = (
     served("revert", versions.revert),
     served("cherry_pick", versions.cherry_pick),
     served("reset", versions.reset),
+    # checks
+    served("checks", review.checks, reading.read_on),
+    served("apply_checks", review.apply_checks),
+    served("check", review.check, reading.read_on),
+    served("check_results", review.check_results),
+    served("profile", review.profile, reading.read_on),
+    # proposals
+    served("proposals", review.proposals),
+    served("propose", review.propose),
+    served("proposal", review.proposal),
+    served("review", review.review),
+    served("comment", review.comment),
+    served("approve", review.approve),
+    served("request_changes", review.request_changes),
+    served("close_proposal", review.close),
+    served("merge_proposal", review.merge),
     # the change feed
     served("changes", feed.poll, reading.read_on),
     Route("POST", "/changes/baseline", feed.baseline, A.EXPORT, feed.export_on, RouteWork.EXPORT,

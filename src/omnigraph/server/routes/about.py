@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.policy.guard import Guard, Need
-from omnigraph.policy.questions import ON_BRANCH, ON_TARGET, Action
+from omnigraph.policy.questions import ON_BRANCH, ON_TARGET, PUSHES, Action
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.wire.answers import (
     COMPATIBLE_VERSION,
@@ -82,7 +82,7 @@ def list_graphs(call: HttpCall) -> Answer:
 
 # --- whoever asks ----------------------------------------------------------------------------------------------------
 
-WRITES = frozenset({Action.CHANGE}) | ON_TARGET
+WRITES = PUSHES
 
 
 def session(call: HttpCall) -> Answer:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Kind, LimitExceeded, OmnigraphError, TableNotFound
+from omnigraph.errors import EntityNotFound, Kind, LimitExceeded, TableNotFound
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.types import Scalar
@@ -33,13 +33,6 @@ from omnigraph.wire.requests import BlobQuery, EntityHistoryQuery
 
 EVENTS = 50
 EVENTS_MAX = 1000
-
-
-class EntityNotFound(OmnigraphError):
-    """The node or edge does not exist in this state."""
-
-    code, kind = "entity_not_found", Kind.NOT_FOUND
-    default_help = "It may be on another branch, or only in history: ask for its history."
 
 
 def entity_needs(call: HttpCall) -> Iterable[Need]:

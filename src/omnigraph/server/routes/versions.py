@@ -30,14 +30,13 @@ from omnigraph.wire.answers import (
     ConflictOutput,
     DiffOutput,
     HistoryOutput,
-    MaintenanceOutput,
     MergeOutput,
     Named,
-    RetentionOutput,
     TagOutput,
     TagsOutput,
     micros,
 )
+from omnigraph.wire.maintenance import MaintenanceOutput, RetentionOutput
 from omnigraph.wire.requests import (
     BranchRequest,
     CommitsQuery,
@@ -183,13 +182,13 @@ def merge(call: HttpCall) -> Answer:
         actor=call.actor,
         timeout=call.bounds.load_seconds_max,
     )
-    output = _settled(call, done, asked.source, target)
+    output = settled_merge(call, done, asked.source, target)
     if asked.delete_branch and not asked.dry_run:
         output = _with_deletion(call, output, asked.source)
     return Answer(output, commit=done.commit.id if done.commit else None)
 
 
-def _settled(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
+def settled_merge(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
     """How a merge ended; conflicts are an error to clients of this protocol."""
     if done.conflicts:
         catalog = call.unguarded.snapshot(target).catalog
@@ -235,7 +234,7 @@ def _undo(call: HttpCall, verb: Any) -> Answer:
         actor=call.actor,
         timeout=call.bounds.write_seconds_max,
     )
-    output = _settled(call, done, asked.commit, branch)
+    output = settled_merge(call, done, asked.commit, branch)
     return Answer(output, commit=done.commit.id if done.commit else None)
 
 

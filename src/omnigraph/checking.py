@@ -1,0 +1,294 @@
+"""The verbs of a graph that say whether its rows are as they should be: checks, profiles, and who wrote what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.core import layout
+from omnigraph.core.clock import Deadline
+from omnigraph.core.records import Commit as StoredCommit
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.deferred import Deferred
+from omnigraph.errors import EntityNotFound, OptionInvalid, TableNotFound
+from omnigraph.policy.questions import Action
+from omnigraph.storage import metrics
+from omnigraph.verbs import verb
+from omnigraph.versions import HISTORY_COMMITS_MAX, Versions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph import operations as ops
+    from omnigraph import outcomes
+    from omnigraph.core.plan import Verify
+    from omnigraph.lang import ir
+    from omnigraph.lang.checks import GraphCheck
+    from omnigraph.lang.query import Want
+    from omnigraph.outcomes import Blame, ChecksResult
+    from omnigraph.policy.guard import Need
+    from omnigraph.read.checking import CheckReport
+    from omnigraph.read.profile import Profile
+else:
+    ops = Deferred("omnigraph.operations")
+    outcomes = Deferred("omnigraph.outcomes")
+
+
+class Checking(Versions):
+    """What a `Graph` can say of the quality of a state."""
+
+    _compiled: Callable[[str, str, str | None, Want], ir.Query]
+    _permit_query: Callable[[ir.Query, Snapshot, str, object], None]
+
+    def _allows(self, need: Need, actor: str | None = None) -> bool:  # noqa: ARG002
+        """Whether something may be done; under a policy, that is asked here."""
+        return True
+
+    # --- checks --------------------------------------------------------------------------------------------------
+
+    @verb
+    def checks(self, branch: str = "main", at: object = None) -> list[GraphCheck]:
+        """The checks in force: named queries that say what must hold of the graph.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-checks", schema="node Person { name: String @key age: I32? }")
+        >>> _ = g.apply_checks('''
+        ... query no_age() @description("everybody has an age") {
+        ...   match { $p: Person $p.age is null } return { $p.name as name }
+        ... }''')
+        >>> [(check.name, check.severity) for check in g.checks()]
+        [('no_age', 'error')]
+        """
+        commit = self._state(branch, at).commit
+        return list(ops.parse_checks(self._repo.checks(commit.checks)))
+
+    @verb
+    def apply_checks(
+        self,
+        text: str,
+        branch: str = "main",
+        message: str | None = None,
+        actor: str | None = None,
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> ChecksResult:
+        """Bring the checks of a `.gq` text into force on a branch instead of those there are, as one commit.
+
+        They branch, merge and are looked back at like the schema. An empty text takes all of them away.
+        """
+        with metrics.operation("apply_checks"):
+            done = self.publish(
+                ops.apply_checks(self._repo, text),
+                branch=branch,
+                message=message,
+                actor=actor,
+                alone=True,
+                deadline=Deadline(timeout),
+                need=ops.Need(Action.SCHEMA_APPLY, target_branch=branch),
+                dry_run=dry_run,
+            )
+        changed = done.value
+        return outcomes.ChecksResult(
+            changed.added, changed.changed, changed.removed, outcomes.Commit.published(done)
+        )
+
+    @verb
+    def check(
+        self,
+        branch: str = "main",
+        at: object = None,
+        *,
+        before: object = None,
+        only: Sequence[str] | None = None,
+        engine: str = "local",
+        timeout: float | None = None,
+        record: bool = True,
+        actor: str | None = None,
+    ) -> CheckReport:
+        """Run the checks of a state on it, all on the same commit; those that compare look at `before`, too, which is
+        the commit before it unless it is named. `only` names some of them.
+
+        How each ended is kept with the commit, unless `record` is false or the policy does not let you propose.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-check", schema="node Person { name: String @key age: I32? }")
+        >>> _ = g.apply_checks("query no_age() { match { $p: Person $p.age is null } return { $p.name as name } }")
+        >>> _ = g.load({"Person": [{"name": "Ada"}]})
+        >>> found = g.check()
+        >>> found.passed, found.results[0].rows
+        (False, ({'name': 'Ada'},))
+        """
+        if engine not in ("local", "spark"):
+            raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
+        with metrics.operation("check"):
+            state = self._state(branch, at)
+            where = branch if at is None else state.commit.branch
+            wanted = self._wanted(self._repo.checks(state.commit.checks), only)
+            compares = before is not None or any(check.compares for check in wanted)
+            earlier = self._before(state, branch, before) if compares else None
+            for check in wanted:
+                self._permit_check(check, state, where)
+                if earlier is not None and check.compares:
+                    self._permit_check(check, earlier, earlier.commit.branch)
+            ask = self._asking_by(engine, Deadline(timeout))
+            with self._readable(state):
+                report = ops.run_checks(wanted, earlier, state, ask)
+            need = ops.Need(Action.PROPOSE, target_branch=where)
+            if record and wanted and self._allows(need, actor):
+                report = self._recorded(state, report, self._actor(actor))
+        return report
+
+    def _before(self, state: Snapshot, branch: str, before: object) -> Snapshot | None:
+        """The state to compare with."""
+        if before is not None:
+            return self._state(branch, before)
+        here = self._content(state)
+        previous = None if here is None else here.previous or next(iter(here.parents), None)
+        return self._state(branch, previous) if previous else None
+
+    def _content(self, state: Snapshot) -> StoredCommit | None:
+        """The commit people see as this state: what comes after it is maintenance."""
+        chain, number, _ = layout.parse_commit_id(state.commit_id)
+        found = self._repo.chains.get(chain, number)
+        return found if isinstance(found, StoredCommit) else None
+
+    def _wanted(self, text: str, names: Sequence[str] | None) -> list[GraphCheck]:
+        known = {check.name: check for check in ops.parse_checks(text)}
+        if names is None:
+            return list(known.values())
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ops.CheckNotFound(f"there is no check {', '.join(missing)}")
+        return [known[name] for name in names]
+
+    def _permit_check(self, check: GraphCheck, state: Snapshot, branch: str) -> None:
+        """Whether whoever asks may read what a check reads; one that does not fit the schema reads nothing."""
+        try:
+            query = self._compiled(state.commit.schema, check.text, None, ops.Want.READ)
+        except ops.LanguageError:
+            return
+        self._permit_query(query, state, branch, None)
+
+    def _asking_by(
+        self, engine: str = "local", deadline: Deadline | None = None
+    ) -> Callable[[Snapshot, str], pa.Table]:
+        """How a check gets its answer in a state."""
+
+        def ask(state: Snapshot, text: str) -> pa.Table:
+            query = self._compiled(state.commit.schema, text, None, ops.Want.READ)
+            if engine == "spark":
+                return ops.query_on_spark(self._repo, state, query, None).to_arrow()
+            left = None if deadline is None else deadline.remaining()
+            memory = self._repo.limits.query_memory_bytes_max
+            return ops.run_query(
+                query, None, state, timeout=left, memory_bytes_max=memory
+            ).to_arrow()
+
+        return ask
+
+    def _recorded(self, state: Snapshot, report: CheckReport, actor: str | None) -> CheckReport:
+        """Keep how the checks ended with the commit they were run on."""
+        run = ops.stored_run(self._repo, report, actor)
+        there = self._content(state)
+        if there is not None:
+            ops.store_run(self._repo, there, run)
+        return ops.replace(report, time=run.time, actor=run.actor)
+
+    @verb
+    def check_results(self, commit: str) -> list[CheckReport]:
+        """What checks found in a commit whenever they were run on it and kept, newest first; without rows."""
+        there = self._content(self._state(at=commit))
+        if there is None:
+            return []
+        return [ops.report_of(run) for run in ops.stored_runs(self._repo, there)]
+
+    def _verifier(self, wanted: bool | Sequence[str]) -> Verify:
+        """What is asked before a state is published: that it passes the checks of the branch it goes to, as that branch
+        has them, and those the state brings along. Nobody loosens the checks they are judged by."""
+
+        def verify(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+            one, other = before.commit, after.commit
+            if (one.tables, one.schema) == (other.tables, other.schema):
+                return {}
+            texts = dict.fromkeys((one.checks, other.checks))
+            found = [c for text in texts for c in ops.parse_checks(self._repo.checks(text))]
+            chosen = list(dict.fromkeys(found))
+            if not isinstance(wanted, bool):
+                chosen = ops.demanded(chosen, wanted)
+            report = ops.run_checks(chosen, before, after, self._asking_by())
+            report.raise_broken()
+            return {"checks": report.summary()} if report.results else {}
+
+        return verify
+
+    # --- profiles ------------------------------------------------------------------------------------------------
+
+    @verb
+    def profile(
+        self,
+        branch: str = "main",
+        at: object = None,
+        *,
+        before: object = None,
+        types: Sequence[str] | None = None,
+    ) -> Profile:
+        """What a state holds: rows, nulls, distinct values and ranges of each column, degrees of edges; with `before`,
+        the same of another point beside it.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-profile", schema="node Person { name: String @key age: I32? }")
+        >>> _ = g.load({"Person": [{"name": "Ada", "age": 36}, {"name": "Grace"}]})
+        >>> age = g.profile().types[0].columns[0]
+        >>> age.name, age.nulls, age.most
+        ('age', 1, 36)
+        """
+        with metrics.operation("profile"):
+            state = self._state(branch, at, types)
+            with self._readable(state):
+                found = ops.profile(state, types)
+            if before is None:
+                return found
+            earlier = self._state(branch, before, types)
+            with self._readable(earlier):
+                there = {kind.name for kind in earlier.catalog.entities()}
+                known = None if types is None else [name for name in types if name in there]
+                return ops.replace(found, before=ops.profile(earlier, known))
+
+    # --- blame ---------------------------------------------------------------------------------------------------
+
+    @verb
+    def blame(self, type: str, id: str, branch: str = "main", at: object = None) -> Blame:
+        """Who wrote what a node or edge says, cell by cell: the commit that gave each property its value, and the merge
+        that brought it here.
+
+        >>> import omnigraph
+        >>> g = omnigraph.init("memory://doc-blame", schema="node Person { name: String @key age: I32? }")
+        >>> _ = g.load({"Person": [{"name": "Ada"}]}, actor="eve")
+        >>> _ = g.load({"Person": [{"name": "Ada", "age": 36}]}, actor="max")
+        >>> {cell.property: cell.commit.actor for cell in g.blame("Person", "Ada").cells}
+        {'name': 'eve', 'age': 'max'}
+        """
+        state = self._state(branch, at, (type,))
+        kind = state.catalog.entity(type)
+        if kind is None:
+            raise TableNotFound(f"there is no type {type!r}")
+        with metrics.operation("blame"), self._readable(state):
+            found = ops.blame(self._repo, state, kind, id, HISTORY_COMMITS_MAX)
+        if found is None:
+            raise EntityNotFound(f"there is no {type} {id!r}", details={"type": type, "id": id})
+        cells = tuple(
+            outcomes.BlamedCell(
+                cell.name,
+                cell.value,
+                None if cell.entry is None else outcomes.Commit.of(cell.entry),
+                None if cell.via is None else outcomes.Commit.of(cell.via),
+            )
+            for cell in found
+            if cell.name != "id"
+        )
+        return self._blamed(type, outcomes.Blame(type, id, cells))
+
+    def _blamed(self, type: str, found: Blame) -> Blame:  # noqa: ARG002
+        """As much of it as may be read."""
+        return found

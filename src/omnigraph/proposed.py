@@ -1,0 +1,207 @@
+"""What the verbs about proposals answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.core.proposals import (
+    APPROVED,
+    CHANGES_WANTED,
+    MERGING,
+    OPEN,
+    ProposalEvent,
+    ProposalState,
+)
+from omnigraph.outcomes import moment, spelled
+
+if TYPE_CHECKING:
+    from omnigraph.merge.conflicts import Conflict
+    from omnigraph.read.checking import CheckReport
+
+STATES = (OPEN, CHANGES_WANTED, APPROVED, "merged", "closed")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewVerdict:
+    """The last word of a reviewer: approved or changes_wanted, and the commit it was given for."""
+
+    actor: str
+    verdict: str
+    head: str
+    time: datetime
+    current: bool  # whether the branch is still at that commit
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "actor": self.actor,
+            "verdict": self.verdict,
+            "head": self.head,
+            "time": spelled(self.time),
+            "current": self.current,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadEntry:
+    """Something that happened to a proposal. A comment may be about a type, a row of it, or a cell of that."""
+
+    kind: str  # opened, commented, approved, changes_wanted, closed, merging, merged or not_merged
+    actor: str | None
+    time: datetime
+    text: str = ""
+    head: str | None = None  # the commit it was said about
+    type: str | None = None
+    id: str | None = None
+    property: str | None = None
+    commit: str | None = None  # that a merge made
+
+    @classmethod
+    def of(cls, event: ProposalEvent) -> ThreadEntry:
+        place = event.place
+        return cls(
+            kind=event.kind,
+            actor=event.actor,
+            time=moment(event.time),
+            text=event.text,
+            head=event.head,
+            type=None if place is None else place.type,
+            id=None if place is None else place.id,
+            property=None if place is None else place.property,
+            commit=event.commit,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "actor": self.actor,
+            "time": spelled(self.time),
+            "text": self.text,
+            "head": self.head,
+            "type": self.type,
+            "id": self.id,
+            "property": self.property,
+            "commit": self.commit,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A branch offered for merging.
+
+    `state` is open, changes_wanted, approved, merged or closed; it is approved while somebody approved the commit the
+    branch is at and nobody wants changes. `head` is where the branch is now, or what was merged; none: it is gone.
+    """
+
+    number: int
+    title: str
+    state: str
+    author: str | None
+    source: str
+    target: str
+    created: datetime
+    updated: datetime
+    head: str | None
+    reviewers: tuple[str, ...] = ()
+    reviews: tuple[ReviewVerdict, ...] = ()
+    commit: str | None = None  # that merged it
+    thread: tuple[
+        ThreadEntry, ...
+    ] = ()  # oldest first; only of a proposal that was asked for by its number
+
+    @property
+    def text(self) -> str:
+        """What its author wrote about it."""
+        return next((entry.text for entry in self.thread if entry.kind == "opened"), "")
+
+    @classmethod
+    def of(
+        cls, state: ProposalState, head: str | None, thread: tuple[ThreadEntry, ...] = ()
+    ) -> Proposal:
+        shown = state.head or head
+        reviews = tuple(
+            ReviewVerdict(actor, v.kind, v.head, moment(v.time), v.head == shown)
+            for actor, v in sorted(state.verdicts.items(), key=lambda item: item[1].time)
+        )
+        return cls(
+            number=state.number,
+            title=state.title,
+            state=_state(state, reviews),
+            author=state.author,
+            source=state.source,
+            target=state.target,
+            created=moment(state.created),
+            updated=moment(state.event.time),
+            head=shown,
+            reviewers=state.reviewers,
+            reviews=reviews,
+            commit=state.commit,
+            thread=thread,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape every surface uses."""
+        return {
+            "number": self.number,
+            "title": self.title,
+            "state": self.state,
+            "author": self.author,
+            "source": self.source,
+            "target": self.target,
+            "created": spelled(self.created),
+            "updated": spelled(self.updated),
+            "head": self.head,
+            "reviewers": list(self.reviewers),
+            "reviews": [review.to_json() for review in self.reviews],
+            "commit": self.commit,
+            "thread": [entry.to_json() for entry in self.thread],
+        }
+
+
+def _state(state: ProposalState, reviews: tuple[ReviewVerdict, ...]) -> str:
+    if state.status not in (OPEN, MERGING):
+        return state.status
+    if any(review.verdict == CHANGES_WANTED for review in reviews):
+        return CHANGES_WANTED
+    approved = any(review.verdict == APPROVED and review.current for review in reviews)
+    return APPROVED if approved else OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a proposal would bring: rows by type, checks it changes, whether it merges, what its checks found, and what
+    is still missing before it may be merged. `graph.diff(review.base, review.head)` shows the rows."""
+
+    proposal: Proposal
+    base: str
+    head: str
+    counts: Mapping[str, Mapping[str, int]]
+    schema: tuple[Mapping[str, Any], ...]
+    changed_checks: Mapping[str, list[str]]
+    outcome: str  # of a merge: already_up_to_date, fast_forward, merged or conflict
+    conflicts: tuple[Conflict, ...]
+    checks: CheckReport
+    missing: tuple[str, ...] = ()  # in sentences
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether nothing is in the way of merging it now."""
+        return self.outcome != "conflict" and self.checks.passed and not self.missing
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape every surface uses."""
+        return {
+            "proposal": self.proposal.to_json(),
+            "base": self.base,
+            "head": self.head,
+            "counts": {name: dict(counts) for name, counts in self.counts.items()},
+            "schema": [dict(step) for step in self.schema],
+            "changed_checks": {name: list(names) for name, names in self.changed_checks.items()},
+            "outcome": self.outcome,
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+            "checks": self.checks.to_json(),
+            "missing": list(self.missing),
+            "mergeable": self.mergeable,
+        }
