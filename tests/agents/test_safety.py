@@ -21,6 +21,7 @@ from omnigraph.errors import CODES
 from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
 from omnigraph.policy.guard import Guard
+from omnigraph.policy.questions import Action
 from tests.agents.world import RULES
 from tests.server import world as worlds
 from tests.support.rings import count
@@ -42,6 +43,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "start_branch": {"name": "fresh"},
     "change": {"query": INSERT, "branch": "main"},
     "load_records": {"records": {"Person": [{"name": "New"}]}, "branch": "main"},
+    "run_checks": {"branch": "side"},
+    "proposals": {"number": 1},
+    "blame": {"type": "Person", "id": "Alice"},
+    "propose": {"title": "More people", "branch": "other"},
+    "comment": {"number": 1, "text": "Looks good", "type": "Person", "id": "Side"},
     "merge_branch": {"branch": "side"},
 }
 OPEN = {"explain_error"}  # about codes, not about the graph
@@ -53,7 +59,9 @@ def graph(tmp_path: Path) -> Callable[..., Toolbox]:
     """The toolbox of an actor under rules."""
     graph = worlds.graph()
     graph.create_branch("side")
+    graph.create_branch("other")
     graph.load({"Person": [{"name": "Side"}]}, branch="side")
+    graph.propose("side", "A person", actor="somebody")
     (tmp_path / "stored.gq").write_text(worlds.STORED)
     from omnigraph.server.stored_queries import stored_queries
 
@@ -87,7 +95,7 @@ def test_strangers_are_refused_and_nothing_changes(
     box = graph("stranger")
     before = _everything(box)
     code = _code(tool, box)
-    denied = {"policy_denied", "stored_query_not_found", "commit_not_found"}
+    denied = {"policy_denied", "stored_query_not_found", "commit_not_found", "proposal_not_found"}
     refused = denied | {"agent_branch_required", "agent_merge_refused"}
     assert (code in refused) is (tool.name not in OPEN), code
     assert _everything(box) == before
@@ -111,12 +119,14 @@ def test_drafters_write_to_branches_and_never_to_main(
     box = graph("beta")
     main = _everything(box)["main"]
     own = {k: v for k, v in CALLS[tool.name].items() if k != "branch"}
-    if tool.name == "merge_branch":
+    if tool.name in ("propose", "comment"):
+        assert _code(tool, box) is None
+    elif tool.name == "merge_branch":
         assert _code(tool, box) == "agent_merge_refused"
         assert tool not in list(tools.offered(box))
     else:
         assert _code(tool, box, own) is None
-    if "branch" in CALLS[tool.name] and tool.name != "merge_branch":
+    if tool.asks is Action.CHANGE:
         assert _code(tool, box) == "agent_branch_required"
     assert _everything(box)["main"] == main
 
@@ -248,6 +258,9 @@ def test_text_from_data_stays_in_data_fields() -> None:
         },
         message=PRETENDS,
     )
+    graph.apply_checks(
+        f'query told() @description("{PRETENDS}") {{ match {{ $n: Note }} return {{ $n.text as t }} }}'
+    )
     graph.create_branch(PRETENDS)
     graph.load({"Note": [{"slug": "c", "text": PRETENDS}]}, branch=PRETENDS)
     box = Toolbox(graph, Provenance(agent=PRETENDS))
@@ -272,6 +285,15 @@ def test_text_from_data_stays_in_data_fields() -> None:
         ("run_stored_query", {"name": PRETENDS}),
         ("explain_error", {"code": PRETENDS}),
         ("diff", {"branch": PRETENDS}),
+        ("run_checks", {"branch": PRETENDS}),
+        ("run_checks", {"only": [PRETENDS], "branch": "main"}),
+        ("propose", {"branch": PRETENDS, "title": PRETENDS, "text": PRETENDS}),
+        ("comment", {"number": 1, "text": PRETENDS, "type": "Note", "id": PRETENDS}),
+        ("comment", {"number": 1, "text": PRETENDS, "type": PRETENDS}),
+        ("proposals", {"number": 1}),
+        ("proposals", {}),
+        ("blame", {"type": "Note", "id": PRETENDS}),
+        ("blame", {"type": "Note", "id": PRETENDS + "?"}),
         ("start_branch", {"name": PRETENDS}),
         ("change", {"query": 'query q() { insert Note { slug: "d" } }'}),
         (

@@ -25,9 +25,11 @@ protected_branches: [main]
 rules:
   - {id: a1, allow: {actors: {group: admins}, actions: [read, export, change, admin, invoke_query]}}
   - {id: a2, allow: {actors: {group: admins}, actions: [branch_create, branch_delete, branch_merge]}}
+  - {id: a3, allow: {actors: {group: admins}, actions: [propose, approve, schema_apply]}}
   - {id: r1, allow: {actors: {group: readers}, actions: [read, invoke_query]}}
   - {id: d1, allow: {actors: {group: drafters}, actions: [read, invoke_query]}}
   - {id: d2, allow: {actors: {group: drafters}, actions: [change], branch_scope: unprotected}}
+  - {id: d4, allow: {actors: {group: drafters}, actions: [propose]}}
   - {id: d3, allow: {actors: {group: drafters}, actions: [branch_create], target_branch_scope: unprotected}}
 """
 MODES = ("legacy", "auto")  # the handshake of older clients, and the requests of newer ones

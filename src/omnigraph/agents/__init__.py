@@ -7,6 +7,9 @@ In the order of control flow:
 - `toolbox`     what a tool is given: a graph, who asks for whom, stored queries, limits
 - `reading`     tools that look: types, search, entities, neighbours, paths, queries, differences
 - `writing`     tools that change, on a branch of the agent's own unless they are told another one
+- `reviewing`   tools for working with people: checks, proposals, comments, blame
+- `arguments`   what tools take: structs whose schemas agents see
+- `stored`      stored queries, and how an agent runs one
 - `answers`     the one shape of answers and errors: small, counted, and text from data in data fields alone
 - `resources`   texts to read: schema, stored queries, states of branches, the language on one page
 - `prompts`     how to go about common jobs

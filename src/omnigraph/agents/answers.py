@@ -75,6 +75,11 @@ class ToolAnswer:
     error: Mapping[str, str] | None = None  # code, title, help: constants
     commit: str | None = None  # that was written, for the log of a server
 
+    @classmethod
+    def shortened(cls, data: Mapping[str, Any], next: str = "") -> ToolAnswer:
+        """An answer whose long values are cut, and say so."""
+        return cls({name: shown(value) for name, value in data.items()}, next)
+
     def to_json(self) -> dict[str, Any]:
         head = {} if self.error is None else {"error": dict(self.error)}
         tail = {"next": self.next} if self.next else {}

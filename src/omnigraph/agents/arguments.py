@@ -20,6 +20,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 Id = Annotated[str, Meta(max_length=4000)]
 Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS_MAX)]
 Said = Annotated[str, Meta(max_length=4000)]
+ProposalNumber = Annotated[int, Meta(ge=1, le=2**31)]
 Few = Annotated[list[Name], Meta(max_length=VALUES_MAX)]
 Line = Annotated[str, Meta(min_length=1, max_length=TRAILER_CHARACTERS_MAX)]
 Branch = Annotated[
@@ -199,3 +200,50 @@ class MergeBranchArguments(ToolArguments, frozen=True, kw_only=True):
     dry_run: DryRun = False
     person: Person = None
     conversation: Conversation = None
+    proposal: Annotated[
+        ProposalNumber | None, Meta(description="A proposal to merge, instead of a branch.")
+    ] = None
+
+
+class RunChecksArguments(ToolArguments, frozen=True, kw_only=True):
+    branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
+    before: Annotated[
+        Name | None,
+        Meta(description="What checks that compare look at; the commit before, unless given."),
+    ] = None
+    only: Annotated[Few | None, Meta(description="Only the checks of these names.")] = None
+
+
+class ProposeArguments(ToolArguments, frozen=True, kw_only=True):
+    title: Annotated[
+        str, Meta(min_length=1, max_length=200, description="What it brings, in a line.")
+    ]
+    text: Annotated[Said | None, Meta(description="Why, and what to look at.")] = None
+    branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
+    into: Annotated[Name, Meta(description="The branch that would be changed.")] = "main"
+    reviewers: Annotated[Few | None, Meta(description="Who should look at it.")] = None
+    person: Person = None
+    conversation: Conversation = None
+
+
+class CommentArguments(ToolArguments, frozen=True, kw_only=True):
+    number: Annotated[ProposalNumber, Meta(description="The proposal.")]
+    text: Annotated[str, Meta(min_length=1, max_length=4000, description="What to say.")]
+    type: Annotated[Name | None, Meta(description="A type it changes.")] = None
+    id: Annotated[Id | None, Meta(description="A row of the type.")] = None
+    property: Annotated[Name | None, Meta(description="A cell of the row.")] = None
+
+
+class ProposalsArguments(ToolArguments, frozen=True, kw_only=True):
+    number: Annotated[ProposalNumber | None, Meta(description="One proposal, in full.")] = None
+    state: Annotated[
+        Literal["open", "changes_wanted", "approved", "merged", "closed"] | None,
+        Meta(description="Only those in this state."),
+    ] = None
+
+
+class BlameArguments(ToolArguments, frozen=True, kw_only=True):
+    type: Annotated[Name, Meta(description="A node or edge type.")]
+    id: Annotated[Id, Meta(description="The id of the row.")]
+    branch: Branch = "main"
+    at: At = None

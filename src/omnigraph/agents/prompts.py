@@ -54,7 +54,7 @@ PROMPTS = (
         "1. Call `describe` for the types, and `search` for nodes that exist already: do not add anything twice.\n"
         "2. Call `load_records` with `dry_run`, mend what is refused, then call it without.\n"
         "3. Call `diff` and check that it shows what you meant and nothing else.\n"
-        "4. Report the branch and the counts. Do not merge unless you were told to.",
+        "4. Call `run_checks` and mend what fails; then `propose`, and report the number and the counts. Do not merge.",
     ),
     Prompt(
         "clean_up",
@@ -65,7 +65,7 @@ PROMPTS = (
         "1. Call `describe`, then count with `run_query` how many rows are concerned before you read any.\n"
         "2. Show the first rows and say what is wrong with them.\n"
         "3. Mend them with `change` on a branch of your own, first with `dry_run`; compare the number of rows.\n"
-        "4. Report with `diff`. Do not merge unless you were told to.",
+        "4. Call `run_checks`, then `propose`, and report the number. Do not merge.",
     ),
     Prompt(
         "review_a_branch",

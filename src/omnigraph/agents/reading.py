@@ -12,7 +12,6 @@ from omnigraph.agents.retriever import Retriever
 from omnigraph.agents.stored import run_stored, stored_names
 from omnigraph.agents.toolbox import Toolbox
 from omnigraph.agents.walking import (
-    EntityMissing,
     State,
     columns,
     count_neighbours,
@@ -21,7 +20,14 @@ from omnigraph.agents.walking import (
     shortest_path,
     steps_from,
 )
-from omnigraph.errors import CODES, Kind, LimitExceeded, OmnigraphError, TableNotFound
+from omnigraph.errors import (
+    CODES,
+    EntityNotFound,
+    Kind,
+    LimitExceeded,
+    OmnigraphError,
+    TableNotFound,
+)
 from omnigraph.model.catalog import EdgeType, NodeType, Property
 from omnigraph.policy.questions import PolicyDenied
 from omnigraph.read import Result
@@ -218,7 +224,7 @@ def _require_node(state: State, type: str, id: str) -> str:
     text = f"query q($id: String) {{ match {{ $x: {kind.name} $x.id = $id }} return {{ $x.id as id }} }}"
     rows, commit = state.rows(text, {"id": id})
     if not rows:
-        raise EntityMissing(f"there is no {type} {id!r}")
+        raise EntityNotFound(f"there is no {type} {id!r}")
     return commit
 
 

@@ -54,6 +54,10 @@ def _queries(box: Toolbox, _: str) -> str:
     return _json(stored_list(box))
 
 
+def _checks(box: Toolbox, _: str) -> str:
+    return _json([check.to_json() for check in box.graph.checks()])
+
+
 def _branch(box: Toolbox, branch: str) -> str:
     """Its head, the last commits, and what it changed since it parted from main."""
     commits = box.graph.log(branch, COMMITS_SHOWN)
@@ -82,6 +86,7 @@ RESOURCES = (
     Resource("language", "The language", "Queries and mutations on one page.", MARKDOWN, _language),
     Resource("schema", "The schema of main", "The types in force, as text.", TEXT, _schema),
     Resource("queries", "Stored queries", "Names, parameters and descriptions.", JSON, _queries),
+    Resource("checks", "Checks of main", "What must hold of the graph.", JSON, _checks),
     Resource("branches/main", "The state of main", "Its head and last commits.", JSON, _branch),
     Resource("schema/{branch}", "The schema of a branch", "As text.", TEXT, _schema),
     Resource(

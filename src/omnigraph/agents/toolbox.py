@@ -155,14 +155,22 @@ class Toolbox:
 
     def is_allowed(self, action: Action, branch: str) -> bool:
         """Whether a policy lets this actor do it; where there is no policy, nothing does."""
-        graph = self.graph
-        if isinstance(graph, RemoteGraph):
-            return graph.permits(action, branch)
-        if not isinstance(graph, GuardedGraph) or graph._guard.policy is None:
-            return False
-        targeted = action is Action.BRANCH_MERGE
-        need = Need(action, target_branch=branch) if targeted else Need(action, branch)
-        return graph._guard.allows(need)
+        if isinstance(self.graph, RemoteGraph):
+            return self.graph.permits(action, branch)
+        return self._has(Need(action, branch))
+
+    def may_merge(self, into: str, *, proposal: bool = False) -> bool:
+        """Whether a policy lets this actor merge into a branch, directly or what was proposed and has all it needs."""
+        if isinstance(
+            self.graph, RemoteGraph
+        ):  # which decides about proposals when it is asked to merge one
+            action = Action.PROPOSE if proposal else Action.BRANCH_MERGE
+            return self.graph.permits(action, into)
+        return self._has(Need(Action.BRANCH_MERGE, target_branch=into, proposal=proposal))
+
+    def _has(self, need: Need) -> bool:
+        guard = self.graph._guard if isinstance(self.graph, GuardedGraph) else None
+        return guard is not None and guard.policy is not None and guard.allows(need)
 
     @property
     def actor(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.agents import arguments as args
-from omnigraph.agents import reading, writing
+from omnigraph.agents import reading, reviewing, writing
 from omnigraph.agents.answers import ArgumentsInvalid, ToolAnswer, failure, unexpected
 from omnigraph.agents.toolbox import Toolbox
 from omnigraph.errors import OmnigraphError
@@ -79,6 +79,16 @@ TOOLS = (
     Tool("diff", "Compare a branch",
          "What a branch did since it parted from another: counts by type first, then rows with their changed cells.",
          args.DiffArguments, Effect.READS, reading.diff, Action.READ),
+    Tool("run_checks", "Run the checks",
+         "Run the checks of the graph on a branch: what failed comes first, with the rows it is about.",
+         args.RunChecksArguments, Effect.READS, reviewing.run_checks, Action.READ),
+    Tool("proposals", "Look at proposals",
+         "Branches that were offered for merging; with `number`, what one changes, what was said about it, what its "
+         "checks found and what is missing before it may be merged.",
+         args.ProposalsArguments, Effect.READS, reviewing.proposals, Action.READ),
+    Tool("blame", "Show who wrote what",
+         "For each value of a node or edge: the commit that gave it, and the merge that brought it here.",
+         args.BlameArguments, Effect.READS, reviewing.blame, Action.READ),
     Tool("start_branch", "Start a branch",
          "Make a branch to work on. Nothing is copied, and nobody else sees what you change there before it is merged.",
          args.StartBranchArguments, Effect.ADDS, writing.start_branch, Action.BRANCH_CREATE),
@@ -89,9 +99,15 @@ TOOLS = (
          "Load rows of one or more types as one commit, on a branch of your own unless you are told another. All rows "
          "are checked first; if one is wrong, none is loaded and the error names it.",
          args.LoadRecordsArguments, Effect.CHANGES, writing.load_records, Action.CHANGE, is_load=True),
+    Tool("propose", "Offer a branch for merging",
+         "Offer a branch to people: they see what it changes, comment, and decide whether it is merged.",
+         args.ProposeArguments, Effect.ADDS, reviewing.propose, Action.PROPOSE),
+    Tool("comment", "Comment on a proposal",
+         "Say something about a proposal, or about a type, a row or a cell it changes.",
+         args.CommentArguments, Effect.ADDS, reviewing.comment, Action.PROPOSE),
     Tool("merge_branch", "Merge a branch",
-         "Merge a branch into another as one commit. Only offered where a policy allows it to you; do it only when the "
-         "person you work for has said so.",
+         "Merge a branch, or a proposal by its number, into another as one commit. Only offered where a policy allows "
+         "it to you; do it only when the person you work for has said so.",
          args.MergeBranchArguments, Effect.CHANGES, writing.merge_branch, Action.BRANCH_MERGE, where_allowed=True),
 )
 # fmt: on
@@ -101,7 +117,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 def offered(box: Toolbox) -> Iterator[Tool]:
     """The tools an agent is shown."""
     for tool in TOOLS:
-        if not tool.where_allowed or box.is_allowed(tool.asks, "main"):
+        if not tool.where_allowed or box.may_merge("main") or box.may_merge("main", proposal=True):
             yield tool
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.errors import Kind, LimitExceeded, OmnigraphError, TableNotFound
+from omnigraph.errors import LimitExceeded, TableNotFound
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.types import Scalar
@@ -17,13 +17,6 @@ HOPS_MAX = 8
 OUT, IN = "out", "in"
 
 Place = tuple[str, str]  # the type and the id of a node
-
-
-class EntityMissing(OmnigraphError):
-    """There is no entity of this type and id in this state."""
-
-    code, kind = "entity_missing", Kind.NOT_FOUND
-    default_help = "Look for it with `search` or `find_entity`; ids are those that answers show."
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,14 @@ from omnigraph.agents.stored import stored
 from omnigraph.agents.toolbox import AgentMergeRefused, Toolbox
 from omnigraph.errors import BranchExists, BranchNotFound
 from omnigraph.model.names import MAIN
-from omnigraph.outcomes import Commit
-from omnigraph.policy.questions import Action
+from omnigraph.outcomes import Commit, MergeResult
 from omnigraph.remote.graph import RemoteGraph
 
 T = TypeVar("T")
 CONFLICTS_SHOWN_MAX = 20
 REVIEW = (
-    "Look at your changes with `diff`. Tell the person you work for the name of the branch, "
-    "so that they can merge it."
+    "Look at your changes with `diff`, run the checks with `run_checks`, then offer the branch with `propose`: "
+    "a person decides."
 )
 REHEARSED = "Nothing was changed. Call again without `dry_run` to do it."
 NO_CHANGE = (
@@ -105,30 +104,37 @@ def load_records(box: Toolbox, asked: args.LoadRecordsArguments) -> ToolAnswer:
 
 
 def merge_branch(box: Toolbox, asked: args.MergeBranchArguments) -> ToolAnswer:
-    """Merge a branch into another, where a policy allows that to this actor."""
+    """Merge a branch or a proposal into another branch, where a policy allows that to this actor."""
+    if asked.proposal is not None and asked.branch is not None:
+        raise ArgumentsInvalid("give either `branch` or `proposal`")
     source = asked.branch or box.provenance.branch
     box = box.told(asked.person, asked.conversation)
-    if not box.is_allowed(Action.BRANCH_MERGE, asked.into):
-        raise AgentMergeRefused("no policy lets this agent merge here")
-    done = box.graph.merge(
-        source,
-        asked.into,
-        asked.dry_run,
-        message=box.provenance.message(asked.message),
-        actor=box.actor,
-        timeout=box.limits.write_seconds_max,
-    )
-    conflicts = [conflict.to_json() for conflict in done.conflicts[:CONFLICTS_SHOWN_MAX]]
+    done = _merged(box, asked, source)
     commit = _shown(done.commit)
     data = {
         "outcome": done.outcome,
         "counts": {name: dict(counts) for name, counts in done.counts.items()},
         "conflict_count": len(done.conflicts),
-        "conflicts": conflicts,
+        "conflicts": [conflict.to_json() for conflict in done.conflicts[:CONFLICTS_SHOWN_MAX]],
         "commit": commit,
     }
     step = CONFLICTING if done.conflicts else REHEARSED if asked.dry_run else ""
     return ToolAnswer(data, step, commit=_id(commit))
+
+
+def _merged(box: Toolbox, asked: args.MergeBranchArguments, source: str) -> MergeResult:
+    number, message = asked.proposal, box.provenance.message(asked.message)
+    into = asked.into if number is None else box.graph.proposal(number).target
+    if not box.may_merge(into, proposal=number is not None):
+        raise AgentMergeRefused("no policy lets this agent merge here")
+    seconds = box.limits.write_seconds_max
+    if number is None:
+        return box.graph.merge(
+            source, into, asked.dry_run, message=message, actor=box.actor, timeout=seconds
+        )
+    return box.graph.merge_proposal(
+        number, asked.dry_run, message=message, actor=box.actor, timeout=seconds
+    )
 
 
 CONFLICTING = (
