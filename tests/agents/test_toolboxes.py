@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever as LangChainRetriever
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.base.base_retriever import BaseRetriever as LlamaRetriever
@@ -93,7 +94,7 @@ def test_branches_points_types_and_bounds(graph: Graph) -> None:
         {"neighbours": 99},
     ):
         with pytest.raises(OptionInvalid):
-            Retriever(graph, **wrong).retrieve("tea")  # type: ignore[arg-type]
+            Retriever(graph, **wrong).retrieve("tea")
     assert not Retriever(graph).retrieve("   ").found
 
 
@@ -139,7 +140,11 @@ def test_langchain_retrieves_documents(graph: Graph) -> None:
     assert documents[0].metadata["neighbours"]
     again = asyncio.run(retriever.ainvoke("tea"))
     assert [d.id for d in again] == [d.id for d in documents]
-    chain = retriever | RunnableLambda(lambda found: [d.metadata["id"] for d in found])
+
+    def ids(found: list[Document]) -> list[str]:
+        return [document.metadata["id"] for document in found]
+
+    chain = retriever | RunnableLambda(ids)
     assert chain.invoke("tea")[0] == "tea"
     assert len(retriever.batch(["tea", "ships"])) == 2
 

@@ -161,12 +161,16 @@ class Toolbox:
 
     def may_merge(self, into: str, *, proposal: bool = False) -> bool:
         """Whether a policy lets this actor merge into a branch, directly or what was proposed and has all it needs."""
-        if isinstance(
-            self.graph, RemoteGraph
-        ):  # which decides about proposals when it is asked to merge one
-            action = Action.PROPOSE if proposal else Action.BRANCH_MERGE
-            return self.graph.permits(action, into)
+        if isinstance(self.graph, RemoteGraph):
+            # its policy decides about a proposal on the way
+            return self.graph.permits(Action.READ if proposal else Action.BRANCH_MERGE, into)
         return self._has(Need(Action.BRANCH_MERGE, target_branch=into, proposal=proposal))
+
+    @property
+    def offers_merges(self) -> bool:
+        """Whether the agent is shown that it can merge into main."""
+        is_remote = isinstance(self.graph, RemoteGraph)
+        return self.may_merge(MAIN) or (not is_remote and self.may_merge(MAIN, proposal=True))
 
     def _has(self, need: Need) -> bool:
         guard = self.graph._guard if isinstance(self.graph, GuardedGraph) else None

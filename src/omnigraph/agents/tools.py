@@ -37,7 +37,7 @@ class Tool:
     effect: Effect
     handler: Callable[[Toolbox, Any], ToolAnswer]
     asks: Action  # of a policy; on a branch and about types, as the verbs it calls say
-    where_allowed: bool = False  # offered only where a policy allows what it asks on main
+    where_allowed: bool = False  # offered only where a policy lets the agent merge
     is_load: bool = False  # takes a turn with other loads
 
     @property
@@ -117,7 +117,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 def offered(box: Toolbox) -> Iterator[Tool]:
     """The tools an agent is shown."""
     for tool in TOOLS:
-        if not tool.where_allowed or box.may_merge("main") or box.may_merge("main", proposal=True):
+        if not tool.where_allowed or box.offers_merges:
             yield tool
 
 
