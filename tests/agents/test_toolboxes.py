@@ -23,8 +23,7 @@ from llama_index.core.vector_stores.types import VectorStoreQuery
 import omnigraph
 from omnigraph.agents import Retriever
 from omnigraph.agents.langchain import OmnigraphGraph, OmnigraphRetriever, agent_tools
-from omnigraph.agents.llama_index import OmnigraphPropertyGraphStore
-from omnigraph.agents.llama_index import OmnigraphRetriever as OmnigraphLlamaRetriever
+from omnigraph.agents.llama_index import OmnigraphNodeRetriever, OmnigraphPropertyGraphStore
 from omnigraph.agents.toolbox import Toolbox
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
@@ -184,7 +183,7 @@ def test_langchain_has_the_tools(graph: Graph) -> None:
 
 
 def test_llama_index_retrieves_nodes(graph: Graph) -> None:
-    retriever = OmnigraphLlamaRetriever(Retriever(graph, limit=2))
+    retriever = OmnigraphNodeRetriever(Retriever(graph, limit=2))
     assert isinstance(retriever, LlamaRetriever)
     found = retriever.retrieve("tea")
     assert found[0].node.node_id == "Article/tea"

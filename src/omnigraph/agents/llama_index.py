@@ -35,7 +35,7 @@ ROWS_MAX = 10_000
 MESSAGE = "Change by LlamaIndex"
 
 
-class OmnigraphRetriever(BaseRetriever):
+class OmnigraphNodeRetriever(BaseRetriever):
     """Nodes about a question; text, vectors and neighbourhood in one call."""
 
     def __init__(self, retriever: Retriever) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.agents.toolbox import catalog_of_text
-from omnigraph.agents.walking import State, Way, columns, entity, neighbours, steps_from
+from omnigraph.agents.walking import EdgeWalk, State, columns, entity, neighbours, steps_from
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, NodeType, Property
@@ -128,7 +128,9 @@ class Retriever:
         return [replace(f, neighbours=tuple(around.get((f.type, f.id), ()))) for f in found]
 
 
-def _permitted(state: State, step: Way, ids: Sequence[str], limit: int) -> list[dict[str, Any]]:
+def _permitted(
+    state: State, step: EdgeWalk, ids: Sequence[str], limit: int
+) -> list[dict[str, Any]]:
     """Neighbours of a type; none where it may not be read."""
     try:
         return neighbours(state, step, ids, limit)

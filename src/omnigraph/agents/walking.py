@@ -85,7 +85,7 @@ def entity(kind: str, row: Mapping[str, Any], prefix: str = "p_") -> dict[str, A
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EdgeWalk:
     """A type of edge walked in one direction."""
 
     edge: EdgeType
@@ -110,23 +110,25 @@ class Way:
 
 def steps_from(
     state: State, node: str, edges: Sequence[str] | None = None, direction: str = "both"
-) -> Iterator[Way]:
+) -> Iterator[EdgeWalk]:
     """The ways that lead from a node type."""
     for edge in state.edges_of(node, edges):
         if edge.from_type == node and direction in (OUT, "both"):
-            yield Way(edge, OUT)
+            yield EdgeWalk(edge, OUT)
         if edge.to_type == node and direction in (IN, "both"):
-            yield Way(edge, IN)
+            yield EdgeWalk(edge, IN)
 
 
-def count_neighbours(state: State, step: Way, id: str) -> tuple[int, str]:
+def count_neighbours(state: State, step: EdgeWalk, id: str) -> tuple[int, str]:
     """How many edges of a type meet a node, and the commit that was read."""
     text = f"query q($ids: [String]) {{ match {{ {step.pattern} }} return {{ count($e) as n }} }}"
     rows, commit = state.rows(text, {"ids": [id]})
     return int(rows[0]["n"]), commit
 
 
-def neighbours(state: State, step: Way, ids: Sequence[str], limit: int) -> list[dict[str, Any]]:
+def neighbours(
+    state: State, step: EdgeWalk, ids: Sequence[str], limit: int
+) -> list[dict[str, Any]]:
     """The nodes at the other ends of edges, at most so many for each id, with `near`, the id they were reached from."""
     kind = state.node_type(step.far)
     text = (
@@ -154,7 +156,7 @@ class _Reached:
 
     came: dict[Place, tuple[Place, str, str, str] | None] = field(default_factory=dict)
 
-    def add(self, place: Place, before: Place, step: Way, edge: str) -> bool:
+    def add(self, place: Place, before: Place, step: EdgeWalk, edge: str) -> bool:
         if place in self.came:
             return False
         self.came[place] = (before, step.edge.name, step.direction, edge)
