@@ -82,7 +82,7 @@ class Branch:
     apply_checks = bound(Graph.apply_checks)
     check = bound(Graph.check)
     profile = bound(Graph.profile)
-    propose = bound(Graph.propose, "source")
+    propose = bound(Graph.propose, "into")
     changes = bound(Graph.changes)
     merge = bound(Graph.merge, "into")
     revert = bound(Graph.revert)

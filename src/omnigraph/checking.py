@@ -267,7 +267,7 @@ class Checking(Versions):
         >>> _ = g.load({"Person": [{"name": "Ada"}]}, actor="eve")
         >>> _ = g.load({"Person": [{"name": "Ada", "age": 36}]}, actor="max")
         >>> {cell.property: cell.commit.actor for cell in g.blame("Person", "Ada").cells}
-        {'name': 'eve', 'age': 'max'}
+        {'age': 'max', 'name': 'eve'}
         """
         state = self._state(branch, at, (type,))
         kind = state.catalog.entity(type)

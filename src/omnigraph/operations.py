@@ -25,6 +25,7 @@ from omnigraph.maintenance.collection import Retention, collect, retained
 from omnigraph.maintenance.doctor import diagnose
 from omnigraph.maintenance.embedding import count_missing, embed_missing, embedded_properties
 from omnigraph.maintenance.jobs import expire
+from omnigraph.maintenance.reviews import forget_reviews
 from omnigraph.maintenance.status import checked, retention, set_retention
 from omnigraph.maintenance.status import status as maintenance_status
 from omnigraph.maintenance.upkeep import Caretaker, Upkeep, optimize_branch, store_loaded
@@ -91,6 +92,7 @@ __all__ = [
     "encode_ir",
     "expire",
     "export_by",
+    "forget_reviews",
     "load",
     "loading",
     "maintenance_status",

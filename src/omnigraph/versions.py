@@ -492,13 +492,13 @@ class Versions:
         keep: int = 10,
         older_than: timedelta | float | None = None,
         *,
+        ended_days: float | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> Collected:
         """Remove history beyond the newest `keep` commits of each branch (and older than `older_than` days), and what
-        expired: parts of exports, records of jobs, leases.
-
-        It can be interrupted; the next one goes on.
+        expired: parts of exports, records of jobs, leases; with `ended_days`, also what was said about proposals that
+        ended so long ago. It can be interrupted; the next one goes on.
         """
         self._repo.check_process()
         days = older_than / timedelta(days=1) if isinstance(older_than, timedelta) else older_than
@@ -506,7 +506,8 @@ class Versions:
         with metrics.operation("cleanup"):
             if not dry_run:
                 ops.expire(self._repo)
-            return ops.collect(self._repo, kept, dry_run=dry_run, deadline=deadline)
+            done = ops.collect(self._repo, kept, dry_run=dry_run, deadline=deadline)
+            return ops.forget_reviews(self._repo, done, ended_days)
 
     @verb
     def maintain(

@@ -240,6 +240,16 @@ def test_other_methods_graphs_and_callers_are_refused(at: tuple[str, dict[str, G
     headers = {"Authorization": "Bearer t-beta", "Content-Type": "application/json"}
     several = httpx2.post(f"{address}/mcp", content=b"{}", headers=headers)
     assert several.json()["error_code"] == "graph_not_chosen"
+    for body in (
+        b"{",
+        b"[]",
+        b'{"secret": "told"}',
+        b'{"jsonrpc": "2.0", "method": 1}',
+        b"[" * 9000,
+    ):
+        answer = httpx2.post(address + ALPHA, content=body, headers=headers)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "request_invalid")
+        assert "told" not in answer.text
     nowhere = httpx2.post(f"{address}/mcp?graph=gamma", content=b"{}", headers=headers)
     assert nowhere.json()["error_code"] == "graph_not_served"
 

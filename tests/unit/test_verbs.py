@@ -31,7 +31,7 @@ WRITING = {name: verb for name, verb in METHODS.items() if verb.writes}
 CHECK = "query nameless() { match { $p: Person $p.name is null } return { $p.age as age } }"
 INSERT = "query q($name: String) { insert Person { name: $name } }"
 RULES = worlds.GRAPH_RULES + "  - {id: keep, allow: {actors: {group: admins}, actions: [admin]}}\n"
-BRANCH_IS = {"create_branch": "from_", "merge": "into", "propose": "source"}
+BRANCH_IS = {"create_branch": "from_", "merge": "into", "propose": "into"}
 # Parameters that only mean something in the process of the caller, or that a server decides for everybody.
 OF_THE_CALLER = frozenset(
     {"actor", "timeout", "engine", "options", "progress", "violations", "dest", "format", "source"}

@@ -13,6 +13,7 @@ The commands, imported one module at a time:
 - `data`       query, mutate, shell, load, pipeline, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
+- `review`     propose, proposals, review, comment, approve, check, profile, blame
 - `maintenance` optimize, embed, cleanup, maintain, retention
 - `languages`  schema, lint, fmt, explain
 - `serving`    serve, explore, jobs, policy, config

@@ -111,6 +111,12 @@ def cleanup(
     older_than: Annotated[
         float | None, Option("--older-than", help="Only commits older than this.", metavar="DAYS")
     ] = None,
+    ended_days: Annotated[
+        float | None,
+        Option(
+            "--proposals", help="Also threads of proposals that ended so long ago.", metavar="DAYS"
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Annotated[
         bool, Option("--yes", "-y", "--confirm", help="Do not ask for confirmation.")
@@ -123,12 +129,12 @@ def cleanup(
     """
     graph = open_graph(where, uri)
     if not dry_run and not yes:
-        plan = graph.cleanup(keep, older_than, dry_run=True)
+        plan = graph.cleanup(keep, older_than, ended_days=ended_days, dry_run=True)
         place = address(where, uri)
         confirm(f"This {_removed(plan)} of {place} permanently. Continue?", yes=yes)
     leaves = "some old history is removed; everything to keep is still there"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
-        done = graph.cleanup(keep, older_than, dry_run=dry_run)
+        done = graph.cleanup(keep, older_than, ended_days=ended_days, dry_run=dry_run)
     answer(show, _removed(done), asdict(done))
 
 

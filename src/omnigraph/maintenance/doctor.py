@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from omnigraph.core import layout
 from omnigraph.core.branches import live_refs
 from omnigraph.core.leases import stored_plans
+from omnigraph.core.proposals import newest_of, numbers
 from omnigraph.core.records import Commit, Seal
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError
+from omnigraph.lang.checks import parse_checks
 from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import MAIN
 from omnigraph.storage.disk import strays
@@ -237,8 +239,9 @@ def _is_optional(name: str) -> bool:
 
 
 def check_schemas(patient: Patient) -> Iterator[Finding]:
-    """The schema of every head is there and describes exactly its tables."""
+    """The schema of every head is there and describes exactly its tables; and its checks can be read."""
     for branch, snapshot in patient.snapshots():
+        parse_checks(patient.repo.checks(snapshot.commit.checks))
         described = {kind.table_id for kind in snapshot.catalog.entities()}
         for table in sorted(described ^ set(snapshot.commit.tables)):
             yield Finding(
@@ -247,6 +250,12 @@ def check_schemas(patient: Patient) -> Iterator[Finding]:
                 f"schema and tables of branch {branch!r} disagree about table {table}",
                 RESTORE,
             )
+
+
+def check_proposals(patient: Patient) -> Iterator[Finding]:
+    """The last state of every proposal can be read."""
+    newest_of(patient.repo, numbers(patient.repo))
+    return iter(())
 
 
 # --- the deep look -----------------------------------------------------------------------------------------------
@@ -296,6 +305,7 @@ CHECKS: tuple[Check, ...] = (
     check_times,
     check_plans,
     check_schemas,
+    check_proposals,
     check_tables,
 )
 DEEP_CHECKS: tuple[Check, ...] = (check_edges, check_orphans)

@@ -6,13 +6,15 @@ threads of the server, on the graph as the actor may use it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
+import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
 from omnigraph.agents.answers import ToolAnswer
 from omnigraph.agents.toolbox import McpMissing, Provenance, Toolbox, ToolLimits
+from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import OBSERVED, Answer, HttpCall
 
 PERSON = "omnigraph-on-behalf-of"
@@ -26,6 +28,7 @@ def mcp(call: HttpCall) -> Answer:
         from omnigraph.agents import protocol
     except ModuleNotFoundError as missing:
         raise McpMissing(f"the package {missing.name} is not installed") from missing
+    _check_message(call.raw)
     box, server = _toolbox(call), call.state
 
     async def runs(tool: Any, work: Any) -> Any:
@@ -43,6 +46,23 @@ def mcp(call: HttpCall) -> Answer:
         await answering({**scope, "headers": headers}, _replayed(call.raw, receive), send)
 
     return Answer(app=app)
+
+
+class _Message(msgspec.Struct):
+    """What a request of JSON-RPC looks like, or the answer to one."""
+
+    jsonrpc: Literal["2.0"]
+    method: str | None = None
+    id: int | str | None = None
+    params: dict[str, Any] | None = None
+
+
+def _check_message(raw: bytes) -> None:
+    """Refuse what is no message at all: the SDK would quote it in its answer."""
+    try:
+        msgspec.json.decode(raw, type=_Message)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise RequestInvalid("the body is not a message of JSON-RPC 2.0") from None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
