@@ -270,10 +270,10 @@ def tools_page() -> str:
         ((f"`{r.uri}`", f"{r.title}. {r.description}") for r in RESOURCES),
     )
     lines += ["## Prompts", ""]
-    rows = [
-        (f"`{p.name}`", ", ".join(f"`{a}`" for a in p.arguments), p.description) for p in PROMPTS
-    ]
-    lines += _table(("prompt", "arguments", "what it is for"), rows)
+    lines += _table(
+        ("prompt", "arguments", "what it is for"),
+        ((f"`{p.name}`", ", ".join(f"`{a}`" for a in p.arguments), p.description) for p in PROMPTS),
+    )
     return _page(lines)
 
 
@@ -291,8 +291,9 @@ def _kind(about: dict[str, Any]) -> str:
 def _said(about: dict[str, Any]) -> str:
     default = about.get("default")
     shown = "" if default in (None, False) else f" Default: `{default}`."
-    bounds = (about.get("minimum"), about.get("maximum"))
-    within = "" if None in bounds or bounds[1] > 1_000_000 else f" From {bounds[0]} to {bounds[1]}."
+    low, high = about.get("minimum"), about.get("maximum")
+    told = low is not None and high is not None and high <= 1_000_000
+    within = f" From {low} to {high}." if told else ""
     return f"{about.get('description', '')}{within}{shown}".strip()
 
 
