@@ -147,7 +147,7 @@ def settings_page() -> str:
 
 
 def _server_settings() -> Iterator[str]:
-    from omnigraph.server.settings import Bounds, GraphSettings, Settings
+    from omnigraph.server.settings import Bounds, GraphSettings, OidcSettings, Settings
 
     yield from ("## Server file", "", "The file that `omnigraph serve --config FILE` reads.", "")
     for name, default, about in _members(Settings):
@@ -159,6 +159,8 @@ def _server_settings() -> Iterator[str]:
         )
     yield from ("Each entry of `graphs` has", "")
     yield from _table(("setting", "default", "meaning"), _members(GraphSettings))
+    yield from ("each entry of `oidc` has", "")
+    yield from _table(("setting", "default", "meaning"), _members(OidcSettings))
     yield from ("and `limits` has", "")
     yield from _table(("limit", "default", "meaning"), _members(Bounds))
 
@@ -247,6 +249,62 @@ def _page(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
+def tools_page() -> str:
+    """Every tool, resource and prompt for agents."""
+    from omnigraph.agents.prompts import PROMPTS
+    from omnigraph.agents.resources import RESOURCES
+    from omnigraph.agents.tools import TOOLS, schema_of
+
+    lines = [
+        "# Tools for agents",
+        "",
+        NOTE,
+        "",
+        "What an agent finds over MCP; see [its guide](../guides/agents.md).",
+    ]
+    for tool in TOOLS:
+        lines += ["", f"## {tool.name}", "", f"{tool.description} It {tool.effect.value}.", ""]
+        lines += [f"A policy is asked for `{tool.asks}`.", ""]
+        shown = schema_of(tool)
+        required = shown.get("required", ())
+        rows = [
+            (f"`{name}`", _kind(about), "required" if name in required else "", _said(about))
+            for name, about in shown["properties"].items()
+        ]
+        lines += _table(("argument", "type", "", "meaning"), rows)
+    lines += ["## Resources", ""]
+    lines += _table(
+        ("address", "what it is"),
+        ((f"`{r.uri}`", f"{r.title}. {r.description}") for r in RESOURCES),
+    )
+    lines += ["## Prompts", ""]
+    lines += _table(
+        ("prompt", "arguments", "what it is for"),
+        ((f"`{p.name}`", ", ".join(f"`{a}`" for a in p.arguments), p.description) for p in PROMPTS),
+    )
+    return _page(lines)
+
+
+def _kind(about: dict[str, Any]) -> str:
+    """The type of an argument in a word or two; null is not worth one."""
+    if "anyOf" in about:
+        return " or ".join(_kind(a) for a in about["anyOf"] if a.get("type") != "null")
+    if "enum" in about:
+        return ", ".join(f"`{value}`" for value in about["enum"] if value is not None)
+    if about.get("type") == "array":
+        return f"list of {_kind(about['items'])}"
+    return str(about.get("type", "any"))
+
+
+def _said(about: dict[str, Any]) -> str:
+    default = about.get("default")
+    shown = "" if default in (None, False) else f" Default: `{default}`."
+    low, high = about.get("minimum"), about.get("maximum")
+    told = low is not None and high is not None and high <= 1_000_000
+    within = f" From {low} to {high}." if told else ""
+    return f"{about.get('description', '')}{within}{shown}".strip()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "cli.md": cli_page,
@@ -254,4 +312,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics_page,
     "parity.md": parity_page,
     "settings.md": settings_page,
+    "tools.md": tools_page,
 }

@@ -84,6 +84,7 @@ PARITY: dict[str, Counterpart] = {
     "cluster status": Counterpart("omnigraph.cluster.report.status", reason=STORE),
     "cluster history": Counterpart("omnigraph.cluster.ledger.Ledger", reason=STORE),
     "cluster diff": Counterpart("omnigraph.cluster.report.compare", reason=STORE),
+    "mcp": Counterpart("omnigraph.agents.protocol.over_stdio", "POST /mcp"),
     "jobs list": Counterpart("omnigraph.remote.jobs.jobs", "GET /jobs"),
     "jobs show": Counterpart("omnigraph.remote.jobs.job", "GET /jobs/{job_id}"),
     "jobs cancel": Counterpart("omnigraph.remote.jobs.Job", "DELETE /jobs/{job_id}"),

@@ -30,6 +30,8 @@ class Kind(StrEnum):
 
 
 RETRYABLE = frozenset({Kind.CONFLICT, Kind.UNAVAILABLE})
+DISCREET = frozenset({Kind.INTERNAL, Kind.CORRUPT, Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME})
+LEFT_TO_THE_LOG = frozenset({"store_denied", "object_not_found", "graph_not_found"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,11 @@ def _caller(error: BaseException) -> Iterator[str]:
     if found is not None:
         text = linecache.getline(*found).strip()
         yield f"line {found[1]}: {text}" if text else f"line {found[1]}"
+
+
+def is_discreet(error: OmnigraphError) -> bool:
+    """Whether its message might tell callers of a service about paths and stores; it belongs into the log."""
+    return error.kind in DISCREET or str(error.code) in LEFT_TO_THE_LOG
 
 
 register(

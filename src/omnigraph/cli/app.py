@@ -113,6 +113,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
                 "diff": "clusters.diff_cluster",
             },
         ),
+        "mcp": "serving.mcp",
         "jobs": Group(
             "List, show and cancel jobs on a server.",
             {

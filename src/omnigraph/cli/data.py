@@ -131,7 +131,7 @@ def _stored(
     """The rows of a query that the server keeps under a name."""
     graph: Any = open_graph(where)
     branch = branch_of(branch)
-    found: Result = graph.invoke(name, values, branch, point_of(graph, at, branch))
+    found: Result = graph.invoke_query(name, values, branch, point_of(graph, at, branch))
     return found
 
 

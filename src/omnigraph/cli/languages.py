@@ -371,6 +371,9 @@ def _language_codes() -> dict[str, Code]:
     return CODES
 
 
+ADAPTERS = ("agents.langchain", "agents.llama_index")  # import whole frameworks, and add no codes
+
+
 def all_codes() -> dict[str, Code]:
     """Every error code: modules register theirs on import. Extras that are not installed add none."""
     from contextlib import suppress
@@ -380,7 +383,7 @@ def all_codes() -> dict[str, Code]:
     import omnigraph
 
     for module in walk_packages(omnigraph.__path__, "omnigraph.", onerror=lambda _: None):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith(("__main__", *ADAPTERS)):
             with suppress(ImportError):
                 import_module(module.name)
     return dict(sorted(CODES.items(), key=lambda item: (item[0].islower(), item[0])))

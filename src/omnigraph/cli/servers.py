@@ -40,7 +40,7 @@ def list_queries(where: Where, show: Show) -> None:
     if not address(where).startswith(("http://", "https://")):
         raise UsageError("only a server has stored queries", help="Give --server URL --graph ID.")
     graph: Any = open_graph(where)
-    found = graph.queries()
+    found = graph.stored_queries()
     rows = [[q["name"], q.get("description") or ""] for q in found]
     print_sheet(show, Sheet(["query", "description"], rows, document={"queries": found}))
 

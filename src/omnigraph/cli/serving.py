@@ -124,6 +124,55 @@ def serve(
     boot.serve(server, boot.Listen(host, port, tls_cert, tls_key), _announce, again)
 
 
+@examples(
+    "omnigraph mcp people --as claude --for ada",
+    "omnigraph mcp http://localhost:8080/graphs/people",
+)
+def mcp(
+    uri: Uri = None,
+    store: Store = None,
+    queries: Annotated[
+        list[str] | None, Option("--queries", help="Stored queries: a .gq file or a folder.")
+    ] = None,
+    policy: Annotated[Text, Option("--policy", help="Policy the agent is under.")] = None,
+    actor: Annotated[
+        Text, Option("--as", help="Actor of the agent's commits.", metavar="ACTOR")
+    ] = None,
+    person: Annotated[
+        Text, Option("--for", help="Person the agent works for.", metavar="PERSON")
+    ] = None,
+    conversation: Annotated[
+        Text, Option("--conversation", help="Conversation the changes come from.", metavar="ID")
+    ] = None,
+) -> None:
+    """Serve a graph to an agent over stdio, with the Model Context Protocol.
+
+    The program that runs the agent starts this command and talks to it over stdin and stdout. The agent can look at
+    everything, and changes go to a branch of its own: main only where a policy allows it. Behind a server, the token in
+    OMNIGRAPH_TOKEN says who it is; a server also speaks MCP itself, at /mcp and /graphs/ID/mcp.
+    """
+    from omnigraph.agents.toolbox import McpMissing, Provenance, Toolbox
+
+    try:
+        from omnigraph.agents.protocol import over_stdio
+    except ModuleNotFoundError as missing:
+        raise McpMissing(f"the package {missing.name} is not installed") from missing
+    import omnigraph
+
+    where, name = address(Where(store, None, None), uri), actor_of(actor)
+    is_served = where.startswith(("http://", "https://"))
+    if is_served and (queries or policy or actor):
+        raise UsageError("a server has stored queries, a policy and actors of its own")
+    graph = omnigraph.open(where, policy=policy, actor=name)
+    stored = {}
+    if queries:
+        from omnigraph.server.stored_queries import stored_queries
+
+        stored = stored_queries(queries, graph.snapshot().catalog)
+    who = Provenance(None if is_served else name, person=person, conversation=conversation)
+    over_stdio(Toolbox(graph, who, stored))
+
+
 def _supervise(read: Callable[[], Settings], workers: int, *listen: Any) -> None:
     """Several processes: this one only listens."""
     try:

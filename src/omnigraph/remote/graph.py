@@ -21,6 +21,7 @@ from omnigraph.errors import OmnigraphError, OptionInvalid, TableNotFound
 from omnigraph.graph import Graph, schema_text
 from omnigraph.model.limits import DEFAULT
 from omnigraph.outcomes import LoadResult, MergeResult
+from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import Blob
 from omnigraph.read.export import PART_ROWS, Exported, ExportFolder, ExportPart
 from omnigraph.remote.blobs import open_blob
@@ -28,6 +29,7 @@ from omnigraph.remote.feed import RemoteBaseline, RemoteFeed
 from omnigraph.remote.jobs import Job, bytes_in, export_by_job, job, jobs, saved, settled
 from omnigraph.remote.results import RemoteDiff, RemoteResult, RemoteSnapshot
 from omnigraph.remote.sources import records_of, upload_of
+from omnigraph.remote.stored import invoke, permits, stored_queries
 from omnigraph.remote.transport import (
     Answer,
     HttpRequest,
@@ -48,7 +50,7 @@ from omnigraph.wire.answers import (
     commit_of,
 )
 from omnigraph.wire.feed import FeedOutput
-from omnigraph.wire.requests import ROW_COUNTS, WriteRequest, WriteStep
+from omnigraph.wire.requests import ROW_COUNTS, InvokeRequest, WriteRequest, WriteStep
 
 ARROW = "application/vnd.apache.arrow.stream"
 IF_COMMIT = "Omnigraph-If-Graph-Commit"
@@ -99,19 +101,29 @@ class RemoteGraph(Graph):
         """One of them; `wait` on it, or `cancel` it."""
         return job(self._http, id)
 
-    def queries(self) -> list[dict[str, Any]]:
-        """The stored queries, with the types of their parameters."""
-        found = self._http.json(dict[str, list[dict[str, Any]]], "GET", "/queries", safe=True)
-        return found["queries"]
+    def permits(self, action: Action, branch: str = "main") -> bool:
+        """Whether a policy of the server lets the owner of the token do this on a branch, or with it as the target.
 
-    def invoke(
+        Where there are no tokens there is no policy, and so none that lets anybody.
+        """
+        return permits(self._http, action, branch)
+
+    def stored_queries(self) -> list[dict[str, Any]]:
+        """The queries that are stored beside the server, as it describes them."""
+        return stored_queries(self._http)
+
+    def invoke(self, name: str, **options: Any) -> dict[str, Any]:
+        """Run one of them: `params`, `branch`, `snapshot`; for a mutation `message` and `dry_run` too."""
+        return invoke(self._http, name, InvokeRequest(**options))
+
+    def invoke_query(
         self,
         name: str,
         params: Mapping[str, Any] | None = None,
         branch: str = "main",
         at: str | None = None,
     ) -> RemoteResult:
-        """Run a stored query that reads."""
+        """Run one that reads, for a result like that of `query`."""
         where: dict[str, Any] = {"branch": branch} if at is None else {"snapshot": at}
         raw = encoded({"params": dict(params or {}), "expect_mutation": False, **where})
         headers = {"Content-Type": "application/json", "Accept": ARROW}

@@ -12,6 +12,7 @@ In the order of control flow:
 - `app`            one request from its first byte to its last, on Starlette
 - `routing`        what a route is, and how a path is matched; `routes` is the table of all of them
 - `access`         who may ask at all: tokens, pages from elsewhere, policies; the guard itself is `policy/guard`
+- `oidc`           tokens of OpenID Connect issuers, and the keys they are checked with
 - `limits`         how much at once: requests and loads of an actor, of everybody; `counts` what is held, in all workers
 - `threads`        those that requests share, and those that actors take turns with
 - `bodies`         request bodies: unpacked within bounds, decoded to structs, or spooled to disk

@@ -19,6 +19,7 @@ from omnigraph.policy.cedar import Policy
 from omnigraph.policy.guard import Guard
 from omnigraph.server.bodies import media_of
 from omnigraph.server.errors import MediaUnsupported
+from omnigraph.server.oidc import Issuer, Issuers, TokenRefused
 from omnigraph.server.settings import ServerInvalid
 
 TOKEN = "OMNIGRAPH_SERVER_BEARER_TOKEN"  # noqa: S105  the name of a variable
@@ -40,6 +41,14 @@ class Unauthenticated(OmnigraphError):
     default_help = "Send the header `Authorization: Bearer <token>`."
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and on whose behalf, where a token says so."""
+
+    actor: str | None
+    person: str | None = None
+
+
 class Identity:
     """The tokens of a server: only digests are kept, all of them are compared, and a changed file is read again.
 
@@ -53,9 +62,11 @@ class Identity:
         environment: Mapping[str, str] = os.environ,
         secret: str | None = None,
         holder: str | None = None,
+        issuers: Issuers | None = None,
     ) -> None:
         self._secret = None if secret is None else _digest(secret)
         self._holder = holder
+        self._issuers = issuers
         named = tokens_file or environment.get(TOKENS_FILE)
         self._file = Path(named) if named else None
         self._fixed = _from_environment(environment, with_map=self._file is None)
@@ -67,26 +78,46 @@ class Identity:
     @property
     def required(self) -> bool:
         """Whether requests must carry a token."""
-        return bool(self._digests) or self._file is not None
+        return bool(self._digests) or self._file is not None or bool(self._issuers)
 
     def actor(self, authorization: str | None, said: str | None = None) -> str | None:
-        """Who the header says it is; none where tokens are not required. Only the holder of a secret is taken at their
-        word, `said`."""
+        """Who the header says it is; none where tokens are not required."""
+        return self.caller(authorization, said).actor
+
+    def renewal(self, authorization: str | None) -> Issuer | None:
+        """The issuer whose keys should be renewed, in a thread, before this token is looked at; mostly none."""
+        if not self._issuers or authorization is None or not authorization.startswith(SCHEME):
+            return None
+        return self._issuers.renewal(authorization.removeprefix(SCHEME))
+
+    def caller(self, authorization: str | None, said: str | None = None) -> Caller:
+        """Who asks, and for whom. Only the holder of a secret is taken at their word, `said`."""
         self._look_again()
         if not self.required and self._secret is None:
-            return None
+            return Caller(None)
         if authorization is None or not authorization.startswith(SCHEME):
             raise Unauthenticated("missing bearer token")
         given = _digest(authorization.removeprefix(SCHEME))
         if self._secret is not None and hmac.compare_digest(given, self._secret):
-            return self._holder or _called(said)
+            return Caller(self._holder or _called(said))
         found: str | None = None
         for actor, digest in self._digests.items():  # all of them, so that time tells nothing
             if hmac.compare_digest(given, digest):
                 found = actor
-        if found is None:
-            raise Unauthenticated("invalid bearer token")
-        return found
+        return self._claimed(authorization) if found is None else Caller(found)
+
+    def _claimed(self, authorization: str) -> Caller:
+        """The caller a token of an issuer names. It cannot be somebody who has a token of this server."""
+        if self._issuers:
+            try:
+                found = self._issuers.claimed(authorization.removeprefix(SCHEME))
+            except TokenRefused as refused:
+                log.info("a token was refused: %s", refused)
+            else:
+                if found.actor not in self._digests:
+                    return Caller(found.actor, found.person)
+                log.warning("a token of an issuer names an actor who has a token here")
+        raise Unauthenticated("invalid bearer token")
 
     def _look_again(self) -> None:
         """Take over a file that changed; one that cannot be used leaves what was."""

@@ -25,7 +25,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.maintenance.upkeep import Upkeep
 from omnigraph.read.budget import cancelled_by, who_cancels
 from omnigraph.server import openapi
-from omnigraph.server.access import SAID, Access, Identity, Origins
+from omnigraph.server.access import SAID, Access, Caller, Identity, Origins
 from omnigraph.server.bodies import (
     BodyLimits,
     ClientGone,
@@ -54,6 +54,7 @@ from omnigraph.server.request import (
     HTTP_APIS,
     IF_COMMIT,
     OLDEST_API,
+    OBSERVED,
     STREAMED,
     Answer,
     HttpCall,
@@ -68,6 +69,7 @@ from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.telemetry import Telemetry, spanned
 from omnigraph.server.threads import Threads, Turns
 from omnigraph.wire.answers import LoadOutput
+from omnigraph.wire.requests import GraphQuery
 
 T = TypeVar("T")
 
@@ -81,7 +83,6 @@ PROTECTIVE = (
 )
 NOTHING_FROM_ELSEWHERE = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 UNKNOWN_ROUTE = "unknown"
-OBSERVED = "omnigraph.observed"  # where a scope keeps it
 DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
 BOUNDS = Bounds()
 ORIGINS = Origins()
@@ -97,6 +98,13 @@ class GraphNotServed(OmnigraphError):
 
     code, kind = "graph_not_served", Kind.NOT_FOUND
     default_help = "`GET /graphs` lists the graphs, if you may see them."
+
+
+class GraphNotChosen(OmnigraphError):
+    """The server has several graphs, and the request names none."""
+
+    code, kind = "graph_not_chosen", Kind.INVALID
+    default_help = "Use the path below /graphs/{id}, or name it with `?graph=`."
 
 
 class Server:
@@ -311,11 +319,9 @@ class Exchange:
         if not server.identity.required:
             is_page = route.page or route.public
             server.origins.check(self.scope["method"], headers, is_page=is_page)
-        actor = None
-        if not route.public:
-            actor = server.identity.actor(headers.get("authorization"), headers.get(SAID))
-        record["actor"] = actor
-        call = self._call(headers, actor)
+        caller = Caller(None) if route.public else await self._caller(headers)
+        actor = record["actor"] = caller.actor
+        call = self._call(headers, caller)
         if route.work is RouteWork.NONE:
             await self._respond(_made(route.handler(call)))
             return
@@ -325,11 +331,21 @@ class Exchange:
         record["commit"] = answer.commit
         await self._respond(answer)
 
-    def _call(self, headers: Mapping[str, str], actor: str | None) -> HttpCall:
+    async def _caller(self, headers: Mapping[str, str]) -> Caller:
+        """Who asks; the keys of an issuer are fetched elsewhere than in the event loop."""
+        identity, given = self.server.identity, headers.get("authorization")
+        stale = identity.renewal(given)
+        if stale is not None:
+            await self.server.in_thread(stale.renew)
+        return identity.caller(given, headers.get(SAID))
+
+    def _call(self, headers: Mapping[str, str], caller: Caller) -> HttpCall:
         route, server, path = self.route, self.server, self.scope["path_params"]
-        graph = path.get("graph_id")
+        actor = caller.actor
+        graph = self._chosen_graph() if route.query is GraphQuery else path.get("graph_id")
         guard = server.access.guard(actor, graph)
         call = HttpCall(actor, server.bounds, headers, path, guard, state=server)
+        call.person = caller.person
         if graph is not None:
             call.graph_id = graph_id(graph)
             call.served = server.graphs.get(graph)
@@ -341,6 +357,12 @@ class Exchange:
             call.query = read_query(self.scope["query_string"], route.query)
         return call
 
+    def _chosen_graph(self) -> str:
+        named = read_query(self.scope["query_string"], GraphQuery).graph
+        if named is None and len(self.server.graphs) != 1:
+            raise GraphNotChosen("this server has several graphs, and the request names none")
+        return next(iter(self.server.graphs)) if named is None else named
+
     # --- the work ------------------------------------------------------------------------------------------------
 
     async def _work(self, call: HttpCall, holding: Holding) -> Answer:
@@ -349,6 +371,9 @@ class Exchange:
         cancelled_by(self.scope[OBSERVED].gone)  # queries end when nobody waits for them any more
         if is_load and (route.streams or media_of(call.headers) in STREAMED):
             await self._receive_load(call, holding)
+        elif route.protocol:
+            limits = self._limits("body_bytes_max")
+            call.raw = await read_all(self._counted(call, holding, limits), call.headers, limits)
         elif route.body is not None:
             call.body = await self._json(call, holding, route.body)
         if route.work is RouteWork.EXPORT:

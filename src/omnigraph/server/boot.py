@@ -20,6 +20,7 @@ from omnigraph.server.access import Access, Identity, Origins
 from omnigraph.server.app import Server
 from omnigraph.server.counts import Counts
 from omnigraph.server.listening import Listen, bound
+from omnigraph.server.oidc import Issuers
 from omnigraph.server.request import Served
 from omnigraph.server.settings import GraphSettings, ServerInvalid, Settings, from_environment
 from omnigraph.server.stored_queries import stored_queries
@@ -48,7 +49,8 @@ def build(
     `host` is the name it will listen on. With a secret, only its `holder` is served. Workers share `counts`.
     """
     settings = from_environment(settings, environment)
-    identity = Identity(settings.tokens_file, environment, secret, holder)
+    issuers = Issuers(settings.oidc, settings.oidc_keys_from)
+    identity = Identity(settings.tokens_file, environment, secret, holder, issuers)
     policies = {
         id: _policy(graph.policy, for_server=False)
         for id, graph in settings.graphs.items()

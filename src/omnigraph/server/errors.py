@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from omnigraph.errors import CODES, Kind, OmnigraphError
+from omnigraph.errors import CODES, Kind, OmnigraphError, is_discreet
 
 STATUSES = {
     Kind.INVALID: 400,
@@ -54,9 +54,7 @@ WORDS = {
     429: "too_many_requests",
     500: "internal",
 }
-DISCREET = frozenset({Kind.INTERNAL, Kind.CORRUPT, Kind.UNAVAILABLE, Kind.UNKNOWN_OUTCOME})
 SUMMARY_CONFLICTS_MAX = 3
-LEFT_TO_THE_LOG = frozenset({"store_denied", "object_not_found", "graph_not_found"})
 MESSAGE_CHARACTERS_MAX = 8192  # a message may quote what was sent
 
 
@@ -169,7 +167,7 @@ def headers_of(error: OmnigraphError) -> dict[str, str]:
 def body_of(error: OmnigraphError) -> dict[str, Any]:
     """The JSON of a failure. What might tell of paths and stores is left to the log."""
     status = status_of(error)
-    discreet = error.kind in DISCREET or str(error.code) in LEFT_TO_THE_LOG
+    discreet = is_discreet(error)
     known = CODES.get(str(error.code))
     message = (known.title if known else "internal error") if discreet else _message(error)
     body: dict[str, Any] = {"error": message[:MESSAGE_CHARACTERS_MAX]}

@@ -32,7 +32,7 @@ ERROR_SCHEMA: dict[str, Any] = {
 
 def document(routes: Sequence[Route], *, authenticated: bool) -> dict[str, Any]:
     """The OpenAPI document of a table of routes."""
-    routes = [route for route in routes if not route.page]
+    routes = [route for route in routes if not (route.page or route.protocol)]
     shapes = [s for r in routes for s in (r.body, r.query, r.answer) if s is not None]
     unique = list(dict.fromkeys(shapes))
     refs, components = msgspec.json.schema_components(

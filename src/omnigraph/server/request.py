@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import ASGIApp
 
+from omnigraph.agents.stored import StoredQuery
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
@@ -20,7 +21,6 @@ from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import LengthAmbiguous, RequestInvalid
 from omnigraph.server.jobs import RunningJob
 from omnigraph.server.settings import Bounds
-from omnigraph.server.stored_queries import StoredQuery
 
 S = TypeVar("S", bound=msgspec.Struct)
 JSON = "application/json"
@@ -35,6 +35,7 @@ IF_COMMIT = "omnigraph-if-graph-commit"
 HTTP_API = "omnigraph-http-api"  # names the contract a client was written for
 HTTP_APIS = ("0.10", "0.13")
 OLDEST_API = "0.10"  # in which a bare node variable returns the id
+OBSERVED = "omnigraph.observed"  # where a scope keeps what is recorded of a request
 GONE = "omnigraph.gone"  # where a scope keeps whether the client has gone
 KEY_CHARACTERS_MAX = 255
 ONCE = frozenset(
@@ -67,6 +68,8 @@ class HttpCall:
     served: Served | None = None
     query: Any = None  # the struct of the query string
     body: Any = None  # the struct of the JSON body
+    raw: bytes = b""  # the body as it came, of a route that speaks a protocol of its own
+    person: str | None = None  # on whose behalf the actor asks, as their token says
     spool: Spool | None = None
     state: Any = None  # the server itself, for routes about it
     job: RunningJob | None = None  # what the work tells how far it is

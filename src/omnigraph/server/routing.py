@@ -60,6 +60,9 @@ class Route:
     streams: bool = False  # the body is taken as it is, whatever its media type says
     status: int = 200  # of a good answer, for the description
     page: bool = False  # for people with a browser; not part of the description for programs
+    protocol: bool = (
+        False  # speaks a protocol of its own: its body is taken as bytes, and it answers by itself
+    )
     verb: Description | None = None  # of the graph, which it offers
 
     @property

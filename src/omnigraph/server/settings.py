@@ -79,12 +79,27 @@ class GraphSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None  # who may do what
 
 
+class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An OpenID Connect issuer whose tokens are believed."""
+
+    issuer: str  # as tokens spell it in `iss`
+    audience: str  # what they say in `aud`
+    keys: str  # a file with its public keys (a JSON Web Key Set), or their address
+    algorithms: tuple[str, ...] = ("RS256", "ES256")  # those with a public key alone
+    actor_claim: str = "sub"  # who asks; dots lead inside, as in `act.sub`
+    person_claim: str | None = None  # on whose behalf
+    prefix: str = ""  # before the names of its actors, where there are several issuers
+    skew_seconds: float = 60  # that clocks may differ
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server."""
 
     graphs: dict[str, GraphSettings]  # by the id they have in addresses
     policy: str | None = None  # for what concerns the server as a whole
     tokens_file: str | None = None  # JSON of actors and their tokens
+    oidc: list[OidcSettings] = []  # issuers whose tokens are believed, besides those of the file
+    oidc_keys_from: list[str] = []  # addresses below which their keys may be fetched
     unauthenticated: bool = False  # serve without tokens
     hosts: list[str] = []  # names it is reached by without tokens, besides localhost and addresses
     read_only: bool = False  # answer reads alone
@@ -138,6 +153,7 @@ def _placed(settings: Settings, folder: Path) -> Settings:
         graphs=graphs,
         policy=at(settings.policy),
         tokens_file=at(settings.tokens_file),
+        oidc=[msgspec.structs.replace(o, keys=str(at(o.keys))) for o in settings.oidc],
     )
 
 

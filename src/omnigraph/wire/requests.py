@@ -106,6 +106,8 @@ class InvokeRequest(WireRequest, frozen=True):
     expect_mutation: bool | None = None
     rows_shown: RowsShown | None = None
     column_types: bool = False
+    message: str | None = None  # of the commit of a mutation
+    dry_run: bool = False
 
 
 class LoadRequest(WireRequest, frozen=True):
@@ -245,6 +247,12 @@ class SchemaRequest(WireRequest, frozen=True):
     allow_data_loss: bool = False
     message: Message | None = None
     dry_run: bool = False
+
+
+class GraphQuery(WireRequest, frozen=True):
+    """Which graph of the server; without it, the only one."""
+
+    graph: str | None = None
 
 
 class HistoryQuery(WireRequest, frozen=True):

@@ -15,6 +15,7 @@ OWN_TESTS = (
     "shell",
     "demo",
     "serve",
+    "mcp",
     "explore",
     "pipeline run",
     "jobs list",

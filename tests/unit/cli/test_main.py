@@ -170,6 +170,7 @@ QUERY_PACKAGES = {
     "typer",
     # what these bring along
     "annotated_doc",
+    "cloudpickle",  # pyarrow imports it where it is installed
     "cython_runtime",
     "dateutil",
     "shellingham",

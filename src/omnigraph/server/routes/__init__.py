@@ -5,8 +5,8 @@ is handled here. All other routes are about the server, or are another way to a 
 
 The handlers by noun: `about` the server itself and whoever asks, `ui` the explorer; `reading` (queries), `checks` (of
 texts; the schema), `entities` and their blobs, `exports`; `writing` (mutations, several writes as one, schema changes)
-and `loads`; `jobs`; `versions` (branches, tags, commits, merges, the history of all branches) and `feed`, the changes;
-`review` (checks, proposals, profiles).
+and `loads`; `agents` (MCP); `jobs`; `versions` (branches, tags, commits, merges, the history of all branches) and
+`feed`, the changes; `review` (checks, proposals, profiles).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from omnigraph.policy.questions import Action
 from omnigraph.server.request import HttpCall
 from omnigraph.server.routes import (
     about,
+    agents,
     checks,
     entities,
     exports,
@@ -52,6 +53,7 @@ from omnigraph.wire.requests import (
     BranchQuery,
     ExportJobRequest,
     ExportRequest,
+    GraphQuery,
     HistoryQuery,
     ImportRequest,
     InvokeRequest,
@@ -111,6 +113,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/ui/{path*}", ui.page, None, nothing, RouteWork.NONE, flat=True, public=True,
           page=True),
     Route("GET", "/session", about.session, None, nothing, flat=True, answer=SessionOutput),
+    Route("POST", "/mcp", agents.mcp, None, nothing, flat=True, protocol=True,
+          query=GraphQuery),
     Route("GET", "/graphs", about.list_graphs, A.GRAPH_LIST, about.graph_list, flat=True),
     # reading
     served("snapshot", reading.snapshot, reading.read_on),
@@ -140,6 +144,8 @@ ROUTES: tuple[Route, ...] = (
     served("export", exports.export_state, exports.export_at),
     Route("POST", "/export", exports.export, A.EXPORT, feed.export_on, RouteWork.EXPORT,
           body=ExportRequest),
+    # agents
+    Route("POST", "/mcp", agents.mcp, None, nothing, protocol=True),
     # long work
     Route("POST", "/exports", jobs.start_export, A.EXPORT, exports.export_at, RouteWork.WRITE,
           body=ExportJobRequest, answer=JobOutput, status=202),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from omnigraph.agents.stored import StoredQuery
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.diagnostics import Diagnostics, LanguageError
 from omnigraph.lang.query import parse_queries
@@ -15,7 +16,6 @@ from omnigraph.lang.schema.ast import NodeDecl, PropertyDecl
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property
 from omnigraph.server.request import Answer, HttpCall
-from omnigraph.server.stored_queries import StoredQuery
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.answers import CheckOutput
 from omnigraph.wire.requests import QueryCheckRequest, SchemaCheckRequest

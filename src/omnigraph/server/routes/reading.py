@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import UNSET
 
+from omnigraph.agents.stored import StoredQuery, StoredQueryNotFound
 from omnigraph.errors import CommitNotFound
 from omnigraph.lang.query import QueryKindMismatch
 from omnigraph.policy.guard import Need
@@ -22,7 +23,6 @@ from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import ARROW, COMMIT_HEADER, CSV, PARQUET, Answer, HttpCall
 from omnigraph.server.routes.writing import change, query_name, source_of
 from omnigraph.server.slow_queries import watched
-from omnigraph.server.stored_queries import StoredQuery, StoredQueryNotFound
 from omnigraph.wire.answers import (
     ReadManyOutput,
     ReadOutput,
@@ -270,10 +270,17 @@ def invoke(call: HttpCall) -> Answer:
     stored, asked = _stored(call), call.body
     _check_expectation(stored, asked)
     if stored.mutates:
-        wanted = MutateRequest(text=stored.text, params=asked.params, branch=asked.branch)
+        wanted = MutateRequest(
+            text=stored.text,
+            params=asked.params,
+            branch=asked.branch,
+            message=asked.message,
+            dry_run=asked.dry_run,
+        )
         return change(call, wanted, stored.text, stored.query.name)
-    if call.if_commit is not None:
-        raise RequestInvalid("the stored query is a read; a condition fits only mutations")
+    if call.if_commit is not None or asked.dry_run:
+        what = "a dry run" if asked.dry_run else "a condition"
+        raise RequestInvalid(f"the stored query is a read; {what} fits only mutations")
     as_query = QueryRequest(
         params=asked.params,
         branch=asked.branch,
