@@ -281,12 +281,14 @@ def run_pipeline(
     show: Show,
     writer: WriterOptions,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    engine: Annotated[str, Option("--engine", help="spark, local, or auto by size.")] = "spark",
     load_id: LoadId = None,
     violations: Violations = None,
 ) -> None:
-    """Run a pipeline file on Spark: load its sources as one commit, then optimize and merge if it says so.
+    """Run a pipeline file: load its sources as one commit, then optimize and merge if it says so.
 
-    The file names the graph, the branch, the mode, the sources with their column mappings, and what follows.
+    The file names the graph, the branch, the mode, the sources with their mappings to types, and what follows. It
+    means the same on Spark and in process.
     """
     from dataclasses import replace
 
@@ -300,23 +302,24 @@ def run_pipeline(
     place = where if where.store or where.server else replace(where, store=spec.graph)
     graph = open_graph(place)
     if check:
-        found = _pipeline_load(graph, spec, dry_run=True)
+        found = _pipeline_load(graph, spec, engine, dry_run=True)
         answer(show, f"{_load_counts(found)} can be loaded", {"valid": True})
         note(show, "nothing was changed")
         return
     with writing(graph, spec.branch, "load", writer, show):
-        text, document = _run(graph, spec, load_id or spec.load_id, actor_of(writer.actor))
+        key, actor = load_id or spec.load_id, actor_of(writer.actor)
+        text, document = _run(graph, spec, engine, key, actor)
     answer(show, text, document)
 
 
 def _run(
-    graph: Graph, spec: PipelineSpec, load_id: str | None, actor: str | None
+    graph: Graph, spec: PipelineSpec, engine: str, load_id: str | None, actor: str | None
 ) -> tuple[str, dict[str, Any]]:
-    result = _pipeline_load(graph, spec, actor=actor, idempotency_key=load_id)
+    result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
     text = f"loaded {_load_counts(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:
-        graph.optimize(spec.branch, engine="spark")
+        graph.optimize(spec.branch, engine=result.engine)
         document["optimized"] = True
     if spec.then.merge_into is not None:
         merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
@@ -325,7 +328,7 @@ def _run(
     return text, document
 
 
-def _pipeline_load(graph: Graph, spec: PipelineSpec, **options: Any) -> LoadResult:
+def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any) -> LoadResult:
     from omnigraph.pipeline.spec import sources_of
 
     return graph.load(
@@ -333,7 +336,7 @@ def _pipeline_load(graph: Graph, spec: PipelineSpec, **options: Any) -> LoadResu
         mode=spec.mode,
         branch=spec.branch,
         create_from=spec.create_from,
-        engine="spark",
+        engine=engine,
         message=spec.message,
         violations=spec.violations or True,
         **options,

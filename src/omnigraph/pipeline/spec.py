@@ -14,6 +14,14 @@ sources:
   - type: Knows
     jdbc: {url: "jdbc:postgresql://host/db", dbtable: friends, password: "${DB_PASSWORD}"}
     columns: {a: from, b: to}
+  - path: orders.parquet
+    rows:
+      - type: Person
+        values: {email: lower(customer), name: customer_name}
+      - type: Bought
+        each: {item: "string_split(items, ' ')"}
+        where: item <> ''
+        values: {from: lower(customer), to: {shop: shop, item: item}}
 then:
   optimize: true
   merge_into: main
@@ -31,7 +39,9 @@ import msgspec
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
-from omnigraph.pipeline.sources import Mapped, Sources
+from omnigraph.write.input.declared import Mapped, Sources
+from omnigraph.write.input.expressions import MappingInvalid
+from omnigraph.write.input.mapping import RowMap, Wide
 from omnigraph.write.input.options import CsvFormat
 
 SAID_CHARACTERS_MAX = 500
@@ -66,8 +76,34 @@ class CsvSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
 
 
+Constant = str | int | float | bool
+
+
+class RowSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Rows of one type that each row of a wide table makes; texts are SQL expressions, other values constants."""
+
+    type: str
+    values: dict[str, Constant | dict[str, Constant]]
+    where: str | None = None
+    each: dict[str, str] = {}
+
+    def row_map(self) -> RowMap:
+        """The same as loads know it: an end by its key is one value for each member."""
+        values: list[tuple[str, str]] = []
+        for name, given in self.values.items():
+            if isinstance(given, dict):
+                values += [(f"{name}.{member}", _sql(value)) for member, value in given.items()]
+            else:
+                values.append((name, _sql(given)))
+        return RowMap(self.type, tuple(values), self.where, tuple(self.each.items()))
+
+
+def _sql(value: Constant) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
 class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One source: graph records, a table of one type in files, or one that JDBC reads."""
+    """One source: graph records, a table of one type or a wide table, in files or read by JDBC."""
 
     records: str | None = None
     type: str | None = None
@@ -75,6 +111,8 @@ class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     jdbc: dict[str, str | int | bool] | None = None
     columns: dict[str, str] = {}
     csv: CsvSpec | None = None
+    rows: list[RowSpec] = []
+    json: list[str] | dict[str, str] = []  # of lines: the members that expressions use, or paths
 
 
 class Then(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -119,8 +157,16 @@ def _check(source: SourceSpec, number: int, file: str) -> None:
     named = [what for what in ("records", "path", "jdbc") if getattr(source, what) is not None]
     if len(named) != 1:
         raise PipelineInvalid(f"{file}: source {number} needs one of records, path and jdbc")
-    if (source.records is None) != (source.type is not None):
-        raise PipelineInvalid(f"{file}: source {number} needs a type, unless it holds records")
+    said = [what for what in ("records", "type", "rows") if getattr(source, what)]
+    if len(said) != 1:
+        raise PipelineInvalid(
+            f"{file}: source {number} needs a type or rows: to map to, unless it holds records"
+        )
+    try:
+        for row in source.rows:
+            row.row_map()
+    except MappingInvalid as bad:
+        raise PipelineInvalid(f"{file}: source {number}: {bad}") from None
 
 
 def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
@@ -133,8 +179,22 @@ def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
 def sources_of(spec: PipelineSpec) -> Sources:
     """What a load is given."""
     records = tuple(s.records for s in spec.sources if s.records is not None)
-    tables = tuple((s.type or "", _table(s)) for s in spec.sources if s.records is None)
-    return Sources(records, tables)
+    tables = tuple((s.type, _table(s)) for s in spec.sources if s.type is not None)
+    return Sources(records, tables, tuple(_wide(s) for s in spec.sources if s.rows))
+
+
+def _wide(source: SourceSpec) -> Wide:
+    rows = tuple(row.row_map() for row in source.rows)
+    given = source.json
+    json = given if isinstance(given, dict) else {name: _member(name) for name in given}
+    csv = None if source.csv is None else source.csv.format()
+    from_files = source.path if source.path is not None else _table(source)
+    return Wide(from_files, rows, csv, tuple(json.items()))
+
+
+def _member(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'$."{escaped}"'
 
 
 def _table(source: SourceSpec) -> Any:

@@ -25,8 +25,8 @@ from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
-from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
-from omnigraph.pipeline.sources import Inputs, Split
+from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces
+from omnigraph.pipeline.sources import FrameRows, Inputs, Split
 from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
@@ -370,7 +370,7 @@ def stage_task(job: LoadJob, units: tuple[tuple[Split, ...], ...], counters: Cou
     return run
 
 
-def frame_task(job: LoadJob, table_id: str, first_split: int, counters: Counters) -> Any:
+def frame_task(job: LoadJob, rows: FrameRows, first_split: int, counters: Counters) -> Any:
     """Stages the partitions of a DataFrame."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -378,8 +378,8 @@ def frame_task(job: LoadJob, table_id: str, first_split: int, counters: Counters
 
         context = TaskContext.get()
         split = first_split + (0 if context is None else context.partitionId())
-        kind = kind_by_table(job.pinned.snapshot().catalog, table_id)
-        done = stage_pieces(job, split, frame_pieces(batches, kind, job.options))
+        shape = frame_shape(rows, job.pinned.snapshot().catalog, job.options)
+        done = stage_pieces(job, split, frame_pieces(batches, shape))
         counters.add(done.rows)
         yield answer(done)
 
