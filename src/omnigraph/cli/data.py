@@ -338,6 +338,7 @@ def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any
         create_from=spec.create_from,
         engine=engine,
         message=spec.message,
+        options=spec.options(),
         violations=spec.violations or True,
         **options,
     )

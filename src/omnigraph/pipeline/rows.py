@@ -14,11 +14,12 @@ from omnigraph.pipeline.sources import FrameRows, Split
 from omnigraph.write.input.files import blocks, blocks_of, open_raw
 from omnigraph.write.input.folders import with_values
 from omnigraph.write.input.lines import LineBlock
-from omnigraph.write.input.mapping import MappedRows, RowMapping
+from omnigraph.write.input.mapping import RowMapping, shape_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Gathered, Problems
 from omnigraph.write.input.records import LineFormat, read_block
+from omnigraph.write.input.sources import mapped_lines
 from omnigraph.write.input.tables import (
     RowShape,
     RowsOf,
@@ -76,13 +77,13 @@ def _mapped_pieces(
     split: Split, mapping: RowMapping, catalog: Catalog, options: Options
 ) -> Iterator[Piece]:
     """What the rows of a piece of a wide table make."""
-    shape = MappedRows(mapping, catalog, options, split.reading.values)
-    problems = Gathered()
+    values, problems = split.reading.values, Gathered()
     if split.form == "lines":
         for block in split_blocks(split, options):
-            parts = tuple(shape.block(block, problems))
+            parts = tuple(mapped_lines([block], mapping, catalog, options, values, problems))
             yield Piece(parts, problems.taken(), block.raw.count(b"\n", 0, block.size))
         return
+    shape = shape_of(mapping, catalog, options, values)
     for part in _table_parts(split, shape, options, problems):
         yield Piece((part,), problems.taken())
     left = problems.taken()
@@ -93,7 +94,7 @@ def _mapped_pieces(
 def frame_shape(rows: FrameRows, catalog: Catalog, options: Options) -> RowShape:
     """What the rows of a DataFrame become."""
     if isinstance(rows, RowMapping):
-        return MappedRows(rows, catalog, options)
+        return shape_of(rows, catalog, options)
     return RowsOf(kind_by_table(catalog, rows), catalog, options)
 
 

@@ -180,7 +180,7 @@ class _Cutting:
 
     def add_wide(self, wide: Wide, catalog: Catalog) -> None:
         """Rows of several types, made from one table."""
-        self.named += [kind_named(row.type, catalog).table_id for row in wide.rows]
+        self.named += [kind_named(name, catalog).table_id for name in wide.mapping.types()]
         if is_frame(wide.source):
             self.frames.append((wide.mapping, wide.source))
             return

@@ -31,18 +31,21 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
+from omnigraph.write.input.change_records import ChangeFormat, change_format
 from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.expressions import MappingInvalid
 from omnigraph.write.input.mapping import RowMap, Wide
-from omnigraph.write.input.options import CsvFormat
+from omnigraph.write.input.options import CsvFormat, Options
+from omnigraph.write.repeats import Repeats
 
 SAID_CHARACTERS_MAX = 500
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -102,6 +105,48 @@ def _sql(value: Constant) -> str:
     return value if isinstance(value, str) else str(value).lower()
 
 
+class ChangeSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """How change records are written: by the name of a form, or by expressions for their operation and order."""
+
+    form: str | None = None
+    operation: str | None = None
+    order: str | None = None
+    upserts: list[str] = []
+    deletes: list[str] = []
+    ignores: list[str] = []
+
+    def change_format(self) -> ChangeFormat:
+        """The same as loads know it."""
+        if self.form is not None:
+            found = change_format(self.form, self.order)
+        elif self.operation is not None and self.order is not None:
+            found = ChangeFormat(self.operation, self.order)
+        else:
+            raise PipelineInvalid("change records have a form, or an operation and an order")
+        return replace(
+            found,
+            upserts=_words(self.upserts) or found.upserts,
+            deletes=_words(self.deletes) or found.deletes,
+            ignores=_words(self.ignores) or found.ignores,
+        )
+
+
+def _words(given: list[str]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in given)
+
+
+class RepeatsSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What becomes of several rows with one id, of rows that come late, and of deletions."""
+
+    keep: str | None = None
+    version: str | None = None
+    tombstone: str | None = None
+
+    def repeats(self) -> Repeats:
+        """The same as loads know it."""
+        return Repeats(self.keep, self.version, self.tombstone)
+
+
 class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One source: graph records, a table of one type or a wide table, in files or read by JDBC."""
 
@@ -112,7 +157,13 @@ class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     columns: dict[str, str] = {}
     csv: CsvSpec | None = None
     rows: list[RowSpec] = []
-    json: list[str] | dict[str, str] = []  # of lines: the members that expressions use, or paths
+    json: list[str] | dict[str, str] = []  # of lines: the members that are used, or paths
+    changes: str | ChangeSpec | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are those of one type as they stand."""
+        return not (self.rows or self.json or self.changes)
 
 
 class Then(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -133,7 +184,15 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     load_id: str | None = None
     message: str | None = None
     violations: str | None = None
+    duplicates: str | RepeatsSpec | None = None
     then: Then = Then()
+
+    def options(self) -> Options:
+        """How its sources are read."""
+        given = self.duplicates
+        if given is None:
+            return Options()
+        return Options(repeats=Repeats(given) if isinstance(given, str) else given.repeats())
 
 
 def read_spec(path: str | Path) -> PipelineSpec:
@@ -165,8 +224,16 @@ def _check(source: SourceSpec, number: int, file: str) -> None:
     try:
         for row in source.rows:
             row.row_map()
-    except MappingInvalid as bad:
-        raise PipelineInvalid(f"{file}: source {number}: {bad}") from None
+        _changes_of(source)
+    except (MappingInvalid, OptionInvalid, PipelineInvalid) as bad:
+        raise PipelineInvalid(f"{file}: source {number}: {bad.message}") from None
+
+
+def _changes_of(source: SourceSpec) -> ChangeFormat | None:
+    given = source.changes
+    if isinstance(given, str):
+        return change_format(given)
+    return None if given is None else given.change_format()
 
 
 def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
@@ -179,8 +246,9 @@ def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
 def sources_of(spec: PipelineSpec) -> Sources:
     """What a load is given."""
     records = tuple(s.records for s in spec.sources if s.records is not None)
-    tables = tuple((s.type, _table(s)) for s in spec.sources if s.type is not None)
-    return Sources(records, tables, tuple(_wide(s) for s in spec.sources if s.rows))
+    rows = [s for s in spec.sources if s.records is None]
+    tables = tuple((s.type or "", _table(s)) for s in rows if s.is_plain)
+    return Sources(records, tables, tuple(_wide(s) for s in rows if not s.is_plain))
 
 
 def _wide(source: SourceSpec) -> Wide:
@@ -188,8 +256,10 @@ def _wide(source: SourceSpec) -> Wide:
     given = source.json
     json = given if isinstance(given, dict) else {name: _member(name) for name in given}
     csv = None if source.csv is None else source.csv.format()
-    from_files = source.path if source.path is not None else _table(source)
-    return Wide(from_files, rows, csv, tuple(json.items()))
+    table = source.path if source.path is not None else _table(source)
+    columns = tuple(source.columns.items())
+    changes = _changes_of(source)
+    return Wide(table, source.type or rows, csv, tuple(json.items()), changes, columns)
 
 
 def _member(name: str) -> str:

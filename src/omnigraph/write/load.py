@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.core.plan import PublishPlan, Verb
@@ -19,28 +19,50 @@ from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Gathered, Problems
 from omnigraph.write.input.sources import InputSource, source_of
-from omnigraph.write.resolve import Mode, actions_of, kind_of, resolve
+from omnigraph.write.removal import with_incident_edges
+from omnigraph.write.repeats import Repeats
+from omnigraph.write.resolve import Mode, RowCounts, actions_of, kind_of, resolve
 
 CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """How many rows of each type a load brought. `new_each_time` counts edges without an id or a key."""
+    """How many rows of each type a load brought, and what became of them.
+
+    `new_each_time` counts edges without an id or a key; `rows` has new, changed and deleted rows by type, and those
+    left out because another row of the same id counts or because they came too late.
+    """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
     edges: Mapping[str, int] = field(default_factory=dict)
     new_each_time: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """What the commit keeps of it."""
-        counts = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
-        return counts | ({"new_each_time": dict(self.new_each_time)} if self.new_each_time else {})
+        found: dict[str, Any] = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
+        for name in ("new_each_time", "rows"):
+            if getattr(self, name):
+                found[name] = dict(getattr(self, name))
+        return found
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> LoadOutcome:
         """The outcome of a load that was made before."""
-        return cls(kept.get("nodes", {}), kept.get("edges", {}), kept.get("new_each_time", {}))
+        return cls(*(kept.get(name, {}) for name in cls.__slots__))
+
+    def told(self, counts: Mapping[str, RowCounts], catalog: Catalog) -> LoadOutcome:
+        """With what became of the rows of each table."""
+        names = {kind.table_id: _name_of(kind, catalog) for kind in catalog.entities()}
+        found = {names[table]: count.to_json() for table, count in counts.items()}
+        return replace(self, rows={name: found[name] for name in sorted(found) if found[name]})
+
+
+def _name_of(kind: NodeType | EdgeType, catalog: Catalog) -> str:
+    """The name of a type, with what it is where a node and an edge type share one."""
+    both = kind.name in catalog.nodes and kind.name in catalog.edges
+    return f"{kind.kind}:{kind.name}" if both else kind.name
 
 
 def load(
@@ -56,8 +78,9 @@ def load(
     The source is read once; another attempt on a newer head uses what was read, unless the types changed meanwhile.
     With a destination for `violations`, everything that breaks a rule is listed there.
     """
-    wanted = mode_of(mode)
-    reading = _LoadReading(source_of(source, options or Options()))
+    wanted, options = mode_of(mode), options or Options()
+    repeats = options.repeats
+    reading = _LoadReading(source_of(source, options))
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
@@ -67,13 +90,15 @@ def load(
             incoming = reading.under(txn.catalog)
         rows = sum(part.rows.num_rows for part in incoming)
         metrics.progress("checking", rows, metrics.INPUT_PART)
-        resolved = resolve(txn, incoming, wanted)
-        changes = resolved.changes
+        resolved = resolve(txn, incoming, wanted, repeats=repeats)
+        changes = with_incident_edges(resolved.changes, txn)
         if embedder is not None:
             changes = embedded(changes, txn, embedder)
-        with listing(violations, lambda: _broken(changes, txn, incoming, wanted)):
+        with listing(violations, lambda: _broken(changes, txn, incoming, wanted, repeats)):
             reads = require_valid(changes, txn, found=resolved.violations)
-        outcome = outcome_of(incoming, txn.catalog)
+        outcome = outcome_of(incoming, txn.catalog).told(
+            counted(resolved.counts, changes), txn.catalog
+        )
         metrics.progress("checking", rows, CHECKED_PART)
         return PublishPlan(
             kind="load",
@@ -88,11 +113,21 @@ def load(
 
 
 def _broken(
-    changes: Changes, txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode
+    changes: Changes, txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode, repeats: Repeats
 ) -> Iterator[Packed]:
     """Every broken rule, beyond the bound of a report."""
-    found = resolve(txn, incoming, mode, limit=EVERY).violations
+    found = resolve(txn, incoming, mode, limit=EVERY, repeats=repeats).violations
     return packed(evaluate(changes, txn, found=found, limit=EVERY).violations)
+
+
+def counted(counts: Mapping[str, RowCounts], changes: Changes) -> dict[str, RowCounts]:
+    """What became of rows, with the edges that go because their nodes do."""
+    found = dict(counts)
+    for change in changes:
+        table, gone = change.kind.table_id, change.deletes
+        if gone is not None and gone.num_rows:
+            found[table] = replace(found.get(table, RowCounts()), deleted=gone.num_rows)
+    return found
 
 
 def mode_of(text: str) -> Mode:

@@ -7,10 +7,12 @@ of Spark. What would make a row depend on other rows, on the time or on the mach
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
@@ -31,6 +33,7 @@ REFUSED = {
     "PARAMETER": "a parameter",
     "DEFAULT": "DEFAULT",
 }
+NAME_LIKE = re.compile(r"[\w .-]+")
 CONSTANT_NAMES = (
     "current_",
     "localtime",
@@ -42,6 +45,17 @@ class MappingInvalid(OmnigraphError):
 
     code, kind = "mapping_invalid", Kind.INVALID
     default_help = "Expressions are SQL as DuckDB reads it, over the columns of one row; a text is in single quotes."
+
+
+def plausible(expression: str) -> None:
+    """Refuse what is no expression, whatever the columns are; what may be the name of one is judged beside them."""
+    if not NAME_LIKE.fullmatch(expression):
+        checked(expression)
+
+
+def over(expression: str, columns: Collection[str]) -> str:
+    """An expression over columns: the name of one, as it is written in the source, or SQL."""
+    return quoted(expression) if expression in columns else checked(expression)
 
 
 @lru_cache(maxsize=1024)
@@ -161,3 +175,10 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def numbered(table: pa.Table) -> pa.Table:
+    """Rows with their numbers, so that what is made of them can be told by line."""
+    if ROW in table.column_names:
+        raise MappingInvalid(f"a source may not have a column {ROW}")
+    return table.append_column(ROW, pa.array(np.arange(table.num_rows)))

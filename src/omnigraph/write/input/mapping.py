@@ -8,37 +8,41 @@ taken apart, rows left out. The result is a table with the columns of that type,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.types import PropType
 from omnigraph.values.columns import Column, is_text, text_column, to_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
+from omnigraph.write.input.change_records import ChangedRows, ChangeFormat
 from omnigraph.write.input.expressions import (
     GIVEN,
     ROW,
     Engine,
     MappingInvalid,
     Unworkable,
-    checked,
-    literal,
+    numbered,
+    over,
+    plausible,
     quoted,
 )
 from omnigraph.write.input.folders import FolderValue
-from omnigraph.write.input.lines import LineBlock, Lines, Positions, lines_of, refuse_oversized
 from omnigraph.write.input.options import CsvFormat, Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems
-from omnigraph.write.input.tables import RawRows, RowsOf, kind_named
-
-LINE = "omnigraph_line"  # the text of a line of JSON
+from omnigraph.write.input.tables import (
+    DELETED,
+    ORDER,
+    RawRows,
+    RowShape,
+    RowsOf,
+    kind_named,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class RowMap:
         if not names or len(set(names)) < len(names):
             raise MappingInvalid(f"{self.type}: values have names, each given once")
         for _, expression in self.expressions():
-            checked(expression)
+            plausible(expression)
 
     def expressions(self) -> Iterator[tuple[str, str]]:
         """All of its expressions, each with what it is for."""
@@ -68,12 +72,24 @@ class RowMap:
             yield "where", self.where
         yield from self.values
 
-    def query(self) -> str:
-        """The rows it makes of those given, with the number of the row each comes from."""
+    def over(self, columns: Collection[str]) -> RowMap:
+        """The same in SQL over columns: what is the name of one is quoted."""
+        each, known = [], list(columns)
+        for name, items in self.each:
+            each.append((name, over(items, known)))
+            known.append(name)
+        where = None if self.where is None else over(self.where, known)
+        values = tuple((name, over(text, known)) for name, text in self.values)
+        return RowMap(self.type, values, where, tuple(each))
+
+    def query(self, *, marked: bool = False) -> str:
+        """The rows it makes of those given, with the number of the row each comes from, and its marks."""
         values = ", ".join(
             f"(\n{text}\n) AS {quoted(str(place))}" for place, (_, text) in enumerate(self.values)
         )
-        return f"SELECT {ROW}, {values} FROM {self.source()}" + self._condition()
+        marks = "".join(f", {name}" for name in (ORDER, DELETED) if marked)
+        condition = "" if self.where is None else f" WHERE (\n{self.where}\n)"
+        return f"SELECT {ROW}{marks}, {values} FROM {self.source()}{condition}"
 
     def source(self, lists: int | None = None) -> str:
         """The rows given, with so many of the lists taken apart."""
@@ -82,34 +98,65 @@ class RowMap:
             text = f"(SELECT *, unnest(\n{items}\n) AS {quoted(name)} FROM {text})"
         return text
 
-    def _condition(self) -> str:
-        return "" if self.where is None else f" WHERE (\n{self.where}\n)"
-
 
 @dataclass(frozen=True, slots=True)
 class RowMapping:
-    """What each row of a wide table becomes. `json` pairs columns with paths, for files of JSON lines."""
+    """What each row of a table becomes: one of a type, or rows of several.
 
-    rows: tuple[RowMap, ...]
+    `json` pairs columns with paths, for files of JSON lines; `changes` says how change records are written.
+    """
+
+    rows: tuple[RowMap, ...] = ()
+    type: str | None = None
     json: tuple[tuple[str, str], ...] = ()
+    changes: ChangeFormat | None = None
+    columns: tuple[tuple[str, str], ...] = ()  # of one type: names in the table, and properties
 
     def __post_init__(self) -> None:
-        if not self.rows:
-            raise MappingInvalid("a mapping makes rows of at least one type")
+        if bool(self.rows) == (self.type is not None):
+            raise MappingInvalid("a table has rows of one type, or is mapped to rows of several")
+
+    def types(self) -> tuple[str, ...]:
+        """The types it makes rows of."""
+        return (self.type,) if self.type is not None else tuple(row.type for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """A wide table to load, and what its rows become: a path, an Arrow table, a DataFrame or a list of dicts."""
+    """A table to load, and what its rows become: a path, an Arrow table, a DataFrame or a list of dicts.
+
+    `rows` are mappings, or the name of the type its rows are of.
+    """
 
     source: Any
-    rows: Sequence[RowMap]
+    rows: Sequence[RowMap] | str
     csv: CsvFormat | None = None
-    json: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    json: Sequence[tuple[str, str]] = ()
+    changes: ChangeFormat | None = None
+    columns: Sequence[tuple[str, str]] = ()
 
     @property
     def mapping(self) -> RowMapping:
-        return RowMapping(tuple(self.rows), tuple(self.json))
+        json, columns = tuple(self.json), tuple(self.columns)
+        if isinstance(self.rows, str):
+            return RowMapping((), self.rows, json, self.changes, columns)
+        return RowMapping(tuple(self.rows), None, json, self.changes)
+
+
+def shape_of(
+    mapping: RowMapping,
+    catalog: Catalog,
+    options: Options,
+    values: tuple[FolderValue, ...] = (),
+) -> RowShape:
+    """Makes the rows of a mapping."""
+    rows: RowShape
+    if mapping.type is not None:
+        named = replace(options, columns=mapping.columns or options.columns)
+        rows = RowsOf(kind_named(mapping.type, catalog), catalog, named)
+    else:
+        rows = MappedRows(mapping, catalog, options, values)
+    return rows if mapping.changes is None else ChangedRows(mapping.changes, rows)
 
 
 class MappedRows:
@@ -126,62 +173,26 @@ class MappedRows:
         plain = replace(options, columns=())
         self._mapping, self._options, self._values = mapping, options, values
         kinds = [kind_named(row.type, catalog) for row in mapping.rows]
-        self.targets = [RowsOf(kind, catalog, plain) for kind in kinds]
+        self._targets = [RowsOf(kind, catalog, plain) for kind in kinds]
         self._engine = Engine()
+        self._rows: Sequence[RowMap] = ()  # over the columns of the source
 
     def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:
         """The rows of each type, in the order of the mapping."""
         table, lines = self._with_folders(raw.table), raw.lines
-        if self._engine.given(_numbered(table)):
+        if self._engine.given(numbered(table)):
             self._fit(table)
-        for row_map, target in zip(self._mapping.rows, self.targets, strict=True):
+        for row_map, target in zip(self._rows, self._targets, strict=True):
             made = self._made(row_map, target, table, raw.file, lines, problems)
             if made is None:
                 continue
             places = lines.take(made[ROW].combine_chunks())
-            values = made.drop_columns([ROW]).rename_columns([n for n, _ in row_map.values])
+            marks = [name for name in (ORDER, DELETED) if name in made.column_names]
+            names = [*marks, *(name for name, _ in row_map.values)]
+            values = made.drop_columns([ROW]).rename_columns(names)
             part = target.typed(values, places, raw.file, problems, either)
             if part is not None:
                 yield part
-
-    def block(self, block: LineBlock, problems: Problems) -> Iterator[InputPart]:
-        """The rows that the JSON objects of some lines make."""
-        if not self._mapping.json:
-            raise MappingInvalid(
-                "a mapping of JSON lines says which members it uses: json: [name, …]"
-            )
-        lines, refused = refuse_oversized(lines_of(block), self._options)
-        for number, why in refused:
-            problems.add(why.violation("", block.file, number))
-        numbers = pa.array(lines.numbers)
-        table = self._opened(lines, block.file, problems) if len(lines) else None
-        if table is not None:
-            yield from self.parts(RawRows(table, block.file, 1, True, numbers), problems)
-
-    def _opened(self, lines: Lines, file: str | None, problems: Problems) -> pa.Table | None:
-        """Members of objects as columns of texts, as cells of CSV are; what is no text is its JSON."""
-        wrong = self._no_objects(lines)
-        if len(wrong):
-            for row in wrong[: problems.most].tolist():
-                misfit = Misfit("a line holds one JSON object", rule="json")
-                problems.add(misfit.violation("", file, int(lines.numbers[row])))
-            return None
-        columns = ", ".join(
-            f"{LINE} ->> {literal(path)} AS {quoted(name)}" for name, path in self._mapping.json
-        )
-        return self._engine.rows(f"SELECT {columns} FROM {GIVEN}")
-
-    def _no_objects(self, lines: Lines) -> Positions:
-        """The lines that are no JSON objects; those which are stay with the engine."""
-        try:
-            texts = lines.texts(lines.starts, lines.ends)
-        except (pa.ArrowInvalid, UnicodeDecodeError):
-            return np.array([n for n, line in enumerate(lines.each()) if not _is_text(line[1])])
-        self._engine.given(_numbered(pa.table({LINE: texts})))
-        query = f"SELECT CASE WHEN json_valid({LINE}) THEN json_type({LINE}) END AS kind"
-        kinds = self._engine.rows(f"{query} FROM {GIVEN}")["kind"]
-        wrong = pc.fill_null(pc.not_equal(kinds, "OBJECT"), True)
-        return np.flatnonzero(wrong.to_numpy())
 
     def _with_folders(self, table: pa.Table) -> pa.Table:
         for value in self._values:
@@ -196,7 +207,8 @@ class MappedRows:
         twice = [name for name in table.column_names if folded.count(name.lower()) > 1]
         if twice:
             raise MappingInvalid(f"the source has several columns called {twice[0]!r}")
-        for row_map in self._mapping.rows:
+        self._rows = [row_map.over(table.column_names) for row_map in self._mapping.rows]
+        for row_map in self._rows:
             for place, (name, text) in enumerate(row_map.expressions()):
                 source = row_map.source(min(place, len(row_map.each)))
                 query = f"SELECT {ROW}, (\n{text}\n) AS made FROM {source} LIMIT 0"
@@ -217,9 +229,9 @@ class MappedRows:
         lines: pa.Int64Array,
         problems: Problems,
     ) -> pa.Table | None:
-        self._engine.given(_numbered(table))
+        self._engine.given(numbered(table))
         try:
-            return self._engine.rows(row_map.query())
+            return self._engine.rows(row_map.query(marked=ORDER in table.column_names))
         except Unworkable:
             row, why = self._first_bad(row_map, table)
             misfit = Misfit(f"an expression cannot be worked out: {why}", rule="expression")
@@ -237,7 +249,7 @@ class MappedRows:
         return first, said
 
     def _failure(self, row_map: RowMap, table: pa.Table) -> str | None:
-        self._engine.given(_numbered(table))
+        self._engine.given(numbered(table))
         try:
             self._engine.rows(row_map.query())
         except Unworkable as why:
@@ -249,17 +261,3 @@ def either(values: Column, kind: PropType, context: ReadingContext) -> Column:
     """A column as an expression made it: texts mean what they mean in CSV, other values are taken as they are."""
     convert = text_column if is_text(values.type) else to_column
     return convert(values, kind, context)
-
-
-def _is_text(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _numbered(table: pa.Table) -> pa.Table:
-    if ROW in table.column_names:
-        raise MappingInvalid(f"a source may not have a column {ROW}")
-    return table.append_column(ROW, pa.array(np.arange(table.num_rows)))

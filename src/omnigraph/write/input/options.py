@@ -11,6 +11,7 @@ from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.misfit import Misfit, unfit
 from omnigraph.values.reading import EXPECTED, ReadingContext
+from omnigraph.write.repeats import AS_IT_IS, Repeats
 
 BLOB_ALLOW = "OMNIGRAPH_BLOB_ALLOW"
 
@@ -58,6 +59,7 @@ class Options:
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
     block_bytes: int = 8 << 20
     compatible: bool = False  # unknown properties are ignored, values of another kind become null
+    repeats: Repeats = AS_IT_IS  # what becomes of several rows with one id
     # Of the rows of a Parquet or Arrow file that comes from outside.
     unpacked_bytes_max: int | None = None
 

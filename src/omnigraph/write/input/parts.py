@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.model.catalog import EdgeType, NodeType
-from omnigraph.model.changes import Incoming, Origin
+from omnigraph.model.changes import UNMARKED, Incoming, Marks, Origin, joined
 from omnigraph.model.columns import arrow_schema
 from omnigraph.values.columns import Column
 
@@ -24,6 +24,7 @@ class InputPart:
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
     lines: pa.Int64Array | None = None
     file: str | None = None
+    marks: Marks = UNMARKED
 
 
 def in_line_order(parts: Sequence[InputPart]) -> Sequence[InputPart]:
@@ -57,7 +58,8 @@ def _incoming(parts: Sequence[InputPart]) -> Incoming:
     lines = [part.lines for part in parts if part.lines is not None]
     origin = Origin(parts[0].file, pa.concat_arrays(lines) if lines else None)
     rows, absent = _stacked(parts, names), _absences(parts, names)
-    return Incoming(kind.name, rows, absent, origin, isinstance(kind, EdgeType))
+    marks = joined([part.marks for part in parts], [part.rows for part in parts])
+    return Incoming(kind.name, rows, absent, origin, isinstance(kind, EdgeType), marks)
 
 
 def _names(parts: Sequence[InputPart]) -> list[str]:

@@ -21,9 +21,10 @@ from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign, spelt
 from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import LINES_MAX, PADDING, blocks, blocks_of, expand, known_size
-from omnigraph.write.input.folders import folder_values, with_values
+from omnigraph.write.input.folders import FolderValue, folder_values, with_values
+from omnigraph.write.input.json_lines import JsonLines, opened
 from omnigraph.write.input.lines import PAD, LineBlock
-from omnigraph.write.input.mapping import MappedRows, Wide
+from omnigraph.write.input.mapping import RowMapping, Wide, shape_of
 from omnigraph.write.input.options import Options, placed
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems
@@ -199,38 +200,58 @@ def _wide_rows(
     wide: Wide, catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
     """What the rows of a wide table make; a type that is named is present, even without rows."""
-    shape = MappedRows(wide.mapping, catalog, options)
-    yield from (_nothing(target.kind) for target in shape.targets)
+    mapping = wide.mapping
+    yield from (_nothing(kind_named(name, catalog)) for name in mapping.types())
     value = wide.source
     if isinstance(value, str | os.PathLike) or are_paths(value):
         for path in [value] if not are_paths(value) else value:
             for file in expand(path):
-                values = folder_values(path, file)
-                own = MappedRows(wide.mapping, catalog, options, values) if values else shape
-                yield from _wide_file(file, own, options, problems)
+                yield from _wide_file(file, path, mapping, catalog, options, problems)
         return
     table = as_arrow(value)
     if table is not None:
-        yield from read_table(table, shape, problems)
+        yield from read_table(table, shape_of(mapping, catalog, options), problems)
     elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        for block in _encoded(value, options, None, problems):
-            yield from shape.block(block, problems)
+        lines = _encoded(value, options, None, problems)
+        yield from mapped_lines(lines, mapping, catalog, options, (), problems)
     else:
         raise OptionInvalid(f"cannot load {type(value).__name__} as a wide table")
 
 
 def _wide_file(
-    file: str, shape: MappedRows, options: Options, problems: Problems
+    file: str,
+    path: str | os.PathLike[str],
+    mapping: RowMapping,
+    catalog: Catalog,
+    options: Options,
+    problems: Problems,
 ) -> Iterator[InputPart]:
-    suffix = suffix_of(file)
+    suffix, values = suffix_of(file), folder_values(path, file)
     reader = FILE_READERS.get(suffix)
     if reader is not None:
-        yield from reader(file, shape, options, problems)
+        yield from reader(file, shape_of(mapping, catalog, options, values), options, problems)
     elif suffix in LINES:
-        for block in blocks(file, options):
-            yield from shape.block(block, problems)
+        lines = blocks(file, options)
+        yield from mapped_lines(lines, mapping, catalog, options, values, problems)
     else:
         raise no_rows_in(file)
+
+
+def mapped_lines(
+    lines: Iterable[LineBlock],
+    mapping: RowMapping,
+    catalog: Catalog,
+    options: Options,
+    values: tuple[FolderValue, ...],
+    problems: Problems,
+) -> Iterator[InputPart]:
+    """What lines of JSON make by a mapping."""
+    opener = JsonLines(mapping, options)
+    shape = shape_of(opened(mapping), catalog, options, values)
+    for block in lines:
+        raw = opener.rows(block, problems)
+        if raw is not None:
+            yield from shape.parts(raw, problems)
 
 
 def no_rows_in(file: str) -> OptionInvalid:

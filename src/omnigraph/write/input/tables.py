@@ -14,6 +14,7 @@ import pyarrow.types as at
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.changes import Marks
 from omnigraph.model.columns import one_array
 from omnigraph.model.keys import key_ids
 from omnigraph.model.types import PropType
@@ -31,6 +32,7 @@ Kind = NodeType | EdgeType
 Convert = Callable[[Column, PropType, ReadingContext], Column]
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
+ORDER, DELETED = "omnigraph_order", "omnigraph_deleted"  # columns that change records are given
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
@@ -88,7 +90,7 @@ class RowsOf:
         ends = _Ends(self)
         before = len(problems.found)
         for name, values in zip(table.column_names, table.columns, strict=True):
-            if renamed.get(name) == "":
+            if renamed.get(name) == "" or name in (ORDER, DELETED):
                 continue
             try:
                 self._take(renamed.get(name, name), values, columns, ends, convert)
@@ -105,7 +107,7 @@ class RowsOf:
         if len(problems.found) > before:
             return None
         absent = _absent(columns, kind, self.options)
-        return InputPart(kind, columns, table.num_rows, absent, lines, file)
+        return InputPart(kind, columns, table.num_rows, absent, lines, file, _marks(table))
 
     def _take(
         self, name: str, values: Column, columns: dict[str, Column], ends: _Ends, convert: Convert
@@ -208,6 +210,11 @@ class _Ends:
                 row = pc.index(ids.is_null(), True).as_py()
                 yield Misfit(f"'{word}' has no value", rule="required", name=word, row=row)
             columns[side] = ids
+
+
+def _marks(table: pa.Table) -> Marks:
+    given = (one_array(table[n]) if n in table.column_names else None for n in (ORDER, DELETED))
+    return Marks(*given)
 
 
 def _property(values: Column, prop: Property, options: Options, convert: Convert) -> Column:
