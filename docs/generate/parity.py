@@ -39,6 +39,7 @@ PARITY: dict[str, Counterpart] = {
     "explore": Counterpart(reason=HERE),
     "export": _verb("export"),
     "pipeline run": _verb("load"),
+    "infer": Counterpart("omnigraph.write.infer.infer", reason=HERE),
     "branch list": _verb("branches"),
     "branch create": _verb("create_branch"),
     "branch delete": _verb("delete_branch"),

@@ -10,7 +10,7 @@ In the order of control flow:
 The commands, imported one module at a time:
 
 - `graphs`     init, clone, doctor, upgrade, version
-- `data`       query, mutate, shell, load, pipeline, export
+- `data`       query, mutate, shell, load, pipeline, infer, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
 - `maintenance` optimize, embed, cleanup, maintain, retention

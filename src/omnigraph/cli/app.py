@@ -37,7 +37,8 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "shell": "data.shell",
         "explore": "serving.explore",
         "export": "data.export",
-        "pipeline": Group("Run pipeline files on Spark.", {"run": "data.run_pipeline"}),
+        "pipeline": Group("Run pipeline files.", {"run": "data.run_pipeline"}),
+        "infer": "data.infer",
     },
     "History and branches": {
         "branch": Group(

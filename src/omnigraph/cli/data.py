@@ -1,4 +1,4 @@
-"""Commands about data: query, mutate, shell, load, pipeline, export."""
+"""Commands about data: query, mutate, shell, load, pipeline, infer, export."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from omnigraph.cli.options import (
     OutputFormat,
     Params,
     Quiet,
+    RepeatOptions,
     Show,
     Text,
     Uri,
@@ -191,6 +192,7 @@ def load(
     show: Show,
     writer: WriterOptions,
     cells: CsvOptions,
+    repeats: RepeatOptions,
     data: Annotated[
         list[str],
         Option("--data", help="File of records, or Type=FILE for a table.", metavar="FILE"),
@@ -224,7 +226,7 @@ def load(
             mode,
             branch,
             create_from,
-            options=cells.reading(),
+            options=cells.reading(repeats),
             violations=violations or True,
             dry_run=True,
         )
@@ -242,7 +244,7 @@ def load(
             message=message,
             actor=actor_of(writer.actor),
             idempotency_key=load_id,
-            options=cells.reading(),
+            options=cells.reading(repeats),
             violations=violations or True,
         )
     again = " (loaded before)" if result.replayed else ""
@@ -342,6 +344,37 @@ def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any
         violations=spec.violations or True,
         **options,
     )
+
+
+@examples(
+    "omnigraph infer customers.csv orders.csv",
+    "omnigraph infer Person=people.parquet --out schema.pg --pipeline pipeline.yaml",
+)
+def infer(
+    files: Annotated[list[str], Argument(help="Files, or Type=FILE.", metavar="FILE")],
+    cells: CsvOptions,
+    repeats: RepeatOptions,
+    out: Annotated[
+        str | None, Option("--out", "-o", help="Write the schema here.", metavar="FILE")
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        Option("--pipeline", help="Write a pipeline file that loads them.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Propose a schema for files of rows: types, keys, and edges where values of one are keys of another.
+
+    The proposal is printed to be edited. --pipeline writes a file with which `omnigraph pipeline run` loads the files.
+    """
+    from omnigraph.write.infer import infer as proposed
+
+    given = source_of(files)
+    found = proposed(given if isinstance(given, list | dict) else [given], cells.reading(repeats))
+    for path, text in ((out, found.schema), (pipeline, found.pipeline)):
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+    if out is None:
+        print(found.schema, end="")
 
 
 # --- exporting ---------------------------------------------------------------------------------------------------

@@ -114,6 +114,20 @@ class WriterOptions(OptionSet):
 
 
 @value
+class RepeatOptions(OptionSet):
+    """What becomes of several rows with one id."""
+
+    duplicates: Annotated[
+        str | None,
+        Option("--duplicates", help="Of rows with one id keep the first, the last, or refuse."),
+    ] = None
+    version_property: Annotated[
+        str | None,
+        Option("--version-property", help="Newer rows have more of it; older are left out."),
+    ] = None
+
+
+@value
 class CsvOptions(OptionSet):
     """How CSV files are written."""
 
@@ -132,13 +146,15 @@ class CsvOptions(OptionSet):
     ] = ""
     encoding: Annotated[str, Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
 
-    def reading(self) -> Any:
+    def reading(self, repeats: RepeatOptions) -> Any:
         """How to read what is loaded; none where nothing was said."""
         from omnigraph.write.input.options import CsvFormat, Options
+        from omnigraph.write.repeats import Repeats
 
         names = tuple(n.strip() for n in (self.column_names or "").split(",") if n.strip())
         form = CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
-        return None if form == CsvFormat() else Options(csv=form)
+        options = Options(csv=form, repeats=Repeats(repeats.duplicates, repeats.version_property))
+        return None if options == Options() else options
 
 
 @value
