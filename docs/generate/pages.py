@@ -46,8 +46,11 @@ def _conventions() -> Iterator[str]:
     yield "Data goes to stdout, everything else to stderr. `--format json` prints exactly one document; a failure then"
     yield "prints one JSON error object on stderr. Colours appear on a terminal only, and not with `NO_COLOR`."
     yield ""
-    yield "Give the graph with `--store`, with `--server` and `--graph`, in the environment or in the"
-    yield "[configuration](settings.md). A point in time is a commit (the full ID, or as `log` shortens it), a tag,"
+    yield "Every command takes its graph in the same ways: as the first word (`omnigraph log people`), with `--store`,"
+    yield "or with `--server` and `--graph` for one on a server. Where none of them is given, `OMNIGRAPH_STORE` names"
+    yield "it, else the nearest `omnigraph.yaml` (`store: people`) in the working folder or above it, else the"
+    yield "[configuration](settings.md). `omnigraph --install-completion` makes Tab complete branches, tags, types and"
+    yield "queries. A point in time is a commit (the full ID, or as `log` shortens it), a tag,"
     yield "a branch, `main~2`, a date or time (UTC), or `'@{1 hour ago}'`."
     yield ""
     yield "Each entry under `aliases` in the configuration becomes a command."
@@ -104,7 +107,12 @@ def errors_page() -> str:
 def settings_page() -> str:
     """Every setting, variable and limit."""
     lines = ["# Settings", "", NOTE, ""]
-    lines += ["The environment overrides `~/.omnigraph/config.yaml`, which overrides the defaults;"]
+    lines += [
+        "The environment overrides the project's `omnigraph.yaml`, which overrides `~/.omnigraph/config.yaml`, which",
+        "overrides the defaults. A project's file is the nearest one in the working folder or above it. It may set",
+        "`store` (a path that begins at the file, or `s3://…`), or `server` (a name from your own file) and `graph`,",
+        "and `branch` and `output`;",
+    ]
     lines += [
         "`omnigraph config show --origin` shows where each value is set. The file is optional.",
         "",

@@ -1,4 +1,4 @@
-"""Settings of a person or a machine: the environment first, then `~/.omnigraph/config.yaml`, then the defaults.
+"""Settings: the environment first, then the project's `omnigraph.yaml`, then `~/.omnigraph/config.yaml`, then defaults.
 
 Nothing is written on its own; `OMNIGRAPH_HOME` names another folder for the file. A file may hold
 
@@ -6,6 +6,14 @@ Nothing is written on its own; `OMNIGRAPH_HOME` names another folder for the fil
     operator: {actor: ada}
     servers: {prod: {url: "https://graphs.example.org"}}
     aliases: {people: "query --file people.gq all"}
+
+A project's file is the nearest `omnigraph.yaml` in the working folder or above it. It says which graph is meant there:
+
+    store: data/graph     # a path beginning at the file, or s3://…
+    branch: main
+
+Somebody else may have written it, so it cannot send a token anywhere: a server in it is a name that the person's own
+file gives an address.
 """
 
 from __future__ import annotations
@@ -21,8 +29,12 @@ from omnigraph.model.value import value
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
 FILE_NAME = "config.yaml"
+PROJECT_FILE = "omnigraph.yaml"
+PROJECT_KEYS = ("store", "server", "graph", "branch", "output")
 CONFIG_BYTES_MAX = 1 << 20
 SECTIONS = ("defaults", "operator", "servers", "aliases")
+PLACE_KEYS = frozenset({"defaults.store", "defaults.server"})
+PROJECT_HELP = f"A project's file may set {', '.join(PROJECT_KEYS)}."
 
 
 class ConfigInvalid(OmnigraphError):
@@ -129,6 +141,7 @@ class Config:
     servers: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    project: Path | None = None
 
     def __getitem__(self, key: str) -> str | None:
         return self.values[key].value
@@ -140,38 +153,103 @@ def home(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(named) if named else Path.home() / ".omnigraph"
 
 
-def load_config(environment: Mapping[str, str] = os.environ) -> Config:
-    """Read the environment and the file; a missing file is an empty one.
+def load_config(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Config:
+    """Read the environment and the files; a missing file is an empty one. The project is the one of a folder.
 
     >>> load_config({"OMNIGRAPH_STORE": "people", "OMNIGRAPH_HOME": "nowhere"})["defaults.store"]
     'people'
     """
     path = home(environment) / FILE_NAME
     content = _read(path)
-    values = {s.key: _value(s, environment, content, path) for s in SETTINGS}
+    servers = {
+        name: _url(path, name, entry) for name, entry in _section(content, "servers").items()
+    }
+    project = None if folder is None else project_file(folder)
+    levels = [
+        _from_environment(environment),
+        {} if project is None else _from_project(project, servers),
+        _from_person(content, path),
+    ]
     return Config(
         path=path,
-        values=values,
-        servers={
-            name: _url(path, name, entry) for name, entry in _section(content, "servers").items()
-        },
+        values=_merged(levels),
+        servers=servers,
+        project=project,
         aliases={name: str(line) for name, line in _section(content, "aliases").items()},
         unknown=tuple(_unknown(content)),
     )
 
 
-def _value(
-    setting: Setting, environment: Mapping[str, str], content: Mapping[str, Any], path: Path
-) -> SettingValue:
-    if environment.get(setting.variable):
-        return SettingValue(
-            setting, environment[setting.variable], f"environment {setting.variable}"
+Level = dict[str, tuple[str, str]]  # by key: the value, and where it is set
+
+
+def _merged(levels: list[Level]) -> dict[str, SettingValue]:
+    """Each setting from the first level that has it. The level that names a graph hides those of later ones."""
+    decided = next((i for i, level in enumerate(levels) if PLACE_KEYS & set(level)), len(levels))
+    for level in levels[decided + 1 :]:
+        for key in (*PLACE_KEYS, "defaults.graph"):
+            level.pop(key, None)
+    found = {}
+    for setting in SETTINGS:
+        text, origin = next(
+            (level[setting.key] for level in levels if setting.key in level),
+            (setting.default, "default"),
         )
-    section, _, name = setting.key.partition(".")
-    found = _section(content, section).get(name)
-    if found is not None:
-        return SettingValue(setting, str(found), str(path))
-    return SettingValue(setting, setting.default, "default")
+        found[setting.key] = SettingValue(setting, text, origin)
+    return found
+
+
+def _from_environment(environment: Mapping[str, str]) -> Level:
+    given = [s for s in SETTINGS if environment.get(s.variable)]
+    return {s.key: (environment[s.variable], f"environment {s.variable}") for s in given}
+
+
+def _from_person(content: Mapping[str, Any], path: Path) -> Level:
+    level: Level = {}
+    for setting in SETTINGS:
+        section, _, name = setting.key.partition(".")
+        found = _section(content, section).get(name)
+        if found is not None:
+            level[setting.key] = (str(found), str(path))
+    return level
+
+
+def project_file(folder: Path) -> Path | None:
+    """The nearest `omnigraph.yaml`: in a folder or above it."""
+    for place in (folder, *folder.parents):
+        file = place / PROJECT_FILE
+        if file.is_file():
+            return file
+    return None
+
+
+def _from_project(file: Path, servers: Mapping[str, str]) -> Level:
+    content = _read(file)
+    for name, given in content.items():
+        if name not in PROJECT_KEYS:
+            raise ConfigInvalid(f"{file}: unknown setting {name!r}", help=PROJECT_HELP)
+        if not isinstance(given, str):
+            raise ConfigInvalid(f"{file}: `{name}` must be text", help=PROJECT_HELP)
+    if "store" in content and "server" in content:
+        raise ConfigInvalid(f"{file}: give `store` or `server`, not both", help=PROJECT_HELP)
+    if "server" in content and content["server"] not in servers:
+        name = content["server"]
+        help = f"Write `servers: {{{name}: {{url: …}}}}` into your own config.yaml."
+        raise ConfigInvalid(
+            f"{file}: there is no server named {name!r} in your settings", help=help
+        )
+    level = {f"defaults.{name}": (given, str(file)) for name, given in content.items()}
+    if "store" in content:
+        level["defaults.store"] = (_beside(file, content["store"]), str(file))
+    return level
+
+
+def _beside(file: Path, store: str) -> str:
+    """The address of a store in a project's file; a path begins where the file is."""
+    if store.startswith(("http://", "https://")):
+        help = "Name a server of your own config.yaml with `server: NAME` and `graph: ID`."
+        raise ConfigInvalid(f"{file}: a project's store is not a server", help=help)
+    return store if "://" in store else os.path.relpath(file.parent / Path(store).expanduser())
 
 
 def _read(path: Path) -> Mapping[str, Any]:

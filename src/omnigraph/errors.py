@@ -1,12 +1,15 @@
 """Every error a user can meet: one base class, few kinds, unique codes.
 
 A kind says what the caller does next; a code says what happened. Codes are the contract, texts are not. The same
-error renders alike on the command line, as JSON and in notebooks: see `render` and `to_json`.
+error renders alike on the command line, as JSON and in notebooks (see `render` and `to_json`), with help in the words
+of the surface it is shown on: `speaking`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -60,6 +63,17 @@ class Code:
 
 
 CODES: dict[str, Code] = {}
+_surface = ["python"]  # the innermost of those that run: python or cli
+
+
+@contextmanager
+def speaking(surface: str) -> Iterator[None]:
+    """Errors that are shown meanwhile give help in the words of a surface."""
+    _surface.append(surface)
+    try:
+        yield
+    finally:
+        _surface.pop()
 
 
 def register(code: str, kind: Kind, title: str, explanation: str, help: str) -> None:
@@ -73,31 +87,51 @@ class OmnigraphError(Exception):
     """Base of all errors of omnigraph.
 
     Subclasses name their `code` and `kind`; the first line of their docstring is the title and the rest explains.
+    `default_help` is in the words of the command line; where Python says it in others, they are in `python_help`.
     """
 
     code: str = "internal"
     kind: Kind = Kind.INTERNAL
     default_help: ClassVar[str] = "This is a bug in omnigraph. Please report it with the message."
+    python_help: ClassVar[str | None] = None
 
     def __init__(
         self,
         message: str,
         *,
         help: str | None = None,
+        python_help: str | None = None,
         span: Span | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.help = help if help is not None else self.default_help
+        self._help = {"cli": help, "python": python_help or help}
         self.span = span
         self.details: dict[str, Any] = dict(details or {})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "default_help" in cls.__dict__ and "python_help" not in cls.__dict__:
+            cls.python_help = None
         if "code" in cls.__dict__:
             title, _, text = (cls.__doc__ or cls.__name__).partition("\n")
             register(cls.code, cls.kind, title.strip().rstrip("."), text.strip(), cls.default_help)
+
+    @property
+    def help(self) -> str:
+        """What to do about it, in the words of the surface that shows it."""
+        return self.help_on(_surface[-1])
+
+    def help_on(self, surface: str) -> str:
+        """The help in the words of the command line ("cli") or of Python ("python")."""
+        default = self.python_help if surface == "python" else None
+        own = self._help[surface]
+        return own if own is not None else default or self.default_help
+
+    @help.setter
+    def help(self, text: str) -> None:
+        self._help = {"cli": text, "python": text}
 
     @property
     def retryable(self) -> bool:
@@ -126,10 +160,38 @@ class OmnigraphError(Exception):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return self.message
+        """Everything there is to say: what a traceback ends with."""
+        return self.render().removeprefix(f"error[{self.code}]: ")
+
+    def __format__(self, spec: str) -> str:
+        """As a part of a sentence: the message alone."""
+        return format(self.message, spec)
 
     def _repr_markdown_(self) -> str:
         return f"```\n{self.render()}\n```"
+
+    def _render_traceback_(self) -> list[str]:
+        """What notebooks show: the error and the line that led to it, without the frames in between."""
+        if os.environ.get("OMNIGRAPH_DEBUG"):
+            import traceback
+
+            return "".join(traceback.format_exception(self)).splitlines()
+        return [*_caller(self), *self.render().splitlines()]
+
+
+def _caller(error: BaseException) -> Iterator[str]:
+    """The last line outside of this package on the way to an error."""
+    import linecache
+
+    found, step = None, error.__traceback__
+    while step is not None:
+        frame = step.tb_frame
+        if not str(frame.f_globals.get("__name__", "")).startswith(("omnigraph", "IPython")):
+            found = (frame.f_code.co_filename, step.tb_lineno, frame.f_globals)
+        step = step.tb_next
+    if found is not None:
+        text = linecache.getline(*found).strip()
+        yield f"line {found[1]}: {text}" if text else f"line {found[1]}"
 
 
 register(
@@ -222,13 +284,17 @@ class GraphNotFound(OmnigraphError):
 
     code, kind = "graph_not_found", Kind.NOT_FOUND
     default_help = "Create one with `omnigraph init --schema S.pg URI`, or check the address."
+    python_help = "Create one with omnigraph.init(uri, schema=…), or check the address."
 
 
 class GraphExists(OmnigraphError):
     """There is a graph at this address already."""
 
     code, kind = "graph_exists", Kind.CONFLICT
-    default_help = "Open it with omnigraph.open(uri), or choose another address."
+    default_help = (
+        "`omnigraph log URI` shows what is in it. Use it as it is, or choose another address."
+    )
+    python_help = "Open it with omnigraph.open(uri), or choose another address."
 
 
 class FormatUnsupported(OmnigraphError):
@@ -248,6 +314,7 @@ class Corrupt(OmnigraphError):
 
     code, kind = "corrupt", Kind.CORRUPT
     default_help = "Run `omnigraph doctor` on the graph; restore the named object from a backup."
+    python_help = "Run g.doctor(); restore the named object from a backup."
 
 
 class BranchNotFound(OmnigraphError):
@@ -255,6 +322,7 @@ class BranchNotFound(OmnigraphError):
 
     code, kind = "branch_not_found", Kind.NOT_FOUND
     default_help = "`omnigraph branch list` shows the branches."
+    python_help = "g.branches() lists the branches."
 
 
 class BranchExists(OmnigraphError):
@@ -283,6 +351,7 @@ class CommitNotFound(OmnigraphError):
 
     code, kind = "commit_not_found", Kind.NOT_FOUND
     default_help = "`omnigraph log` lists the commits of a branch."
+    python_help = "g.log() lists the commits of a branch, g.tags() the tags."
 
 
 class CommitPruned(OmnigraphError):
@@ -290,6 +359,9 @@ class CommitPruned(OmnigraphError):
 
     code, kind = "commit_pruned", Kind.NOT_FOUND
     default_help = "History older than the retention of `omnigraph cleanup` cannot be read; tag what must stay."
+    python_help = (
+        "History older than the retention of g.cleanup() cannot be read; g.tag() what must stay."
+    )
 
 
 class TableNotFound(OmnigraphError):
@@ -297,6 +369,7 @@ class TableNotFound(OmnigraphError):
 
     code, kind = "type_not_found", Kind.NOT_FOUND
     default_help = "`omnigraph schema show` prints the types of a branch."
+    python_help = "g.schema() shows the types of a branch."
 
 
 class NameInvalid(OmnigraphError):
@@ -343,6 +416,7 @@ class CommitUnknown(OmnigraphError):
     default_help = (
         "Look for the operation id with `omnigraph log`, or repeat with the same idempotency key."
     )
+    python_help = "Look for the operation id in g.log(), or repeat with the same idempotency_key=."
 
 
 class IdempotencyMismatch(OmnigraphError):
@@ -356,7 +430,8 @@ class DeadlineExceeded(OmnigraphError):
     """The time allowed for this call is over."""
 
     code, kind = "deadline_exceeded", Kind.LIMIT
-    default_help = "Nothing was published. Allow more time with timeout=, or do less in one call."
+    default_help = "Nothing was published. Allow more time, or do less in one call."
+    python_help = "Nothing was published. Allow more time with timeout=, or do less in one call."
 
 
 class Cancelled(OmnigraphError):

@@ -489,6 +489,7 @@ class Graph(Versions):
             engine=used,
             replayed=done.replayed,
             new_each_time=outcome.new_each_time,
+            quarantined=outcome.quarantined,
         )
 
     @verb

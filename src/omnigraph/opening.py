@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 from omnigraph.config import load_config
 from omnigraph.graph import Graph, open_graph
 from omnigraph.graph import init as create
 from omnigraph.model.limits import DEFAULT, Limits
+
+
+class SchemaWarning(UserWarning):
+    """Something in a schema is legal, but probably not what was meant."""
 
 
 def open(
@@ -38,8 +43,23 @@ def init(
     actor: str | None = None,
     limits: Limits = DEFAULT,
 ) -> Graph:
-    """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
-    return _under_policy(create(uri, schema, actor=actor, limits=limits), None, actor)
+    """Create a graph. A clear error if there is one already, or if the schema has mistakes.
+
+    What is legal but probably misspelt, such as `@ky`, is a `SchemaWarning`.
+    """
+    made = create(uri, schema, actor=actor, limits=limits)
+    _warn_of_misspelt(made.schema())
+    return _under_policy(made, None, actor)
+
+
+def _warn_of_misspelt(schema: str) -> None:
+    from omnigraph.lang.diagnostics import render
+    from omnigraph.lang.schema import check_schema
+    from omnigraph.lang.source import Source
+
+    for found in check_schema(schema):
+        if found.suggestion is not None:
+            warnings.warn(render(found, Source(schema)), SchemaWarning, stacklevel=3)
 
 
 def _under_policy(graph: Graph, policy: str | os.PathLike[str] | None, actor: str | None) -> Graph:

@@ -130,9 +130,11 @@ class LoadResult:
     engine: str
     replayed: bool = False
     new_each_time: Mapping[str, int] = field(default_factory=dict)  # edges with neither id nor key
+    quarantined: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by type
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        left_out = {"quarantined": dict(self.quarantined)} if self.quarantined else {}
+        return left_out | {
             "nodes": dict(self.nodes),
             "edges": dict(self.edges),
             "commit": _json(self.commit),

@@ -53,3 +53,28 @@ def test_a_mistake_is_told_as_everywhere(shell: Any) -> None:
     done = shell.run_cell("%%gq nobody\nmatch { $p: Person } return { $p.name }")
     assert isinstance(done.error_in_exec, omnigraph.OmnigraphError)
     assert done.error_in_exec.code == "magic_misused"
+
+
+def test_an_error_is_shown_with_its_suggestion_and_without_a_traceback(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for cell in (
+        "%%gq g\nmatch { $a: Persn } return { $a.name }",
+        'x = 1\ng.query("match { $a: Persn } return { $a.name }")',
+    ):
+        capsys.readouterr()
+        assert not shell.run_cell(cell).success
+        shown = capsys.readouterr().out
+        assert "Did you mean `Person`?" in shown
+        assert "^^^^^" in shown
+        assert "Traceback" not in shown
+        assert len(shown.splitlines()) < 10
+    assert 'line 2: g.query("match' in shown
+
+
+def test_the_whole_traceback_can_be_asked_for(
+    shell: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_DEBUG", "1")
+    shell.run_cell('g.query("match { $a: Persn } return { $a.name }")')
+    assert "Traceback" in capsys.readouterr().out

@@ -4,7 +4,10 @@ In the order of control flow:
 
 - `main`       from a command line to an exit code; `version` without importing anything
 - `app`        the table of all commands, and the application typer makes of it
+- `words`      which of the words of a command is the graph
 - `options`    options that several commands share
+- `completing` what Tab in a shell offers
+- `suggesting` names that were probably meant
 - `context`    which graph, branch, point in time and query; confirmation before data is lost
 
 The commands, imported one module at a time:

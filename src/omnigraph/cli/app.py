@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
+from typer.models import ArgumentInfo
 
+from omnigraph.cli import completing
+from omnigraph.cli.context import config
 from omnigraph.cli.exits import Interrupted
-from omnigraph.cli.options import OptionSet
+from omnigraph.cli.options import OptionSet, Where
+from omnigraph.cli.words import Word, handed_out
 from omnigraph.model.value import value
 
 
@@ -115,6 +121,7 @@ INTRODUCTION = (
 )
 FIRST_STEPS = ("omnigraph demo", "omnigraph query --help")
 EXAMPLE_WIDTH = 74  # the narrowest terminals have 80 columns
+REPEATED_MAX = 2  # of a word that may be repeated beside a graph: the two ends of a range
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
@@ -248,8 +255,19 @@ def flatten_options(run: Callable[..., Any]) -> Callable[..., Any]:
             _options(sets[name]) if name in sets else [parameter.replace(annotation=hints[name])]
         )
         parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in chosen]
+    takes_graph = Where in sets.values()
+    words = _words(parameters) if takes_graph else []
+    if takes_graph:
+        parameters = _graph_first(parameters)
 
     def called(**given: Any) -> Any:
+        if takes_graph:
+            given |= handed_out(
+                given,
+                words,
+                chosen=bool(given["store"] or given["server"]),
+                configured=bool(config()["defaults.store"] or config()["defaults.server"]),
+            )
         for name, kind in sets.items():
             given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
         try:
@@ -261,6 +279,42 @@ def flatten_options(run: Callable[..., Any]) -> Callable[..., Any]:
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {p.name: p.annotation for p in parameters}
     return called
+
+
+def _words(parameters: Sequence[inspect.Parameter]) -> list[Word]:
+    """The words a command takes beside its graph."""
+    found = []
+    for parameter in parameters:
+        info = _argument(parameter)
+        if info is not None and parameter.name != "uri":
+            many = typing.get_origin(typing.get_args(parameter.annotation)[0]) is list
+            required = parameter.default is inspect.Parameter.empty
+            shown = (info.metavar or parameter.name.upper()).strip("[]")
+            found.append(Word(parameter.name, shown, required, REPEATED_MAX if many else 1))
+    return found
+
+
+def _argument(parameter: inspect.Parameter) -> ArgumentInfo | None:
+    extras = getattr(parameter.annotation, "__metadata__", ())
+    return next((extra for extra in extras if isinstance(extra, ArgumentInfo)), None)
+
+
+def _graph_first(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
+    """The graph is the first word; since it may be left out, the parser cannot ask for the words after it."""
+    own = [p for p in parameters if _argument(p) is not None and p.name != "uri"]
+    rest = [p for p in parameters if _argument(p) is None]
+    uri = next(p for p in parameters if p.name == "uri")
+    info: Any = _argument(uri)
+    completer: Any = _argument(own[0]).autocompletion if own else None  # type: ignore[union-attr]
+    first = copy(info)
+    first.autocompletion = completing.first_word(completer)
+    uri = uri.replace(annotation=Annotated[str | None, first])
+    return [uri, *(p.replace(annotation=_optional(p), default=None) for p in own), *rest]
+
+
+def _optional(parameter: inspect.Parameter) -> Any:
+    kind, info, *_ = typing.get_args(parameter.annotation)
+    return Annotated[kind | None, info]
 
 
 def _is_option_set(hint: Any) -> bool:

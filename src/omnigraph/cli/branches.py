@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
 from omnigraph.cli.commits import diff_text, print_merge, short
 from omnigraph.cli.context import (
     actor_of,
@@ -31,14 +32,24 @@ from omnigraph.cli.output import Sheet, answer, format_of, print_sheet
 from omnigraph.cli.progress import writing
 
 DRY_RUN_ROWS = 20  # that a rehearsed merge lists
-BranchName = Annotated[str, Argument(help="Branch name.", metavar="NAME")]
-Source = Annotated[str, Argument(help="Branch to merge.", metavar="SRC")]
+BranchName = Annotated[
+    str, Argument(help="Branch name.", metavar="NAME", autocompletion=completing.branches)
+]
+Source = Annotated[
+    str, Argument(help="Branch to merge.", metavar="SRC", autocompletion=completing.branches)
+]
 Into = Annotated[
-    str | None, Option("--into", help="Branch to merge into (default: main).", metavar="DST")
+    str | None,
+    Option(
+        "--into",
+        help="Branch to merge into (default: main).",
+        metavar="DST",
+        autocompletion=completing.branches,
+    ),
 ]
 
 
-@examples("omnigraph branch list --store people", "omnigraph branch list --store people --json")
+@examples("omnigraph branch list people", "omnigraph branch list --store people --json")
 def list_branches(where: Where, show: Show) -> None:
     """List branches with their newest commits."""
     from omnigraph.drawing.history import ago
@@ -51,7 +62,7 @@ def list_branches(where: Where, show: Show) -> None:
 
 
 @examples(
-    "omnigraph branch create spring --store people",
+    "omnigraph branch create people spring",
     "omnigraph branch create yesterday --store people --from main~1",
 )
 def create_branch(
@@ -60,7 +71,13 @@ def create_branch(
     show: Show,
     writer: WriterOptions,
     from_: Annotated[
-        str, Option("--from", help="Branch or point in time to start from.", metavar="POINT")
+        str,
+        Option(
+            "--from",
+            help="Branch or point in time to start from.",
+            metavar="POINT",
+            autocompletion=completing.points,
+        ),
     ] = "main",
 ) -> None:
     """Create a branch; no data is copied."""
@@ -69,7 +86,7 @@ def create_branch(
 
 
 @examples(
-    "omnigraph branch delete stale --store people",
+    "omnigraph branch delete people stale",
     "omnigraph branch delete stale-too --store people --yes",
 )
 def delete_branch(
@@ -84,7 +101,7 @@ def delete_branch(
 
 
 @examples(
-    "omnigraph branch merge draft --store people",
+    "omnigraph branch merge people draft",
     "omnigraph branch merge draft --store people --into main --json",
 )
 def merge_branch(
@@ -105,7 +122,7 @@ def merge_branch(
 
 
 @examples(
-    "omnigraph merge draft --into main --dry-run --store people",
+    "omnigraph merge people draft --into main --dry-run",
     "omnigraph merge draft --into main --store people --json",
 )
 def merge(
@@ -118,8 +135,10 @@ def merge(
 ) -> int:
     """Merge a branch into another.
 
-    A merge with conflicts changes nothing: it lists each conflict with the three values, and exits with code 4. With
-    --dry-run it lists the rows the branch would bring along; `omnigraph diff INTO...SOURCE` shows all of them.
+    A merge with conflicts changes nothing: it lists each conflict with the three values, and exits with code 4.
+    --decisions takes a JSON file of what to do about them, such as the explorer copies: {"strategy": {"Person":
+    "ours"}, "resolutions": [{"type": "Person", "id": "…", "field": "age", "take": "theirs"}]}. With --dry-run it lists
+    the rows the branch would bring along; `omnigraph diff INTO...SOURCE` shows all of them.
     """
     graph, into = open_graph(where), branch_of(into)
     with writing(graph, into, "merge", writer, show):
@@ -127,7 +146,7 @@ def merge(
             source,
             into,
             merging.dry_run,
-            strategy=merging.strategy,
+            **merging.decided(),
             message=merging.message,
             actor=actor_of(writer.actor),
         )
@@ -139,9 +158,7 @@ def merge(
     return code
 
 
-@examples(
-    "omnigraph tag v1 --store people", "omnigraph tag before --at main~1 --store people --json"
-)
+@examples("omnigraph tag people v1", "omnigraph tag before --at main~1 --store people --json")
 def tag(
     where: Where,
     show: Show,
@@ -150,7 +167,10 @@ def tag(
     at: At = None,
     branch: Branch = None,
     delete: Annotated[
-        str | None, Option("--delete", "-d", help="Tag to delete.", metavar="NAME")
+        str | None,
+        Option(
+            "--delete", "-d", help="Tag to delete.", metavar="NAME", autocompletion=completing.tags
+        ),
     ] = None,
 ) -> None:
     """Tag a commit, which cleanup then keeps; without a name, list tags."""

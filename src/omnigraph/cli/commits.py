@@ -90,10 +90,12 @@ def published(commit: Commit | None, branch: str) -> str:
 
 def counted(count: int, word: str) -> str:
     """
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "query")
+    ('1 row', '1,200 rows', '2 queries')
     """
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    if count == 1:
+        return f"{count:,} {word}"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("ry") else f"{count:,} {word}s"
 
 
 def human_bytes(count: float) -> str:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.cli import suggesting
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import Where
 from omnigraph.config import Config, load_config
@@ -30,7 +31,8 @@ class NoStore(UsageError):
 
     code = "no_store"
     default_help = (
-        "Give --store URI, set OMNIGRAPH_STORE, or set defaults.store in the configuration."
+        "Name it after the command or with --store, set OMNIGRAPH_STORE, or write `store: PATH` into "
+        "omnigraph.yaml."
     )
 
 
@@ -50,23 +52,28 @@ class PrefixAmbiguous(OmnigraphError):
 
 @lru_cache(maxsize=1)
 def config() -> Config:
-    """The settings in force for this process."""
-    return load_config()
+    """The settings in force for this process: also those of the project it was started in."""
+    return load_config(folder=Path.cwd())
 
 
-def address(where: Where, uri: str | None = None) -> str:
+def address(where: Where) -> str:
     """The address of the graph: as given, else as configured."""
-    store, server = uri or where.store, where.server
-    if uri and where.store:
-        raise UsageError("the graph is given twice: as URI and with --store")
+    store, server = where.uri or where.store, where.server
+    if where.uri and where.store:
+        raise UsageError(f"the graph is given twice: {where.uri} and --store {where.store}")
     if store and server:
         raise UsageError("give the graph with --store or with --server, not both")
+    if where.graph and store:
+        raise UsageError("--graph names a graph on a server: give --server URL, not --store")
     if not store and not server:
-        store, server = config()["defaults.store"], config()["defaults.server"]
+        server = config()["defaults.server"]
+        store = None if where.graph else config()["defaults.store"]
     if store:
         return store
     if server:
         return _served(server, where.graph or config()["defaults.graph"])
+    if where.graph:
+        raise UsageError(f"--graph {where.graph} is a graph on a server: give --server URL, too")
     raise NoStore("no graph was given")
 
 
@@ -77,11 +84,11 @@ def _served(server: str, graph: str | None) -> str:
     return f"{url}/graphs/{graph}"
 
 
-def open_graph(where: Where, uri: str | None = None) -> Graph:
+def open_graph(where: Where) -> Graph:
     """Open the graph."""
     import omnigraph
 
-    return omnigraph.open(address(where, uri))
+    return suggesting.of(omnigraph.open(address(where)))
 
 
 def branch_of(branch: str | None) -> str:
@@ -155,8 +162,13 @@ def read_text(path: str) -> str:
     """A text file, or standard input for `-`."""
     try:
         return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileUnreadable(f"{path} cannot be read: {error}") from error
+    except FileNotFoundError as error:
+        help = suggesting.file(path)
+        raise FileUnreadable(f"{path} does not exist", help=help) from error
+    except UnicodeDecodeError as error:
+        raise FileUnreadable(f"{path} is not UTF-8 text: {error.reason}") from error
+    except OSError as error:
+        raise FileUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def query_text(text: str | None, file: str | None) -> Source:
@@ -176,6 +188,22 @@ def errors_in(source: Source) -> Iterator[None]:
     except LanguageError as error:
         found = [replace(d, span=replace(d.span, source=source.name)) for d in error.diagnostics]
         raise LanguageError(found, source) from error
+
+
+def decisions_of(path: str) -> dict[str, Any]:
+    """The strategy and the resolutions in a file of decisions, as the explorer writes it."""
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}") from error
+    if isinstance(found, list):
+        found = {"resolutions": found}
+    if not isinstance(found, dict) or not found or set(found) - {"strategy", "resolutions"}:
+        raise UsageError(
+            f"{path} is not a file of decisions",
+            help='It holds {"strategy": …, "resolutions": […]}, one of them or both.',
+        )
+    return found
 
 
 def params_of(given: str | None) -> dict[str, Any] | None:

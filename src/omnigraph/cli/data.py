@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
 from omnigraph.cli.commits import counted, published, short
 from omnigraph.cli.context import (
     actor_of,
@@ -33,13 +34,13 @@ from omnigraph.cli.options import (
     LoadId,
     Message,
     Name,
+    OnError,
     OutputFormat,
     Params,
     Quiet,
     RepeatOptions,
     Show,
     Text,
-    Uri,
     Violations,
     Where,
     WriterOptions,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 
 @examples(
-    "omnigraph query --store people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
+    "omnigraph query people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
     "omnigraph query --store people --file people.gq older --params '{\"age\": 30}' --format json",
 )
 def query(
@@ -121,7 +122,7 @@ def _print_plan(show: Show, result: Result) -> None:
 
 
 @examples(
-    "omnigraph mutate --store people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
+    "omnigraph mutate people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
     'omnigraph mutate --store people --file people.gq birthday --params \'{"name": "Ada", "age": 37}\' --json',
 )
 def mutate(
@@ -163,9 +164,7 @@ def mutate(
 
 
 @examples("omnigraph shell people", "omnigraph shell --store people --branch draft --format json")
-def shell(
-    where: Where, show: Show, writer: WriterOptions, uri: Uri = None, branch: Branch = None
-) -> None:
+def shell(where: Where, show: Show, writer: WriterOptions, branch: Branch = None) -> None:
     """Open an interactive shell for queries and mutations; `.help` lists its commands.
 
     Tab completes types, edges and properties of the schema. Without a terminal, it reads statements from standard
@@ -175,7 +174,7 @@ def shell(
 
     from omnigraph.cli.shell import Shell
 
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     shown = replace(show, format=format_of(show), json=False)
     Shell(graph, branch_of(branch), shown, actor_of(writer.actor)).run()
 
@@ -184,7 +183,7 @@ def shell(
 
 
 @examples(
-    "omnigraph load --store people --data people.jsonl",
+    "omnigraph load people --data people.jsonl",
     "omnigraph load --store people --data people.jsonl --branch import --create-from main --json",
 )
 def load(
@@ -207,6 +206,12 @@ def load(
     load_id: LoadId = None,
     violations: Violations = None,
     message: Message = None,
+    on_error: Annotated[
+        OnError, Option("--on-error", help="Bad rows: refuse all, or load the others.")
+    ] = OnError.REFUSE,
+    quarantine: Annotated[
+        str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
+    ] = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
     yes: Yes = False,
 ) -> None:
@@ -216,7 +221,12 @@ def load(
     {"edge": "Knows", "from": …, "to": …, "data": {…}} an edge. Type=FILE loads a Parquet, CSV or NDJSON table of one
     type; given more than once, or for a folder, all of its files. merge inserts and updates, append only inserts,
     overwrite replaces the types present in the files.
+
+    A load with bad rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the good rows are
+    loaded, and the others are in the file as JSON lines, each with its place, its text and what is wrong.
     """
+    options = cells.reading_with(repeats, on_error, quarantine)
+    _tell_formats(show, data, options)
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)
     graph, branch = open_graph(where), branch_of(branch)
@@ -226,12 +236,14 @@ def load(
             mode,
             branch,
             create_from,
-            options=cells.reading(repeats),
+            options=options,
             violations=violations or True,
             dry_run=True,
         )
         counts = {"nodes": dict(found.nodes), "edges": dict(found.edges)}
+        counts |= {"quarantined": dict(found.quarantined)} if found.quarantined else {}
         answer(show, f"{_load_counts(found)} can be loaded", counts)
+        _tell_quarantine(found, quarantine)
         note(show, "nothing was changed")
         return
     with writing(graph, branch, "load", writer, show):
@@ -244,14 +256,35 @@ def load(
             message=message,
             actor=actor_of(writer.actor),
             idempotency_key=load_id,
-            options=cells.reading(repeats),
+            options=options,
             violations=violations or True,
         )
     again = " (loaded before)" if result.replayed else ""
     text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
     answer(show, text, result.to_json())
+    _tell_quarantine(result, quarantine)
     for name, count in result.new_each_time.items():
-        warn(f"{count:,} {name} edges have neither id nor key: loading them again adds them again")
+        them = "it" if count == 1 else "them"
+        edges = counted(count, f"{name} edge")
+        warn(f"{edges} without id or key: loading {them} again adds {them} again")
+
+
+def _tell_quarantine(result: LoadResult, file: str | None) -> None:
+    if result.quarantined:
+        rows = counted(sum(result.quarantined.values()), "row")
+        warn(f"{rows} left out, with what is wrong: {file}")
+
+
+def _tell_formats(show: Show, data: list[str], options: Any) -> None:
+    """How CSV files will be read, before they are: what was guessed can be wrong."""
+    from omnigraph.write.input.preview import described_csv
+
+    if show.quiet or format_of(show) is not OutputFormat.TABLE:
+        return
+    for item in data:
+        path = item.partition("=")[2]
+        if path.lower().endswith((".csv", ".tsv")) and Path(path).is_file():
+            note(show, described_csv(path, options))
 
 
 def source_of(data: list[str]) -> Any:
@@ -301,7 +334,8 @@ def run_pipeline(
     spec = read_spec(file)
     if violations is not None:
         spec = msgspec.structs.replace(spec, violations=violations)
-    place = where if where.store or where.server else replace(where, store=spec.graph)
+    named = where.uri or where.store or where.server
+    place = where if named else replace(where, store=spec.graph)
     graph = open_graph(place)
     if check:
         found = _pipeline_load(graph, spec, engine, dry_run=True)
@@ -381,7 +415,7 @@ def infer(
 
 
 @examples(
-    "omnigraph export --store people --out - --type Person",
+    "omnigraph export people --out - --type Person",
     "omnigraph export --store people --out dump --format parquet",
 )
 def export(
@@ -394,7 +428,13 @@ def export(
     branch: Branch = None,
     at: At = None,
     type_: Annotated[
-        list[str] | None, Option("--type", help="Only this type; repeatable.", metavar="T")
+        list[str] | None,
+        Option(
+            "--type",
+            help="Only this type; repeatable.",
+            metavar="T",
+            autocompletion=completing.types,
+        ),
     ] = None,
     engine: Engine = "auto",
     order: Annotated[

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import human_bytes
+from omnigraph.cli.commits import counted, human_bytes
 from omnigraph.cli.context import (
     actor_of,
+    address,
     errors_in,
     open_graph,
     read_text,
 )
 from omnigraph.cli.exits import FAILURE, OK
-from omnigraph.cli.options import Show, Uri, Where, WriterOptions, examples
-from omnigraph.cli.output import answer, note
+from omnigraph.cli.options import Show, Where, WriterOptions, examples
+from omnigraph.cli.output import answer, coloured_error, note
 from omnigraph.cli.progress import reporting, running
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     "omnigraph init --schema people.pg --json other-graph",
 )
 def init(
-    uri: Annotated[str, Argument(help="Where to create the graph.", metavar="URI")],
+    where: Where,
     schema: Annotated[str, Option("--schema", help="Schema file.", metavar="S.pg")],
     show: Show,
     writer: WriterOptions,
@@ -39,11 +42,15 @@ def init(
     The address is a path, s3://bucket/prefix or memory://name, and must be empty.
     """
     from omnigraph.lang.source import Source
+    from omnigraph.opening import SchemaWarning
     from omnigraph.opening import init as create
 
-    text = read_text(schema)
-    with errors_in(Source(text, Path(schema).name)):
+    text, uri = read_text(schema), address(where)
+    with errors_in(Source(text, Path(schema).name)), warnings.catch_warnings(record=True) as odd:
+        warnings.simplefilter("always", SchemaWarning)
         graph = create(uri, text, actor=actor_of(writer.actor))
+    for warning in odd:
+        print(coloured_error(str(warning.message)), file=sys.stderr)
     commit = graph.log(limit=1)
     document = {"uri": uri, "commit": commit[0].to_json() if commit else None}
     answer(show, f"initialized {uri}", document)
@@ -51,7 +58,7 @@ def init(
 
 
 @examples(
-    "omnigraph clone copy --store people",
+    "omnigraph clone people copy",
     "omnigraph clone draft-copy --store people --branch draft --json",
 )
 def clone(
@@ -68,7 +75,7 @@ def clone(
     leaves = f"the copy in {dest} is incomplete; remove it before trying again"
     with running("clone", writer, quiet=show.quiet, leaves=leaves):
         done = graph.clone(dest, branch)
-    text = f"cloned {graph.uri} to {dest}: {done.rows:,} rows, {human_bytes(done.bytes)}"
+    text = f"cloned {graph.uri} to {dest}: {counted(done.rows, 'row')}, {human_bytes(done.bytes)}"
     answer(show, text, asdict(done))
 
 
@@ -77,18 +84,19 @@ def doctor(
     where: Where,
     show: Show,
     writer: WriterOptions,
-    uri: Uri = None,
     deep: Annotated[bool, Option("--deep", help="Read all data.")] = False,
 ) -> int:
     """Check the integrity of a graph: names, history, tables, files and store; changes nothing.
 
     The exit code is 1 when something is wrong.
     """
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     with reporting("doctor", writer.progress, quiet=show.quiet):
         found = graph.doctor(deep)
     lines = [line for finding in found.findings for line in _finding_lines(finding)]
-    lines.append(f"{len(found.checked)} checks, {len(found.findings)} findings")
+    lines.append(
+        f"{counted(len(found.checked), 'check')}, {counted(len(found.findings), 'finding')}"
+    )
     answer(show, "\n".join(lines), found.to_json())
     return OK if found.healthy else FAILURE
 
@@ -98,12 +106,12 @@ def _finding_lines(finding: Finding) -> list[str]:
 
 
 @examples("omnigraph upgrade people", "omnigraph upgrade --store people --json")
-def upgrade(where: Where, show: Show, uri: Uri = None) -> None:
+def upgrade(where: Where, show: Show) -> None:
     """Upgrade a graph to the newest storage format.
 
     There is only one format so far: every graph that opens is up to date.
     """
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     text = f"{graph.uri} has the newest storage format: nothing to do"
     answer(show, text, {"uri": graph.uri, "upgraded": False})
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
 from omnigraph.cli.commits import (
     change_line,
     commit_line,
@@ -23,10 +24,7 @@ from omnigraph.cli.options import (
     Merging,
     Message,
     OutputFormat,
-    Server,
     Show,
-    Store,
-    Uri,
     Where,
     WriterOptions,
     examples,
@@ -39,36 +37,31 @@ COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
 
 
 @examples(
-    "omnigraph log --store people --graph",
+    "omnigraph log people --draw",
     "omnigraph log --store people --branch draft --limit 3 --json",
 )
 def log(
+    where: Where,
     show: Show,
-    uri: Uri = None,
-    store: Store = None,
-    server: Server = None,
-    graph_id: Annotated[
-        str | None, Option("--graph-id", help="Graph on the server.", metavar="ID")
-    ] = None,
     branch: Branch = None,
     at: At = None,
     limit: Annotated[int, Option("--limit", "-n", help="Number of commits.")] = 20,
     actor: Annotated[str | None, Option("--actor", help="Only commits by this actor.")] = None,
     kind: Annotated[str | None, Option("--kind", help="Only commits of this kind.")] = None,
-    graph: Annotated[bool, Option("--graph", help="Draw all branches and merges.")] = False,
+    draw: Annotated[bool, Option("--draw", help="Draw all branches and merges.")] = False,
     maintenance: Annotated[
         bool, Option("--maintenance", help="Include maintenance commits.")
     ] = False,
 ) -> None:
     """List the commits of a branch, newest first."""
-    opened, branch = open_graph(Where(store, server, graph_id), uri), branch_of(branch)
-    if graph:
+    graph, branch = open_graph(where), branch_of(branch)
+    if draw:
         from omnigraph.drawing.history import draw_history
 
-        print(draw_history(opened, limit, lambda text, role: styled(text, COLOURS[role])))
+        print(draw_history(graph, limit, lambda text, role: styled(text, COLOURS[role])))
         return
-    point = point_of(opened, at, branch)
-    commits = opened.log(branch, limit, actor, kind, at=point, maintenance=maintenance)
+    point = point_of(graph, at, branch)
+    commits = graph.log(branch, limit, actor, kind, at=point, maintenance=maintenance)
     if format_of(show) is OutputFormat.TABLE:
         print("\n".join(commit_line(commit) for commit in commits))
         return
@@ -77,9 +70,16 @@ def log(
     print_sheet(show, Sheet(COLUMNS, rows, document=documents))
 
 
-@examples("omnigraph show main --store people", "omnigraph show main~1 --store people --json")
+@examples("omnigraph show people main", "omnigraph show main~1 --store people --json")
 def show_commit(
-    commit: Annotated[str, Argument(help="Commit, tag, branch or time.", metavar="COMMIT")],
+    commit: Annotated[
+        str,
+        Argument(
+            help="Commit, tag, branch or time.",
+            metavar="COMMIT",
+            autocompletion=completing.points,
+        ),
+    ],
     where: Where,
     show: Show,
     branch: Branch = None,
@@ -91,7 +91,7 @@ def show_commit(
 
 
 @examples(
-    "omnigraph diff main...draft --store people",
+    "omnigraph diff people main...draft",
     "omnigraph diff main~1..main --store people --json",
 )
 def diff(
@@ -100,6 +100,7 @@ def diff(
         Argument(
             help="A..B, or A and B: points in time. A...B: B since it parted from A.",
             metavar="A..B",
+            autocompletion=completing.points,
         ),
     ],
     where: Where,
@@ -147,7 +148,7 @@ def ends(points: list[str]) -> tuple[str, str, bool]:
 
 
 @examples(
-    "omnigraph changes --store people --after main~1",
+    "omnigraph changes people --after main~1",
     "omnigraph changes --store people --branch draft --json",
 )
 def changes(
@@ -185,11 +186,13 @@ def changes(
 
 
 @examples(
-    "omnigraph revert main --store people",
+    "omnigraph revert people main",
     "omnigraph revert draft --store people --branch draft --json",
 )
 def revert(
-    commit: Annotated[str, Argument(help="Commit to undo.", metavar="COMMIT")],
+    commit: Annotated[
+        str, Argument(help="Commit to undo.", metavar="COMMIT", autocompletion=completing.points)
+    ],
     where: Where,
     show: Show,
     writer: WriterOptions,
@@ -205,11 +208,13 @@ def revert(
 
 
 @examples(
-    "omnigraph cherry-pick draft --store people --dry-run",
+    "omnigraph cherry-pick people draft --dry-run",
     "omnigraph cherry-pick draft --store people -m 'as on draft' --json",
 )
 def cherry_pick(
-    commit: Annotated[str, Argument(help="Commit to apply.", metavar="COMMIT")],
+    commit: Annotated[
+        str, Argument(help="Commit to apply.", metavar="COMMIT", autocompletion=completing.points)
+    ],
     where: Where,
     show: Show,
     writer: WriterOptions,
@@ -242,7 +247,7 @@ def _replay(
             id,
             branch,
             merging.dry_run,
-            strategy=merging.strategy,
+            **merging.decided(),
             message=merging.message,
             actor=actor_of(writer.actor),
         )
@@ -251,11 +256,14 @@ def _replay(
 
 
 @examples(
-    "omnigraph reset main~1 --store people",
+    "omnigraph reset people main~1",
     "omnigraph reset main --branch draft --store people --json",
 )
 def reset(
-    to: Annotated[str, Argument(help="Point to go back to.", metavar="POINT")],
+    to: Annotated[
+        str,
+        Argument(help="Point to go back to.", metavar="POINT", autocompletion=completing.points),
+    ],
     where: Where,
     show: Show,
     writer: WriterOptions,

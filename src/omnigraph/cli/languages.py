@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import coloured, short, step_line
+from omnigraph.cli.commits import coloured, counted, short, step_line
 from omnigraph.cli.context import (
     FileUnreadable,
     actor_of,
@@ -56,9 +56,7 @@ LANGUAGES = ("omnigraph.lang.schema", "omnigraph.lang.query", "omnigraph.cli.con
 # --- schema ------------------------------------------------------------------------------------------------------
 
 
-@examples(
-    "omnigraph schema show --store people", "omnigraph schema show --store people --draw mermaid"
-)
+@examples("omnigraph schema show people", "omnigraph schema show --store people --draw mermaid")
 def show_schema(
     where: Where,
     show: Show,
@@ -88,7 +86,7 @@ def _drawn(text: str, kind: str) -> str:
 
 
 @examples(
-    "omnigraph schema plan --store people --schema next.pg",
+    "omnigraph schema plan people --schema next.pg",
     "omnigraph schema plan --store people --schema next.pg --json",
 )
 def plan_schema(
@@ -107,7 +105,7 @@ def plan_schema(
 
 
 @examples(
-    "omnigraph schema apply --store people --schema next.pg",
+    "omnigraph schema apply people --schema next.pg",
     "omnigraph schema apply --store people --schema next.pg --branch draft --yes --json",
 )
 def apply_schema(
@@ -161,7 +159,7 @@ def plan_text(plan: MigrationPlan) -> str:
     if not lines:
         return "no difference"
     unsupported = "" if plan.supported else "; the plan is not supported"
-    return "\n".join([*map(coloured, lines), f"{len(lines)} steps{unsupported}"])
+    return "\n".join([*map(coloured, lines), f"{counted(len(lines), 'step')}{unsupported}"])
 
 
 # --- lint --------------------------------------------------------------------------------------------------------
@@ -263,8 +261,9 @@ def _lint_text(
             for found in report.findings
         ]
     errors, warnings = _totals(findings, reports)
-    queries = sum(len(r.results) for r in reports)
-    return "\n\n".join([*lines, f"{queries} queries checked: {errors} errors, {warnings} warnings"])
+    queries = counted(sum(len(r.results) for r in reports), "query")
+    found = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+    return "\n\n".join([*lines, f"{queries} checked: {found}"])
 
 
 # --- fmt ---------------------------------------------------------------------------------------------------------

@@ -66,6 +66,13 @@ class _NoPandas:
 
 
 def _run(words: list[str]) -> int:
+    from omnigraph.errors import speaking
+
+    with speaking("cli"):
+        return _spoken(words)
+
+
+def _spoken(words: list[str]) -> int:
     from omnigraph.cli import exits
     from omnigraph.errors import OmnigraphError
 
@@ -109,9 +116,9 @@ def _with_alias(words: list[str]) -> list[str]:
         return words
     import shlex
 
-    from omnigraph.config import load_config
+    from omnigraph.cli.context import config
 
-    line = load_config().aliases.get(words[0])
+    line = config().aliases.get(words[0])
     return words if line is None else [*shlex.split(line), *words[1:]]
 
 
@@ -132,8 +139,17 @@ def _internal(error: Exception) -> OmnigraphError:
 
 def _report(error: OmnigraphError, words: Sequence[str]) -> None:
     """One JSON object where JSON was asked for, else the text with its code and help."""
+    from omnigraph.cli import suggesting
+
+    suggesting.improve(error)
     if not _wants_json(words):
-        print(error.render(), file=sys.stderr)
+        from omnigraph.cli.output import coloured_error
+
+        print(coloured_error(error.render()), file=sys.stderr)
+        if error.details.get("violations"):
+            from omnigraph.cli.output import violations_table
+
+            print(violations_table(error.details["violations"]), file=sys.stderr)
         return
     import json
 

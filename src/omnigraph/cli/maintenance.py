@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from omnigraph.cli.commits import human_bytes
+from omnigraph.cli.commits import counted, human_bytes
 from omnigraph.cli.context import actor_of, address, branch_of, confirm, open_graph
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import (
@@ -17,7 +17,6 @@ from omnigraph.cli.options import (
     Engine,
     Message,
     Show,
-    Uri,
     Where,
     WriterOptions,
     examples,
@@ -37,12 +36,11 @@ def optimize(
     where: Where,
     show: Show,
     writer: WriterOptions,
-    uri: Uri = None,
     branch: Branch = None,
     engine: Engine = "auto",
 ) -> None:
     """Compact tables and update indices; rows do not change."""
-    graph, branch = open_graph(where, uri), branch_of(branch)
+    graph, branch = open_graph(where), branch_of(branch)
     with writing(graph, branch, "optimize", writer, show):
         reports = graph.optimize(branch, engine=engine)
     columns = ["type", "rows", "fragments", "indexed", "words", "topology", "note"]
@@ -64,7 +62,6 @@ def embed(
     where: Where,
     show: Show,
     writer: WriterOptions,
-    uri: Uri = None,
     branch: Branch = None,
     types: Annotated[
         list[str] | None, Option("--type", help="Only this node type; repeatable.", metavar="TYPE")
@@ -81,7 +78,7 @@ def embed(
     Each batch is a commit: run it again after an interruption, and it goes on with what is left. A dry run counts texts
     and characters without asking the provider.
     """
-    graph, branch = open_graph(where, uri), branch_of(branch)
+    graph, branch = open_graph(where), branch_of(branch)
     with writing(graph, branch, "embed", writer, show):
         reports = graph.embed(
             types or None,
@@ -106,7 +103,6 @@ def cleanup(
     where: Where,
     show: Show,
     writer: WriterOptions,
-    uri: Uri = None,
     keep: Annotated[int, Option("--keep", help="Commits to keep on each branch.")] = 10,
     older_than: Annotated[
         float | None, Option("--older-than", help="Only commits older than this.", metavar="DAYS")
@@ -121,10 +117,10 @@ def cleanup(
     The newest commits of each branch and all tagged commits stay readable. It shows what would be removed first, and
     asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     if not dry_run and not yes:
         plan = graph.cleanup(keep, older_than, dry_run=True)
-        place = address(where, uri)
+        place = address(where)
         confirm(f"This {_removed(plan)} of {place} permanently. Continue?", yes=yes)
     leaves = "some old history is removed; everything to keep is still there"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
@@ -134,8 +130,8 @@ def cleanup(
 
 def _removed(done: Collected) -> str:
     verb = "would remove" if done.dry_run else "removed"
-    objects = f"{done.objects_deleted:,} objects, {human_bytes(done.bytes_deleted)}"
-    return f"{verb} {done.commits_pruned:,} commits, {objects}"
+    objects = f"{counted(done.objects_deleted, 'object')}, {human_bytes(done.bytes_deleted)}"
+    return f"{verb} {counted(done.commits_pruned, 'commit')}, {objects}"
 
 
 @examples("omnigraph maintain people --once", "omnigraph maintain --store people --status --json")
@@ -143,7 +139,6 @@ def maintain(
     where: Where,
     show: Show,
     writer: WriterOptions,
-    uri: Uri = None,
     once: Annotated[bool, Option("--once", help="Do what is due now, then exit.")] = False,
     every: Annotated[
         float, Option("--every", help="Time between looks.", metavar="SECONDS")
@@ -155,7 +150,7 @@ def maintain(
     It runs until Ctrl-C and works as long as no other process, such as a server, maintains the graph. `omnigraph log
     --maintenance` shows the commits it made, --status everything it did.
     """
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     if status:
         _show_actions(show, graph.maintenance().actions)
     elif once:
@@ -205,7 +200,6 @@ def _keep_maintaining(show: Show, graph: Graph, every: float) -> None:
 def retention(
     where: Where,
     show: Show,
-    uri: Uri = None,
     keep: Annotated[int | None, Option("--keep", help="Commits to keep on each branch.")] = None,
     days: Annotated[
         float | None, Option("--days", help="Keep younger commits, too.", metavar="DAYS")
@@ -217,7 +211,7 @@ def retention(
     dry_run: DryRun = False,
 ) -> None:
     """Show or set how much history maintenance leaves; until it is set, that is all of it."""
-    graph = open_graph(where, uri)
+    graph = open_graph(where)
     if keep_all and keep is not None:
         raise UsageError("--keep and --keep-all exclude each other")
     if days is not None and keep is None:

@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
+from omnigraph.cli.exits import UsageError
 from omnigraph.model.value import value
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -34,6 +36,13 @@ class OutputFormat(StrEnum):
     ARROW = "arrow"
 
 
+class OnError(StrEnum):
+    """What happens to a load with rows that break a rule."""
+
+    REFUSE = "refuse"
+    QUARANTINE = "quarantine"
+
+
 class ProgressMode(StrEnum):
     """How progress is reported on stderr."""
 
@@ -43,15 +52,30 @@ class ProgressMode(StrEnum):
 
 
 Branch = Annotated[
-    str | None, Option("--branch", "-b", help="Branch (default: main).", metavar="B")
+    str | None,
+    Option(
+        "--branch",
+        "-b",
+        help="Branch (default: main).",
+        metavar="B",
+        autocompletion=completing.branches,
+    ),
 ]
 At = Annotated[
     str | None,
-    Option("--at", help="Commit, tag, branch, main~2, date or '@{1 hour ago}'.", metavar="POINT"),
+    Option(
+        "--at",
+        help="Commit, tag, branch, main~2, date or '@{1 hour ago}'.",
+        metavar="POINT",
+        autocompletion=completing.points,
+    ),
 ]
 Text = Annotated[str | None, Option("--expr", "-e", help="Query text.", metavar="TEXT")]
 File = Annotated[str | None, Option("--file", "-f", help="Query file.", metavar="F.gq")]
-Name = Annotated[str | None, Argument(help="Query in the file.", metavar="[NAME]")]
+Name = Annotated[
+    str | None,
+    Argument(help="Query in the file.", metavar="[NAME]", autocompletion=completing.queries),
+]
 Params = Annotated[
     str | None, Option("--params", help="Parameter values, as JSON or @FILE.", metavar="JSON")
 ]
@@ -68,9 +92,17 @@ Message = Annotated[str | None, Option("--message", "-m", help="Commit message."
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only data and errors.")]
-Uri = Annotated[str | None, Argument(help="Graph, instead of --store.", metavar="[URI]")]
+Uri = Annotated[
+    str | None,
+    Argument(
+        help="Graph: a path, s3://… or http://…; same as --store.",
+        metavar="[GRAPH]",
+        autocompletion=completing.graphs,
+    ),
+]
 Store = Annotated[
-    str | None, Option("--store", "-s", help="Graph: a path, s3://… or http://…", metavar="URI")
+    str | None,
+    Option("--store", "-s", help="Graph.", metavar="URI", autocompletion=completing.graphs),
 ]
 Server = Annotated[
     str | None, Option("--server", help="Server URL or configured name.", metavar="URL")
@@ -85,8 +117,9 @@ class OptionSet:
 
 @value
 class Where(OptionSet):
-    """Which graph."""
+    """Which graph: the same words in every command. `words` tells the graph from a command's own words."""
 
+    uri: Uri = None
     store: Store = None
     server: Server = None
     graph: Annotated[str | None, Option("--graph", help="Graph on the server.", metavar="ID")] = (
@@ -156,6 +189,21 @@ class CsvOptions(OptionSet):
         options = Options(csv=form, repeats=Repeats(repeats.duplicates, repeats.version_property))
         return None if options == Options() else options
 
+    def reading_with(
+        self, repeats: RepeatOptions, on_error: OnError, quarantine: str | None
+    ) -> Any:
+        """The same, and where rows go that cannot be loaded."""
+        from dataclasses import replace
+
+        from omnigraph.write.input.options import Options
+
+        if (on_error is OnError.QUARANTINE) != (quarantine is not None):
+            raise UsageError("--on-error quarantine and --quarantine FILE go together")
+        reading = self.reading(repeats)
+        return (
+            reading if quarantine is None else replace(reading or Options(), quarantine=quarantine)
+        )
+
 
 @value
 class Merging(OptionSet):
@@ -167,3 +215,19 @@ class Merging(OptionSet):
         str | None,
         Option("--strategy", help="Resolve conflicts: ours or theirs.", metavar="SIDE"),
     ] = None
+    decisions: Annotated[
+        str | None,
+        Option(
+            "--decisions",
+            help="Resolve conflicts as a JSON file says; - for stdin.",
+            metavar="FILE",
+        ),
+    ] = None
+
+    def decided(self) -> dict[str, Any]:
+        """What --strategy and --decisions say, as arguments of a merge."""
+        from omnigraph.cli.context import decisions_of
+
+        if self.strategy is not None and self.decisions is not None:
+            raise UsageError("--strategy and --decisions cannot be combined")
+        return decisions_of(self.decisions) if self.decisions else {"strategy": self.strategy}

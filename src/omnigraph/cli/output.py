@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from omnigraph.read import Result
 
 ROWS_SHOWN_MAX = 40
+ERROR_STYLES = (  # of the first group of a line
+    (re.compile(r"(error\[\w+\]:)"), "1;31"),
+    (re.compile(r"(warning\[\w+\]:)"), "1;33"),
+    (re.compile(r"\s*(-->.*)"), "2"),
+    (re.compile(r"\s*\| *(\^+.*)"), "31"),
+    (re.compile(r"\s*= (help:)"), "36"),
+)
+VIOLATION_COLUMNS = ("file", "line", "type", "id", "property", "value", "message")
+VIOLATIONS_SHOWN_MAX = 20
 PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no indentation
 
 
@@ -68,6 +78,33 @@ def warn(text: str) -> None:
 def styled(text: str, style: str, stream: Any = None) -> str:
     """Text in a colour, on a terminal that shows colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if colourful(stream or sys.stdout) else text
+
+
+def coloured_error(text: str) -> str:
+    """The text of errors with colours for what happened, where and what to do."""
+    if not colourful(sys.stderr):
+        return text
+    return "\n".join(_coloured_line(line) for line in text.splitlines())
+
+
+def violations_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with a write: where, and what. Columns without a value are left out."""
+    from omnigraph.cli.table import draw
+
+    names = [n for n in VIOLATION_COLUMNS if any(v.get(n) is not None for v in found)]
+    rows = [[violation.get(name) for name in names] for violation in found[:VIOLATIONS_SHOWN_MAX]]
+    text = draw(names, (), [["" if v is None else v for v in row] for row in rows], rows_max=0)
+    more = len(found) - len(rows)
+    return text if more <= 0 else f"{text}\n{more:,} more; --violations FOLDER lists all of them"
+
+
+def _coloured_line(line: str) -> str:
+    for pattern, style in ERROR_STYLES:
+        found = pattern.match(line)
+        if found is not None:
+            start, end = found.span(1)
+            return f"{line[:start]}{styled(line[start:end], style, sys.stderr)}{line[end:]}"
+    return line
 
 
 def colourful(stream: Any) -> bool:

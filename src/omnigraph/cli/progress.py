@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -123,6 +124,7 @@ class Moment:
     seconds_left: float | None = None  # an estimate
     input_read: int = 0  # bytes of files
     input_bytes: int = 0
+    over: float | None = None  # of the time it takes, by the estimate; never less than it was
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -139,27 +141,38 @@ class Moment:
             "seconds_left": None if self.seconds_left is None else round(self.seconds_left, 1),
         }
 
-    def __str__(self) -> str:
-        parts = [f"{self._bar()}{self.phase}: {self.seconds:.0f} s"]
+    def line(self, width: int) -> str:
+        """One line of a terminal: what does not fit is left out, the least important first.
+
+        >>> Moment("load", 12.0, 3000, 7, 0, 2048, 0.5, 12.0, over=0.5).line(46)
+        '━━━━━╌╌╌╌╌  50% load: 12 s, about 12 s left'
+        """
+        parts = [f"{self.phase}: {self.seconds:.0f} s", *self._facts()]
+        for size in (BAR_WIDTH, BAR_WIDTH // 2, 0):
+            room = width - len(self._bar(size))
+            fitting = [n for n in range(len(parts), 0, -1) if len(", ".join(parts[:n])) <= room]
+            if fitting and (size == 0 or fitting[0] >= min(2, len(parts))):
+                return self._bar(size) + ", ".join(parts[: fitting[0]])
+        return parts[0][: max(0, width)]
+
+    def _facts(self) -> Iterator[str]:
+        """What else is known, the most important first."""
         if self.seconds_left:
-            parts.append(f"about {math.ceil(self.seconds_left)} s left")
+            yield f"about {math.ceil(self.seconds_left)} s left"
         if self.rows:
-            parts.append(f"{self.rows:,} rows ({self.rows / self.seconds:,.0f}/s)")
+            yield f"{counted(self.rows, 'row')} ({self.rows / self.seconds:,.0f}/s)"
         if self.input_read < self.input_bytes:
             read, all_of_it = human_bytes(self.input_read), human_bytes(self.input_bytes)
-            parts.append(f"{read} of {all_of_it} read")
-        parts.append(counted(self.requests, "request"))
+            yield f"{read} of {all_of_it} read"
+        yield counted(self.requests, "request")
         if moved := self.bytes_written or self.bytes_read:
-            parts.append(human_bytes(moved))
-        return ", ".join(parts)
+            yield human_bytes(moved)
 
-    def _bar(self) -> str:
-        """The share of the estimated time that is over, which moves even while the part done stays the same."""
-        if self.part is None or self.seconds_left is None:
+    def _bar(self, size: int) -> str:
+        if self.over is None or not size:
             return ""
-        over = min(NEARLY, self.seconds / (self.seconds + self.seconds_left))
-        full = int(BAR_WIDTH * over)
-        return f"{'━' * full}{'╌' * (BAR_WIDTH - full)} {over:4.0%} "
+        full = int(size * self.over)
+        return f"{'━' * full}{'╌' * (size - full)} {self.over:4.0%} "
 
 
 class Estimate:
@@ -168,6 +181,7 @@ class Estimate:
     def __init__(self) -> None:
         self._part = 0.0
         self._whole = 0.0  # seconds
+        self._over = 0.0
 
     def left(self, part: float | None, seconds: float) -> float | None:
         """Seconds, after so many of them; none where nothing is known, nothing when the time is up.
@@ -178,9 +192,24 @@ class Estimate:
         """
         if not part:
             return None
-        if part != self._part:
+        if (
+            part > self._part
+        ):  # a second attempt begins again: what was known of the work still holds
             self._part, self._whole = part, seconds / part
         return max(0.0, self._whole - seconds)
+
+    def over(self, part: float | None, seconds: float) -> float | None:
+        """The share of the time that is over: it moves while the part stays the same, and never goes back.
+
+        >>> estimate = Estimate()
+        >>> estimate.over(0.5, 9.0), estimate.over(0.5, 13.5), estimate.over(0.6, 15.0)
+        (0.5, 0.75, 0.75)
+        """
+        left = self.left(part, seconds)
+        if left is None:
+            return None
+        self._over = max(self._over, min(NEARLY, seconds / (seconds + left)))
+        return self._over
 
 
 class Reporter:
@@ -219,7 +248,7 @@ class Reporter:
         if self._as_json:
             print(json.dumps(moment.to_json() | extra), file=sys.stderr, flush=True)
         else:
-            sys.stderr.write(f"{CLEAR_LINE}{moment}")
+            sys.stderr.write(f"{CLEAR_LINE}{moment.line(_width())}")
             sys.stderr.flush()
 
     def _look(self) -> Moment:
@@ -235,4 +264,10 @@ class Reporter:
             seconds_left=self._estimate.left(cost.part, seconds),
             input_read=min(cost.input_read, cost.input_bytes),
             input_bytes=cost.input_bytes,
+            over=self._estimate.over(cost.part, seconds),
         )
+
+
+def _width() -> int:
+    """Of the terminal that shows progress, less one: a full line would wrap on some."""
+    return shutil.get_terminal_size((80, 24)).columns - 1

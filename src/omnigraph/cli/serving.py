@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from omnigraph.cli import completing
+from omnigraph.cli.commits import counted
 from omnigraph.cli.context import actor_of, address, config, open_graph, read_text
 from omnigraph.cli.exits import FAILURE, OK, UsageError
-from omnigraph.cli.options import Show, Store, Uri, Where, examples
+from omnigraph.cli.options import Show, Store, Where, examples
 from omnigraph.cli.output import Sheet, answer, print_sheet, warn
 from omnigraph.errors import Kind, OmnigraphError
 
@@ -39,13 +41,21 @@ class ServerMissing(OmnigraphError):
 
 
 @examples(
-    "omnigraph serve --store people --tokens-file tokens.json",
-    "omnigraph serve --graph people=people --graph films=s3://bucket/films --unauthenticated",
+    "omnigraph serve people --tokens-file tokens.json",
+    "omnigraph serve people=people films=s3://bucket/films --unauthenticated",
 )
 def serve(
+    graphs: Annotated[
+        list[str] | None,
+        Argument(
+            help="Graphs to serve, each with the ID it gets.",
+            metavar="[ID=]GRAPH…",
+            autocompletion=completing.graphs,
+        ),
+    ] = None,
     store: Store = None,
-    graph: Annotated[
-        list[str] | None, Option("--graph", help="Graph to serve; repeatable.", metavar="ID=URI")
+    named: Annotated[
+        list[str] | None, Option("--graph", help="Same as ID=GRAPH.", metavar="ID=URI", hidden=True)
     ] = None,
     file: Annotated[Text, Option("--config", help="Server settings file.", metavar="YAML")] = None,
     bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "127.0.0.1:8080",
@@ -81,9 +91,11 @@ def serve(
     """
     host, port = address_of(bind)
 
+    several = [*(graphs or ()), *("=".join(_pair(text)) for text in named or ())]
+
     def read() -> Settings:
         return _replaced(
-            _settings(store, graph, file, queries, policy),
+            _settings(several, store, file, queries, policy),
             tokens,
             allow_host or [],
             unauthenticated=unauthenticated,
@@ -132,21 +144,25 @@ def _announce(address: str) -> None:
 
 
 def _settings(
+    graphs: list[str],
     store: str | None,
-    graphs: list[str] | None,
     file: str | None,
     queries: list[str] | None,
     policy: str | None,
 ) -> Settings:
     from omnigraph.server.settings import GraphSettings, Settings, graph_id, read_settings
 
+    if not (store or graphs or file):
+        store = config()["defaults.store"]
     if sum(bool(given) for given in (store, graphs, file)) != 1:
-        raise UsageError("choose what to serve: --store URI, --graph ID=URI or --config FILE")
+        raise UsageError("choose what to serve: GRAPH, ID=GRAPH, --store URI or --config FILE")
     if file is not None:
         if queries or policy:
             raise UsageError("with --config, set queries and policies in the file")
         return read_settings(file)
-    pairs = [("default", store)] if store else [_pair(text) for text in graphs or ()]
+    if store is None and len(graphs) == 1 and "=" not in graphs[0]:
+        store = graphs[0]
+    pairs = [("default", store)] if store else [_pair(text) for text in graphs]
     return Settings(
         graphs={
             graph_id(id): GraphSettings(uri=str(uri), queries=queries or [], policy=policy)
@@ -158,7 +174,7 @@ def _settings(
 def _pair(text: str) -> tuple[str, str]:
     id, equals, uri = text.partition("=")
     if not equals or not uri:
-        raise UsageError(f"--graph is ID=URI, not {text!r}")
+        raise UsageError(f"of several graphs, each needs an ID: write ID={text}, not {text}")
     return id, uri
 
 
@@ -193,8 +209,7 @@ def address_of(bind: str) -> tuple[str, int]:
 
 @examples("omnigraph explore people", "omnigraph explore people --read-only --no-open")
 def explore(
-    uri: Uri = None,
-    store: Store = None,
+    where: Where,
     bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "127.0.0.1:0",
     read_only: Annotated[bool, Option("--read-only", help="Reject all writes.")] = False,
     no_open: Annotated[bool, Option("--no-open", help="Do not open a browser.")] = False,
@@ -215,13 +230,13 @@ def explore(
     from omnigraph.server.routes import ui
     from omnigraph.server.settings import GraphSettings, Settings
 
-    where = address(Where(store, None, None), uri)
-    if where.startswith(("http://", "https://")):
+    place = address(where)
+    if place.startswith(("http://", "https://")):
         raise UsageError("a server has its explorer at /ui: open that address in a browser")
     ui.require_built()
-    id = graph_id_of(where)
+    id = graph_id_of(place)
     settings = Settings(
-        {id: GraphSettings(where)}, unauthenticated=True, read_only=read_only, maintain=False
+        {id: GraphSettings(place)}, unauthenticated=True, read_only=read_only, maintain=False
     )
     host, port = address_of(bind)
     secret = secrets.token_urlsafe(24)
@@ -350,7 +365,7 @@ def validate_policy(show: Show, file: PolicyFile) -> None:
     from omnigraph.policy.cedar import read_policy
 
     actors = read_policy(file).rules.actors
-    count = "actors named in Cedar" if actors is None else f"{len(actors)} actors"
+    count = "actors named in Cedar" if actors is None else counted(len(actors), "actor")
     answer(show, f"policy valid: {file} [{count}]", {"valid": True, "file": file})
 
 
@@ -369,7 +384,7 @@ def test_policy(
 
     cases = parse_cases(read_text(tests), tests)
     failed = [str(each) for each in run_cases(read_policy(file), cases)]
-    text = f"policy tests passed: {len(cases)} cases"
+    text = f"policy tests passed: {counted(len(cases), 'case')}"
     if failed:
         text = "\n".join([*failed, f"{len(failed)} of {len(cases)} failed"])
     answer(show, text, {"cases": len(cases), "failed": failed})

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.cli import suggesting
 from omnigraph.cli.commits import commit_line, counted, published, short
 from omnigraph.cli.context import point_of
 from omnigraph.cli.exits import Interrupted, UsageError
 from omnigraph.cli.options import OutputFormat, Show
-from omnigraph.cli.output import print_result, styled
+from omnigraph.cli.output import coloured_error, print_result, styled
 from omnigraph.cli.progress import explaining_interrupts
 from omnigraph.config import home
 from omnigraph.errors import OmnigraphError
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
 HISTORY_LINES_MAX = 5_000
-WELCOME = "omnigraph shell: end a query with a blank line or `;`, .help lists commands, .quit exits"
+WELCOME = (
+    "omnigraph shell: end a query with a blank line or `;`. `help` lists commands, `exit` leaves"
+)
+WORDS = {
+    "help": ".help",
+    "?": ".help",
+    "exit": ".quit",
+    "quit": ".quit",
+    "\\q": ".quit",
+    "\\h": ".help",
+}
 _TEXT_AND_COMMENTS = re.compile(r'"(\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 DELIMITERS = " \t\n{}()[],:;"
 KEYWORDS = (
@@ -57,6 +68,7 @@ class Shell:
     timer: bool = False
     running: bool = True
     typed: list[str] = field(default_factory=list)  # lines of a statement that goes on
+    last: str = ""  # the statement that was run
 
     def run(self) -> None:
         """Read, answer, repeat, until the input ends."""
@@ -88,6 +100,7 @@ class Shell:
                 return "\n".join(lines) if lines else None
             lines.append(line)
             if is_complete(lines):
+                _remember_whole(lines)
                 return "\n".join(lines)
 
     def _prompt(self, more: bool) -> str:
@@ -101,16 +114,18 @@ class Shell:
     def _answer(self, text: str) -> None:
         started = time.perf_counter()
         try:
-            if text.lstrip().startswith("."):
-                self._command(text.strip())
+            if is_command(text):
+                self._command(WORDS.get(_bare(text), text.strip()))
             else:
-                self._statement(text.strip().rstrip(";"))
+                self.statement(text.strip().rstrip(";"))
         except OmnigraphError as error:
-            print(error.render(), file=sys.stderr)
+            suggesting.improve(error)
+            print(coloured_error(error.render()), file=sys.stderr)
         if self.timer:
             print(f"{(time.perf_counter() - started) * 1000:.0f} ms", file=sys.stderr)
 
-    def _statement(self, text: str) -> None:
+    def statement(self, text: str) -> None:
+        self.last = text
         queries = parse_queries(text, bare=True).queries
         if queries and isinstance(queries[0].body, ast.Mutation):
             self._mutate(text)
@@ -147,6 +162,15 @@ class Shell:
         found[0](self, rest.strip())
 
 
+def is_command(text: str) -> bool:
+    """Whether a line is for the shell: a dot command, or a word other shells know."""
+    return text.lstrip().startswith(".") or _bare(text) in WORDS
+
+
+def _bare(text: str) -> str:
+    return text.strip().rstrip(";").rstrip("()").lower()
+
+
 def is_complete(lines: list[str]) -> bool:
     """Whether the text typed so far is ready to run.
 
@@ -154,7 +178,7 @@ def is_complete(lines: list[str]) -> bool:
     one line. Anything ends with `;` or a blank line.
     """
     text = "\n".join(lines)
-    if not text.strip() or text.lstrip().startswith(".") or not lines[-1].strip():
+    if not text.strip() or is_command(text) or not lines[-1].strip():
         return True
     if text.rstrip().endswith(";"):
         return True
@@ -234,6 +258,29 @@ def _log(shell: Shell, _: str) -> None:
         print(commit_line(commit))
 
 
+def _edit(shell: Shell, _: str) -> None:
+    """Change the last statement in an editor, then run it."""
+    import os
+    import shlex
+    import subprocess
+    import tempfile
+
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="omnigraph-edit-") as folder:
+        file = Path(folder) / "statement.gq"
+        file.write_text(shell.last + "\n", encoding="utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603
+        except (OSError, subprocess.CalledProcessError) as failed:
+            raise UsageError(
+                f"the editor {editor!r} could not be used: {failed}", help="Set EDITOR to another."
+            ) from failed
+        text = file.read_text(encoding="utf-8").strip()
+    if text:
+        print(text)
+        shell.statement(text.rstrip(";"))
+
+
 def _quit(shell: Shell, _: str) -> None:
     shell.running = False
 
@@ -248,7 +295,8 @@ COMMANDS: dict[str, tuple[Callable[[Shell, str], None], str]] = {
     ".timer": (_switch("timer"), "show execution times"),
     ".schema": (_schema, "the schema"),
     ".log": (_log, "the newest commits"),
-    ".quit": (_quit, "exit (or Ctrl-D)"),
+    ".edit": (_edit, "change the last statement in your editor (EDITOR), then run it"),
+    ".quit": (_quit, "leave; also exit, quit or Ctrl-D"),
 }
 
 
@@ -265,6 +313,21 @@ def _prepare_editing(shell: Shell) -> None:
     readline.set_completer(_Words(shell, readline).complete)
     readline.parse_and_bind("tab: complete")
     _keep_history(readline, home() / "history")
+
+
+def _remember_whole(lines: list[str]) -> None:
+    """A statement of several lines is one entry of the history, so that it comes back as a whole."""
+    readline = sys.modules.get("readline")
+    if readline is None or len(lines) < 2 or any("//" in line for line in lines):
+        return
+    last = readline.get_current_history_length()
+    filled = [line for line in lines if line.strip()]
+    kept = [readline.get_history_item(last - len(filled) + 1 + n) for n in range(len(filled))]
+    if len(filled) < 2 or kept != filled:  # the same line twice is kept once
+        return
+    for place in range(last - 1, last - 1 - len(filled), -1):
+        readline.remove_history_item(place)
+    readline.add_history(" ".join(line.strip() for line in filled))
 
 
 def _keep_history(readline: Any, path: Path) -> None:

@@ -48,7 +48,7 @@ def draw(
     kept, widths = _fit(
         [*head, *body], len(columns), width if width is not None else width_available()
     )
-    message = f"⋮ {hidden:,} rows not shown"
+    message = f"⋮ {hidden:,} {'row' if hidden == 1 else 'rows'} not shown"
     if hidden:
         widths[-1] += max(0, len(message) + 4 - _total(widths))
     lines = [_rule("┌┬┐", widths)]
@@ -62,7 +62,9 @@ def draw(
     lines.append(_rule("└┴┘", widths))
     left_out = len(columns) - sum(i is not None for i in kept)
     if left_out:
-        lines.append(f"{left_out} columns not shown; --format json shows all")
+        lines.append(
+            f"{left_out} {'column' if left_out == 1 else 'columns'} not shown; --format json shows all"
+        )
     return "\n".join(lines)
 
 

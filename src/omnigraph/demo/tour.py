@@ -126,7 +126,7 @@ def steps(folder: Path, engine: str) -> Iterator[TourStep]:
         ("query", *at, "-e", COUNT, "--format", "csv"),
         ("query", *at, "-e", COUNT, "--format", "csv", "--at", "main~1"),
     )
-    yield _step("Look back: who did what, when and where", ("log", "--graph", graph))
+    yield _step("Look back: who did what, when and where", ("log", "--draw", graph))
 
 
 def _step(title: str, *commands: tuple[str, ...], text: str = "") -> TourStep:

@@ -128,9 +128,9 @@ def collect(
         except SurveyOutdated:
             pass
         except Corrupt as error:
-            if _is_damage(str(error), missing):
+            if _is_damage(error.message, missing):
                 raise
-            missing = str(error)
+            missing = error.message
             repo.chains.forget_all()
         repo.back_off(attempt)
     raise RetriesExhausted("other collections kept taking what this one would keep")

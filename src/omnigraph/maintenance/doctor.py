@@ -91,7 +91,7 @@ def diagnose(repo: Repository, *, deep: bool = False) -> Diagnosis:
         try:
             findings += check(patient)
         except OmnigraphError as error:
-            findings.append(Finding(ERROR, name, str(error), error.help or RESTORE))
+            findings.append(Finding(ERROR, name, error.message, error.help or RESTORE))
     names = tuple(check.__name__.removeprefix("check_") for check in checks)
     return Diagnosis(tuple(findings), names, len(patient.heads))
 

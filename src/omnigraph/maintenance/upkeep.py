@@ -111,7 +111,7 @@ def store_loaded(
             if kind.name in many:
                 store_missing(snapshot, kind)
     except OmnigraphError as error:
-        log.warning("the text indices of a load are left to maintenance: %s", error)
+        log.warning("the text indices of a load are left to maintenance: %s", error.message)
 
 
 # --- what is due -------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Caretaker:
         return [action]
 
     def _failed(self, kind: str, branch: str | None, error: OmnigraphError) -> None:
-        log.warning("%s of %s failed: %s", kind, branch or "the graph", error)
+        log.warning("%s of %s failed: %s", kind, branch or "the graph", f"{error}")
         self.counts["failed"] += 1
 
     def _optimize(self, branch: str, deadline: Deadline) -> str:
@@ -303,7 +303,7 @@ class Upkeep:
         try:
             work()
         except OmnigraphError as error:
-            log.warning("maintenance failed: %s", error)
+            log.warning("maintenance failed: %s", f"{error}")
             self.caretaker.counts["failed"] += 1
         except Exception:
             log.exception("maintenance failed")

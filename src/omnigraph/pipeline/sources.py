@@ -20,7 +20,7 @@ from omnigraph.write.input.files import COMPRESSIONS, expand, look_at, size_of
 from omnigraph.write.input.folders import FolderValue, folder_values
 from omnigraph.write.input.mapping import RowMapping, Wide
 from omnigraph.write.input.options import CsvFormat
-from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, no_rows_in
+from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, no_rows_in, type_not_said
 from omnigraph.write.input.tables import kind_named, row_groups, suffix_of
 
 Kind = NodeType | EdgeType
@@ -111,9 +111,7 @@ def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs
     for path in given.records:
         for file in expand(path):
             if suffix_of(file) in FILE_READERS:
-                raise OptionInvalid(
-                    f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
-                )
+                raise type_not_said(file)
             cutting.add(file, None)
     for name, value in given.tables:
         cutting.add_rows(kind_named(name, catalog), value)

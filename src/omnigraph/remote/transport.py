@@ -158,6 +158,13 @@ def _may_repeat(error: OmnigraphError, asked: HttpRequest) -> bool:
     return asked.safe and error.kind is Kind.UNKNOWN_OUTCOME
 
 
+def _place(error: Any) -> str:
+    """Which server a connection was not made to."""
+    tried = getattr(error, "conn", None) or getattr(error, "pool", None)
+    host, port = getattr(tried, "host", None), getattr(tried, "port", None)
+    return f" at {host}:{port}" if host else ""
+
+
 def _lost(error: Exception, asked: HttpRequest) -> OmnigraphError:
     """What it means that no answer came."""
     never_sent = (
@@ -166,7 +173,11 @@ def _lost(error: Exception, asked: HttpRequest) -> OmnigraphError:
         urllib3.exceptions.NameResolutionError,
     )
     if isinstance(error, never_sent):
-        return StoreUnavailable("the server cannot be reached", help="Check the address.")
+        place = _place(error)
+        return StoreUnavailable(
+            f"the server{place} cannot be reached",
+            help="Nothing was changed. Check the address, and that the server runs.",
+        )
     if asked.safe:
         return CommitUnknown("the connection to the server was lost")
     return CommitUnknown(
@@ -196,7 +207,9 @@ def failure_of(body: ErrorBody, status: int) -> OmnigraphError:
     error = OmnigraphError.__new__(known or RemoteFailure)
     message = body.error or f"the server answered with status {status}"
     details = dict(body.details or {})
-    OmnigraphError.__init__(error, message, help=body.help, span=body.span, details=details)
+    ours = known is not None and body.help in (known.default_help, known.python_help)
+    help = None if ours else body.help  # what this surface says instead
+    OmnigraphError.__init__(error, message, help=help, span=body.span, details=details)
     if known is None:
         _name(error, body, status)
     return error

@@ -171,7 +171,7 @@ def body_of(error: OmnigraphError) -> dict[str, Any]:
     return body | {
         "error_code": str(error.code),
         "kind": str(error.kind),
-        "help": error.help,
+        "help": error.help_on("cli"),
         "span": error.span.to_json() if error.span else None,
         "details": {} if discreet else error.details,
         "retryable": error.retryable,

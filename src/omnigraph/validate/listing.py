@@ -110,7 +110,7 @@ def listing(to: Destination | None, everything: Callable[[], Iterable[Packed]]) 
         try:
             made = listed_in(to.folder, everything())
         except Exception as failed:  # what is wrong matters more than where it is listed
-            log.warning("the violations could not be listed in %s: %s", to.folder, failed)
+            log.warning("the violations could not be listed in %s: %s", to.folder, f"{failed}")
             raise error from None
         raise made.told_by(error) from None
 

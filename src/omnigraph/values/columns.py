@@ -6,7 +6,7 @@ does not fit is then named in the words every door uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 MILLIS = pa.timestamp("ms", tz="UTC")
 CHUNK_BYTES_MAX = 1 << 30  # an Arrow string or list column of one chunk holds at most 2 GiB
+MISFIT_BLOCK_ROWS = 1_024  # read again for each value in them that does not fit
 DAYS = (-719_162, 2_932_896)  # 0001-01-01 to 9999-12-31
 MICROS = (DAYS[0] * 86_400_000_000, (DAYS[1] + 1) * 86_400_000_000 - 1)
 # The common texts of times: those that Arrow reads as `reading` does.
@@ -67,6 +68,23 @@ def text_column(cells: Column, kind: PropType, context: ReadingContext = ALONE) 
     if kind.is_plain:
         return _from_texts(texts, kind, lambda text: read_text(text, kind, context))
     return _one_by_one(texts.to_pylist(), kind, lambda text: read_text(text, kind, context))
+
+
+def misfits(values: Column, convert: Callable[[Column], Column]) -> Iterator[Misfit]:
+    """Every value that does not fit, with its row: blocks are converted whole, and only one with a misfit again."""
+    for start in range(0, len(values), MISFIT_BLOCK_ROWS):
+        block, offset = values.slice(start, MISFIT_BLOCK_ROWS), 0
+        while offset < len(block):
+            try:
+                convert(block.slice(offset))
+                break
+            except Misfit as misfit:
+                if misfit.row is None:  # about the column, not about a value
+                    yield misfit
+                    return
+                offset += misfit.row + 1
+                misfit.row = start + offset - 1
+                yield misfit
 
 
 def column_of(values: Sequence[Any], kind: PropType, context: ReadingContext = ALONE) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from omnigraph.errors import Violation
@@ -35,6 +35,9 @@ class Misfit(Exception):
         self.value = value
         self.row = row  # of a column: which value it is
         self.wrong_kind = wrong_kind  # such as a text for a number, whatever the text is
+        self.others: Iterable[
+            Misfit
+        ] = ()  # further values of the same column, looked for when asked
 
     def __str__(self) -> str:
         return self.message

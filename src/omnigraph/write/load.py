@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core.plan import PublishPlan, Verb
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import OptionInvalid, WriteConflict
+from omnigraph.errors import OptionInvalid, Violation, WriteConflict
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming
 from omnigraph.storage import metrics
@@ -17,12 +21,14 @@ from omnigraph.validate.listing import EVERY, Destination, Packed, listing, pack
 from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
-from omnigraph.write.input.problems import Gathered, Problems
+from omnigraph.write.input.problems import Gathered, Problems, SortedOut
+from omnigraph.write.input.quarantine import Place, left_out, require_new, write_quarantine
 from omnigraph.write.input.sources import InputSource, source_of
 from omnigraph.write.removal import with_incident_edges
 from omnigraph.write.repeats import Repeats
 from omnigraph.write.resolve import Mode, RowCounts, actions_of, kind_of, resolve
 
+QUARANTINE_ROUNDS_MAX = 64  # each leaves out rows that missed those left out before
 CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
 
 
@@ -38,14 +44,13 @@ class LoadOutcome:
     edges: Mapping[str, int] = field(default_factory=dict)
     new_each_time: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    quarantined: Mapping[str, int] = field(default_factory=dict)  # left out, by type
 
     def to_json(self) -> dict[str, Any]:
         """What the commit keeps of it."""
-        found: dict[str, Any] = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
-        for name in ("new_each_time", "rows"):
-            if getattr(self, name):
-                found[name] = dict(getattr(self, name))
-        return found
+        counts: dict[str, Any] = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
+        others = {name: getattr(self, name) for name in ("new_each_time", "rows", "quarantined")}
+        return counts | {name: dict(given) for name, given in others.items() if given}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> LoadOutcome:
@@ -81,13 +86,16 @@ def load(
     wanted, options = mode_of(mode), options or Options()
     repeats = options.repeats
     reading = _LoadReading(source_of(source, options))
+    aside = None
+    if options.quarantine is not None:
+        aside = _Quarantine(reading, options.quarantine, wanted, repeats)
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
         metrics.progress("reading", 0)
         again = violations if reading.source.repeatable else None
         with listing(again, lambda: reading.problems(txn.catalog)):
-            incoming = reading.under(txn.catalog)
+            incoming = reading.under(txn.catalog) if aside is None else aside.good_rows(txn)
         rows = sum(part.rows.num_rows for part in incoming)
         metrics.progress("checking", rows, metrics.INPUT_PART)
         resolved = resolve(txn, incoming, wanted, repeats=repeats)
@@ -99,6 +107,8 @@ def load(
         outcome = outcome_of(incoming, txn.catalog).told(
             counted(resolved.counts, changes), txn.catalog
         )
+        if aside is not None:
+            outcome = replace(outcome, quarantined=aside.write())
         metrics.progress("checking", rows, CHECKED_PART)
         return PublishPlan(
             kind="load",
@@ -157,10 +167,14 @@ class _LoadReading:
                 help="Nothing was changed. Load again from the start.",
             )
         problems = Problems()
-        self.read = to_incoming(self.source.read(catalog, problems))
+        read = to_incoming(self.source.read(catalog, problems))
         problems.settle()
-        self.kinds = tuple(kind_of(catalog, part) for part in self.read)
-        return self.read
+        return self.keep(read, catalog)
+
+    def keep(self, read: Sequence[Incoming], catalog: Catalog) -> Sequence[Incoming]:
+        """Remember what was read."""
+        self.read, self.kinds = read, tuple(kind_of(catalog, part) for part in read)
+        return read
 
     def problems(self, catalog: Catalog) -> Iterator[Packed]:
         """Everything that cannot be read, found by reading the source again."""
@@ -172,6 +186,68 @@ class _LoadReading:
     def _unchanged(self, catalog: Catalog) -> bool:
         known = {kind.table_id: kind for kind in catalog.entities()}
         return all(known.get(kind.table_id) == kind for kind in self.kinds)
+
+
+@dataclass(slots=True)
+class _Quarantine:
+    """The rows of a source that are left out, and the file they are written to."""
+
+    reading: _LoadReading
+    path: str
+    mode: Mode
+    repeats: Repeats
+    unread: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
+    rows: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
+    written: bool = False
+
+    def good_rows(self, txn: WriteTxn) -> Sequence[Incoming]:
+        """The rows nothing is wrong with. What is left out may be missed by other rows: they are judged again."""
+        if self.reading.read is None:
+            require_new(self.path)
+            problems = SortedOut()
+            self.reading.keep(
+                to_incoming(self.reading.source.read(txn.catalog, problems)), txn.catalog
+            )
+            self.unread = left_out(problems.found)
+        incoming = self.reading.under(txn.catalog)
+        self.rows = dict(self.unread)
+        for _ in range(QUARANTINE_ROUNDS_MAX):
+            resolved = resolve(txn, incoming, self.mode, limit=EVERY, repeats=self.repeats)
+            changes = with_incident_edges(resolved.changes, txn)
+            found = evaluate(changes, txn, found=resolved.violations, limit=EVERY)
+            broken = left_out(found.violations)
+            if not broken:
+                return incoming
+            for place, why in broken.items():
+                self.rows[place] = (*self.rows.get(place, ()), *why)
+            incoming = [_without(part, broken) for part in incoming]
+        raise OptionInvalid("the rows that are left out leave ever more rows without their ends")
+
+    def write(self) -> dict[str, int]:
+        """Write what is left out; again, if the load runs again on a newer commit."""
+        if not self.rows:
+            return {}
+        if self.written:
+            Path(self.path).unlink(missing_ok=True)
+        self.written = True
+        return write_quarantine(self.path, self.rows)
+
+
+def _without(part: Incoming, bad: Mapping[Place, object]) -> Incoming:
+    """The rows of a part that are not at one of these places."""
+    lines = {
+        line for name, file, line in bad if name == part.type_name and file == part.origin.file
+    }
+    if not lines or part.origin.lines is None:
+        return part
+    good = pc.invert(pc.is_in(part.origin.lines, value_set=pa.array(lines, pa.int64())))
+    return replace(
+        part,
+        rows=part.rows.filter(good),
+        absent={name: mask.filter(good) for name, mask in part.absent.items()},
+        origin=part.origin.filter(good),
+        marks=part.marks.filter(good),
+    )
 
 
 def outcome_of(incoming: Sequence[Incoming], catalog: Catalog) -> LoadOutcome:

@@ -28,7 +28,7 @@ class Terminal:
         self._process = subprocess.Popen(
             [world.PROGRAM, *words],
             cwd=folder,
-            env=world.environment(folder, TERM="xterm", COLUMNS="100", **variables),
+            env=world.environment(folder, **({"TERM": "xterm", "COLUMNS": "100"} | variables)),
             stdin=inside,
             stdout=inside,
             stderr=inside,
@@ -36,6 +36,7 @@ class Terminal:
         )
         os.close(inside)
         self.shown = ""
+        self.raw = ""  # with colours and movements
 
     def __enter__(self) -> Self:
         return self
@@ -96,5 +97,6 @@ class Terminal:
             data = os.read(self._screen, 65_536)
         except OSError:
             return False  # the last writer has closed the terminal
+        self.raw += data.decode(errors="replace")
         self.shown += _ESCAPES.sub("", data.decode(errors="replace"))
         return bool(data)

@@ -92,6 +92,44 @@ def test_history_is_kept_for_the_next_session(folder: Path) -> None:
     assert (folder / "home" / "history").read_text().count(".schema") == 2
 
 
+@pytest.mark.parametrize("word", ["exit", "quit", "exit;", "QUIT", "exit()", "\\q"])
+def test_the_words_that_other_shells_know_leave_it(folder: Path, word: str) -> None:
+    done = world.run(folder, "shell", "people", stdin=f"{word}\nmatch {{ nonsense\n")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_help_needs_no_dot(folder: Path) -> None:
+    done = world.run(folder, "shell", "people", stdin="help\n")
+    assert ".branch" in done.out
+    assert done.err == ""
+
+
+def test_a_statement_of_several_lines_comes_back_as_one(folder: Path) -> None:
+    with Terminal(folder, ["shell", "people"], NO_COLOR="1") as shell:
+        shell.wait_for("main> ")
+        shell.type("match {\n  $p: Person\n} return { count($p) as n };\n")
+        shell.wait_for("1 row at")
+        shell.wait_for("main> ")
+        shell.type("\x1b[A")
+        shell.wait_for("match { $p: Person } return { count($p) as n };")
+        shell.type("\n")
+        shell.wait_for("1 row at")
+        shell.type("exit\n")
+        assert shell.finish() == 0
+
+
+def test_the_last_statement_can_be_changed_in_an_editor(folder: Path) -> None:
+    editor = folder / "editor.sh"
+    editor.write_text("#!/bin/sh\nsed -i s/Ada/Linus/ $1\n")
+    editor.chmod(0o755)
+    text = 'match { $p: Person { name: "Ada" } } return { $p.age as age }'
+    done = world.run(
+        folder, "shell", "people", stdin=f"{text}\n.edit\n", EDITOR=str(editor), COLUMNS="80"
+    )
+    assert done.code == 0, done.err
+    assert done.out.index("36") < done.out.index('"Linus"') < done.out.index("21")
+
+
 def test_statements_from_standard_input(folder: Path) -> None:
     lines = f'.mode json\n.params {{"age": 30}}\n{ALL}\n.explain on\n{ALL}\n'
     done = world.run(folder, "shell", "people", stdin=lines)

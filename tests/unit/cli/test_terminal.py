@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Interrupted
-from omnigraph.cli.progress import Estimate, explaining_interrupts
+from omnigraph.cli.progress import Estimate, Moment, explaining_interrupts
 from tests.unit.cli import world
 from tests.unit.cli.terminal import Terminal
 
@@ -120,6 +120,42 @@ def test_an_estimate_runs_down_until_more_is_known(
     assert estimate.left(0.25, 2.0) == 6.0
     assert estimate.left(part, seconds) == left
     assert estimate.left(0.5, 10.0) == 10.0
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 79, 200])
+def test_a_line_of_progress_fits_its_terminal(width: int) -> None:
+    moment = Moment(
+        "load, checking", 123.0, 1_234_567, 1_000, 0, 9 << 30, 0.4, 185.0, 5 << 30, 9 << 30, 0.4
+    )
+    line = moment.line(width)
+    assert len(line) <= width
+    assert "load, checking" in line
+    assert ("40%" in line) is (width > 50)
+    assert ("9.0 GiB" in line) is (width == 200)
+
+
+def test_one_row_is_a_row() -> None:
+    assert "1 row (" in Moment("load", 1.0, 1, 1, 0, 0).line(80)
+
+
+def test_progress_never_goes_back() -> None:
+    """The estimate may grow, and a second attempt begins at the beginning: the bar stays where it was."""
+    estimate, shown = Estimate(), []
+    for part, seconds in ((0.1, 1.0), (0.5, 2.0), (0.5, 3.7), (0.6, 6.0), (0.1, 6.5), (0.9, 7.0)):
+        shown.append(estimate.over(part, seconds))
+    assert shown == sorted(filter(None, shown))
+    assert len(shown) == 6
+
+
+def test_progress_stays_on_one_line_of_a_narrow_terminal(folder: Path) -> None:
+    file, pipe = many_people(folder, 20_000), a_pipe_of_people(folder)
+    words = ["load", "people", "--engine", "local", "--data", file, "--data", str(pipe)]
+    with Terminal(folder, words, COLUMNS="44") as loading:
+        loading.wait_for("s left")
+        loading.interrupt()
+        assert loading.finish() == 130
+    lines = loading.raw.split("interrupted")[0].split("\x1b[K")
+    assert max(len(line.rstrip("\r\n")) for line in lines) < 44
 
 
 def test_an_interrupt_names_what_was_published(memory_root: str) -> None:

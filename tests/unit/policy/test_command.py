@@ -31,7 +31,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 def test_validating(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "validate", files[0]]) == 0
-    assert "[1 actors]" in capsys.readouterr().out
+    assert "[1 actor]" in capsys.readouterr().out
     Path(files[0]).write_text("version: 7")
     assert main(["policy", "validate", files[0]]) == 1
     assert "error[policy_invalid]" in capsys.readouterr().err

@@ -420,9 +420,9 @@ def test_what_cannot_be_loaded_is_said(graph: Graph, tmp_path: Path) -> None:
     for wrong in (5, b"{}", None):
         with pytest.raises(OptionInvalid):
             graph.load(wrong)
-    with pytest.raises(OptionInvalid, match="TypeName"):
+    with pytest.raises(OptionInvalid, match="which type its rows are of"):
         graph.load(person_table())
-    with pytest.raises(OptionInvalid, match="TypeName"):
+    with pytest.raises(OptionInvalid, match="which type its rows are of"):
         graph.load(str(tmp_path / "x.parquet"))
     with pytest.raises(InputInvalid, match="did you mean 'Person'"):
         graph.load({"Persn": []})

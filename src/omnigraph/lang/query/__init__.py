@@ -4,6 +4,7 @@ In the order of control flow:
 
 - `ast`          what was written
 - `expressions`  parsing expressions, and `parser` everything around them: the docstrings are the grammar
+- `foreign`      Cypher and SQL typed by mistake, and what to write instead
 - `scope`        what variables stand for while a query is checked; `typing_rules` which types go together
 - `typer`        expressions to typed expressions; `calls` the functions, `search` text searches and rankings
 - `patterns`     match blocks, with `edges` for traversals
@@ -78,14 +79,16 @@ class QueryAmbiguous(OmnigraphError):
     """The text has several queries and none was named."""
 
     code, kind = "query_ambiguous", Kind.INVALID
-    default_help = "Say which one to run with name=."
+    default_help = "Say which one to run by its name."
+    python_help = "Say which one to run with name=."
 
 
 class QueryKindMismatch(OmnigraphError):
     """A read was given where a mutation is expected, or the reverse."""
 
     code, kind = "query_kind", Kind.INVALID
-    default_help = "Reads are run by query, mutations by mutate."
+    default_help = "`omnigraph query` runs reads, `omnigraph mutate` runs mutations."
+    python_help = "g.query() runs reads, g.mutate() runs mutations."
 
 
 class Want(Enum):

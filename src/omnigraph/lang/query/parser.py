@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from omnigraph.lang.cursor import Cursor, Unparsable
-from omnigraph.lang.diagnostics import Diagnostics
+from omnigraph.lang.diagnostics import Diagnostics, LanguageError
 from omnigraph.lang.lexer import Tok, Token
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.expressions import ExpressionParser
@@ -47,7 +47,12 @@ def parse(source: Source, *, bare: bool = False) -> ast.QueryFile:
     """The syntax tree of a text; raises with every error found. `bare`: it may be the body of one query alone."""
     diagnostics = Diagnostics(source)
     tree = parse_into(diagnostics, bare=bare)
-    diagnostics.raise_errors()
+    try:
+        diagnostics.raise_errors()
+    except LanguageError as error:
+        from omnigraph.lang.query.foreign import answered
+
+        raise answered(error) from None
     return tree
 
 

@@ -20,5 +20,6 @@ In the order of control flow:
 - `unpacking`   Parquet and Arrow files, if what comes of them fits
 - `parts`       rows of one type on their way to `Incoming`
 - `problems`    what is wrong, gathered up to a bound
+- `quarantine`  the file of rows that a load leaves out
 - `preview`     the first rows of a file, before anybody says what they are
 """

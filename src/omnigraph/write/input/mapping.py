@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.columns import one_array
 from omnigraph.model.types import PropType
 from omnigraph.values.columns import Column, is_text, text_column, to_column
 from omnigraph.values.misfit import Misfit
@@ -179,20 +180,18 @@ class MappedRows:
 
     def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:
         """The rows of each type, in the order of the mapping."""
-        table, lines = self._with_folders(raw.table), raw.lines
-        if self._engine.given(numbered(table)):
-            self._fit(table)
+        table, lines = numbered(self._with_folders(raw.table)), raw.lines
+        if self._engine.given(table):
+            self._fit(table.drop_columns([ROW]))
         for row_map, target in zip(self._rows, self._targets, strict=True):
-            made = self._made(row_map, target, table, raw.file, lines, problems)
-            if made is None:
-                continue
-            places = lines.take(made[ROW].combine_chunks())
-            marks = [name for name in (ORDER, DELETED) if name in made.column_names]
-            names = [*marks, *(name for name, _ in row_map.values)]
-            values = made.drop_columns([ROW]).rename_columns(names)
-            part = target.typed(values, places, raw.file, problems, either)
-            if part is not None:
-                yield part
+            for made in self._made(row_map, target, table, raw, problems):
+                places = lines.take(one_array(made[ROW]))
+                marks = [name for name in (ORDER, DELETED) if name in made.column_names]
+                names = [*marks, *(name for name, _ in row_map.values)]
+                values = made.drop_columns([ROW]).rename_columns(names)
+                part = target.typed(values, places, raw.file, problems, either)
+                if part is not None:
+                    yield part
 
     def _with_folders(self, table: pa.Table) -> pa.Table:
         for value in self._values:
@@ -221,40 +220,21 @@ class MappedRows:
                     ) from None
 
     def _made(
-        self,
-        row_map: RowMap,
-        target: RowsOf,
-        table: pa.Table,
-        file: str | None,
-        lines: pa.Int64Array,
-        problems: Problems,
-    ) -> pa.Table | None:
-        self._engine.given(numbered(table))
+        self, row_map: RowMap, target: RowsOf, table: pa.Table, raw: RawRows, problems: Problems
+    ) -> Iterator[pa.Table]:
+        """What is made of rows; where an expression fails, they are halved until the rows it fails on are alone."""
+        self._engine.given(table)
         try:
-            return self._engine.rows(row_map.query(marked=ORDER in table.column_names))
-        except Unworkable:
-            row, why = self._first_bad(row_map, table)
-            misfit = Misfit(f"an expression cannot be worked out: {why}", rule="expression")
-            problems.add(misfit.violation(target.kind.name, file, lines[row].as_py()))
-            return None
-
-    def _first_bad(self, row_map: RowMap, table: pa.Table) -> tuple[int, str]:
-        """The first row an expression fails on: the rows are halved until one is left."""
-        first, size, said = 0, table.num_rows, ""
-        while size > 1:
-            half = size // 2
-            why = self._failure(row_map, table.slice(first, half))
-            first, size = (first, half) if why else (first + half, size - half)
-        said = self._failure(row_map, table.slice(first, size)) or "it fails on some rows"
-        return first, said
-
-    def _failure(self, row_map: RowMap, table: pa.Table) -> str | None:
-        self._engine.given(numbered(table))
-        try:
-            self._engine.rows(row_map.query())
+            yield self._engine.rows(row_map.query(marked=ORDER in table.column_names))
         except Unworkable as why:
-            return str(why)
-        return None
+            if table.num_rows > 1:
+                half = table.num_rows // 2
+                for part in (table.slice(0, half), table.slice(half)):
+                    yield from self._made(row_map, target, part, raw, problems)
+                return
+            misfit = Misfit(f"an expression cannot be worked out: {why}", rule="expression")
+            line = raw.lines[table[ROW][0].as_py()].as_py()
+            problems.add(misfit.violation(target.kind.name, raw.file, line))
 
 
 def either(values: Column, kind: PropType, context: ReadingContext) -> Column:

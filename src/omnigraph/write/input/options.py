@@ -60,6 +60,8 @@ class Options:
     block_bytes: int = 8 << 20
     compatible: bool = False  # unknown properties are ignored, values of another kind become null
     repeats: Repeats = AS_IT_IS  # what becomes of several rows with one id
+    # A new file for rows that cannot be loaded; without one, a load that has some is refused.
+    quarantine: str | None = None
     # Of the rows of a Parquet or Arrow file that comes from outside.
     unpacked_bytes_max: int | None = None
 

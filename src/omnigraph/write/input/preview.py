@@ -12,12 +12,23 @@ import pyarrow as pa
 
 from omnigraph.write.input.files import blocks, open_file
 from omnigraph.write.input.lines import lines_of, refuse_oversized
-from omnigraph.write.input.options import Options
+from omnigraph.write.input.options import CsvFormat, Options
 from omnigraph.write.input.problems import InputInvalid
-from omnigraph.write.input.tables import csv_options, readable, suffix_of
+from omnigraph.write.input.tables import csv_options, readable, sniffed, suffix_of
 from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
 
 TEXT = "text"
+GUESS_BYTES = 64 << 10
+COLUMNS_SHOWN_MAX = 20
+DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+KIND_NAMES = {
+    "string": TEXT,
+    "int64": "whole number",
+    "double": "number",
+    "bool": "true or false",
+    "date32[day]": "date",
+    "null": "empty",
+}
 OPTIONS = Options(blob_allow=())
 
 
@@ -37,6 +48,35 @@ def preview(file: str, rows: int, unpacked_bytes_max: int | None = None) -> Prev
         return _of_records(list(islice(records(file), rows)))
     found: Preview = readable(file, lambda: _of_table(reader(file, rows, unpacked_bytes_max)))
     return found
+
+
+def described_csv(file: str, options: Options | None = None) -> str:
+    """How a CSV file will be read, in a sentence: its delimiter, encoding, and columns with what they seem to hold."""
+    form = sniffed(file, (options or OPTIONS).csv)
+    mark = DELIMITER_NAMES.get(form.delimiter or ",", repr(form.delimiter))
+    columns = readable(file, lambda: _guessed(file, form))
+    shown = ", ".join(f"{name} ({kind})" for name, kind in columns[:COLUMNS_SHOWN_MAX])
+    more = len(columns) - COLUMNS_SHOWN_MAX
+    head = "no header" if form.names else "header"
+    encoding = form.encoding.upper() if form.encoding.startswith("utf") else form.encoding
+    return f"{file}: {mark} between cells, {encoding}, {head}; columns {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )
+
+
+def _guessed(file: str, form: CsvFormat) -> list[tuple[str, str]]:
+    """The columns of a file, and the kind of the values in its first rows."""
+    import pyarrow.csv as pv
+
+    how = csv_options(file, form)
+    how["convert_options"] = pv.ConvertOptions(strings_can_be_null=True)
+    with open_file(file) as stream:
+        head = stream.read(GUESS_BYTES)
+    whole = head if len(head) < GUESS_BYTES else head[: head.rfind(b"\n") + 1]
+    if not whole.strip():
+        return []
+    table = pv.read_csv(pa.BufferReader(whole), **how)
+    return [(f.name, KIND_NAMES.get(str(f.type), str(f.type))) for f in table.schema]
 
 
 def _of_table(table: pa.Table) -> Preview:

@@ -19,7 +19,8 @@ class InputInvalid(OmnigraphError):
     """
 
     code, kind = "input_invalid", Kind.INVALID
-    default_help = "Fix the lines listed in details.violations and load again."
+    default_help = "Fix the lines that are listed and load again, or leave them out with --on-error quarantine."
+    python_help = "error.details['violations'] lists the lines to fix; Options(quarantine=FILE) loads the others."
 
 
 class Unsure(Exception):
@@ -31,6 +32,7 @@ class Problems:
     """Collects what is wrong; refuses to go on once there is too much."""
 
     most: ClassVar[int] = PROBLEMS_MAX
+    keeps_good: ClassVar[bool] = False  # whether rows are wanted beside those with problems
     found: list[Violation] = field(default_factory=list)
 
     def add(self, problem: Violation) -> None:
@@ -45,6 +47,7 @@ class Problems:
     def settle(self) -> None:
         """Raise if anything was wrong."""
         if self.found:
+            self.found.sort(key=lambda problem: (problem.file or "", problem.line or 0))
             raise InputInvalid(_summary(self.found), details=_details(self.found))
 
 
@@ -62,13 +65,20 @@ class Gathered(Problems):
         return found
 
 
+class SortedOut(Gathered):
+    """All of it is kept, and so are the rows that have no problem."""
+
+    keeps_good = True
+
+
 def _summary(found: Sequence[Violation]) -> str:
     first = found[0]
     place = f"{first.file}, " if first.file else ""
     place += f"line {first.line}: " if first.line is not None else ""
     more = len(found) - 1
+    noun = "problem" if more == 1 else "problems"
     bound = " or more" if len(found) >= PROBLEMS_MAX else ""
-    return place + first.message + (f" (and {more}{bound} other problems)" if more else "")
+    return place + first.message + (f" (and {more}{bound} other {noun})" if more else "")
 
 
 def _details(found: Sequence[Violation]) -> dict[str, Any]:

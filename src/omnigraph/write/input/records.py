@@ -98,7 +98,7 @@ def read_blocks(
         problems.extend(reading.problems)
         if reading.is_full:
             problems.settle()
-        if not problems.found:
+        if problems.keeps_good or not problems.found:
             yield from reading.parts
 
 

@@ -86,8 +86,8 @@ def source_of(given: Any, options: Options) -> InputSource:
             all(_repeatable(value) for value in parts.values()),
         )
     if is_table(given):
-        why = "a table does not say which type its rows are of; give {'TypeName': table}"
-        raise OptionInvalid(why)
+        why = "a table does not say which type its rows are of"
+        raise OptionInvalid(why, help="Name it: load({'Person': table})")
     if hasattr(given, "read"):
         return InputSource(lambda c, p: _stream(given, c, options, p), repeatable=False)
     if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray | memoryview):
@@ -96,6 +96,15 @@ def source_of(given: Any, options: Options) -> InputSource:
         )
     raise OptionInvalid(
         f"cannot load {type(given).__name__}; give a path, records, or {{type name: rows}}"
+    )
+
+
+def type_not_said(file: str) -> OptionInvalid:
+    """A file of rows was given without the type they are of."""
+    return OptionInvalid(
+        f"{file} does not say which type its rows are of",
+        help=f"Name it: --data Person={file}",
+        python_help=f"Name it: load({{'Person': {file!r}}})",
     )
 
 
@@ -126,9 +135,7 @@ def _files(
     metrics.expected(sum(map(known_size, files)))
     for file in files:
         if suffix_of(file) in FILE_READERS:
-            raise OptionInvalid(
-                f"{file} does not say which type its rows are of; give {{'TypeName': path}}"
-            )
+            raise type_not_said(file)
         found = read_blocks(blocks(file, options), LineFormat(catalog, options), problems)
         yield from _counted(found)
 
@@ -166,7 +173,7 @@ def _mapping(
     kinds = [(kind_named(name, catalog), value) for name, value in given.items()]
 
     def read(kind: Kind, value: Any) -> tuple[list[InputPart], Problems]:
-        own = Problems()
+        own = type(problems)()
         return list(_counted(_rows(value, kind, catalog, options, own))), own
 
     tasks = [partial(read, kind, value) for kind, value in kinds]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import codecs
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from omnigraph.errors import OptionInvalid
+from omnigraph.errors import OptionInvalid, Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import Marks
 from omnigraph.model.columns import one_array
 from omnigraph.model.keys import key_ids
 from omnigraph.model.types import PropType
-from omnigraph.values.columns import Column, first_row, is_text, text_column, to_column
+from omnigraph.values.columns import Column, first_row, is_text, misfits, text_column, to_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
 from omnigraph.write.input.exact import did_you_mean, known_property
@@ -30,9 +32,11 @@ from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
 
 Kind = NodeType | EdgeType
 Convert = Callable[[Column, PropType, ReadingContext], Column]
+ENCODINGS = {"latin-1": "Latin-1", "cp1252": "Windows-1252", "utf-16": "UTF-16"}
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
 ORDER, DELETED = "omnigraph_order", "omnigraph_deleted"  # columns that change records are given
+DELIMITERS = (",", ";", "\t", "|")
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
@@ -98,14 +102,14 @@ class RowsOf:
                 unread = Misfit(f"'{name}' cannot be read: {error}", name=name)
                 problems.add(unread.violation(kind.name, file))
             except Misfit as misfit:
-                line = None if misfit.row is None else lines[misfit.row].as_py()
-                problems.add(misfit.violation(kind.name, file, line))
+                _tell(chain((misfit,), misfit.others), kind, file, lines, problems)
         if len(problems.found) == before:
-            for missing in ends.fill(columns):
-                line = None if missing.row is None else lines[missing.row].as_py()
-                problems.add(missing.violation(kind.name, file, line))
+            _tell(ends.fill(columns), kind, file, lines, problems)
         if len(problems.found) > before:
-            return None
+            good = _good(problems.found[before:], lines) if problems.keeps_good else None
+            if good is None:
+                return None
+            return self.typed(table.filter(good), lines.filter(good), file, problems, convert)
         absent = _absent(columns, kind, self.options)
         return InputPart(kind, columns, table.num_rows, absent, lines, file, _marks(table))
 
@@ -206,8 +210,7 @@ class _Ends:
                 yield Misfit(f"the edges {kind.name} have {why}", rule="record", name=word)
                 continue
             ids = key_ids([held[name] for name in key])
-            if ids.null_count:
-                row = pc.index(ids.is_null(), True).as_py()
+            for row in pc.indices_nonzero(ids.is_null()).to_pylist():
                 yield Misfit(f"'{word}' has no value", rule="required", name=word, row=row)
             columns[side] = ids
 
@@ -217,10 +220,43 @@ def _marks(table: pa.Table) -> Marks:
     return Marks(*given)
 
 
+def _tell(
+    found: Iterable[Misfit],
+    kind: Kind,
+    file: str | None,
+    lines: pa.Int64Array,
+    problems: Problems,
+) -> None:
+    for misfit in found:
+        line = None if misfit.row is None else lines[misfit.row].as_py()
+        problems.add(misfit.violation(kind.name, file, line))
+
+
+def _good(found: Sequence[Violation], lines: pa.Int64Array) -> pa.BooleanArray | None:
+    """The rows that nothing is wrong with; none if something is wrong with all of them."""
+    if any(problem.line is None for problem in found):
+        return None
+    bad = pa.array({problem.line for problem in found}, pa.int64())
+    return pc.invert(pc.is_in(lines, value_set=bad))
+
+
+def _lines_of_cells(table: pa.Table, first_line: int) -> tuple[pa.Int64Array, int]:
+    """The line each row of a text file begins at, and the line after the last: cells may have line breaks."""
+    lengths = np.ones(table.num_rows, np.int64)
+    for cells in table.columns:
+        if at.is_string(cells.type) and pc.any(pc.match_substring(cells, "\n")).as_py():
+            lengths += one_array(pc.count_substring(cells, "\n").fill_null(0)).to_numpy()
+    starts = first_line + np.cumsum(lengths) - lengths
+    return pa.array(starts, pa.int64()), first_line + int(lengths.sum())
+
+
 def _property(values: Column, prop: Property, options: Options, convert: Convert) -> Column:
     try:
         return convert(values, prop.type, options.context)
     except Misfit as misfit:
+        if misfit.row is not None:
+            every = misfits(values, lambda some: convert(some, prop.type, options.context))
+            misfit.others = (placed(m, prop.name, prop.type) for m in islice(every, 1, None))
         raise placed(misfit, prop.name, prop.type) from None
 
 
@@ -263,8 +299,12 @@ def _identifiers(values: Column, name: str, *, optional: bool) -> Column:
         raise Misfit(f"'{name}' must hold texts, got {values.type}", name=name)
     texts = values.cast(pa.string())
     if texts.null_count and not optional:
-        row = pc.index(texts.is_null(), True).as_py()
-        raise Misfit(f"'{name}' has no value", rule="required", name=name, row=row)
+        missing = pc.indices_nonzero(texts.is_null()).to_pylist()
+        first, *others = (
+            Misfit(f"'{name}' has no value", rule="required", name=name, row=row) for row in missing
+        )
+        first.others = others
+        raise first
     return texts
 
 
@@ -364,13 +404,13 @@ def read_csv(
     with open_file(file) as stream:
         how = csv_options(file, options.csv)
         table = readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
-    raw = RawRows(table, file, _first_row(options.csv), texts=True)
-    yield from shape.parts(raw, problems)
+    lines, _ = _lines_of_cells(table, _first_row(options.csv, table.column_names))
+    yield from shape.parts(RawRows(table, file, texts=True, numbers=lines), problems)
 
 
-def _first_row(form: CsvFormat) -> int:
-    """The line of the first row: the second, unless there is no header."""
-    return 1 if form.names else 2
+def _first_row(form: CsvFormat, header: Sequence[str]) -> int:
+    """The line of the first row: the one after the header, if there is one."""
+    return 1 if form.names else 2 + sum(name.count("\n") for name in header)
 
 
 def stream_csv(
@@ -379,14 +419,15 @@ def stream_csv(
     """The same, batch by batch, for files of any size."""
     import pyarrow.csv as pv
 
-    first_line = _first_row(options.csv)
+    first_line = 0
     with open_file(file) as stream:
         how = csv_options(file, options.csv)
         batches = readable(file, lambda: pv.open_csv(pa.PythonFile(stream), **how))
         while (batch := readable(file, lambda: next(batches, None))) is not None:
-            raw = RawRows(pa.Table.from_batches([batch]), file, first_line, texts=True)
-            yield from shape.parts(raw, problems)
-            first_line += batch.num_rows
+            table = pa.Table.from_batches([batch])
+            first_line = first_line or _first_row(options.csv, table.column_names)
+            lines, first_line = _lines_of_cells(table, first_line)
+            yield from shape.parts(RawRows(table, file, texts=True, numbers=lines), problems)
 
 
 def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
@@ -394,7 +435,8 @@ def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
     import pyarrow.csv as pv
 
     form = form or CsvFormat()
-    separator = form.delimiter or ("\t" if suffix_of(file) == ".tsv" else ",")
+    form = sniffed(file, form)
+    separator = form.delimiter or ","
     names = form.names or readable(file, lambda: _header(file, separator, form))
     texts = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
@@ -409,9 +451,22 @@ def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
     return {"parse_options": parse, "convert_options": texts, "read_options": read}
 
 
+def sniffed(file: str, form: CsvFormat) -> CsvFormat:
+    """How a file's cells are separated, where nobody said: by its ending, else by what its first line has."""
+    if form.delimiter is not None:
+        return form
+    if suffix_of(file) == ".tsv":
+        return replace(form, delimiter="\t")
+    with open_file(file) as stream:
+        first = bytes(stream.read(HEADER_BYTES_MAX)).partition(b"\n")[0]
+    counts = {mark: first.count(mark.encode()) for mark in DELIMITERS if mark != form.quote}
+    # Texts have commas, too: another mark counts only in a line without any.
+    other = max(counts, key=lambda mark: counts[mark])
+    return replace(form, delimiter="," if counts[","] or not counts[other] else other)
+
+
 def _header(file: str, separator: str, form: CsvFormat) -> list[str]:
     """The names of the columns. They are few and short, whatever the file is."""
-    import codecs
     import csv
     import io
 
@@ -449,8 +504,28 @@ def readable(file: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
+        if suffix_of(file) in (".csv", ".tsv") and (encoding := _other_encoding(file)):
+            raise InputInvalid(
+                f"{file} is not UTF-8; it reads as {ENCODINGS[encoding]}",
+                help=f"Say so: --encoding {encoding}",
+                python_help=f"Say so: options=Options(csv=CsvFormat(encoding={encoding!r}))",
+                details={"file": file, "encoding": encoding},
+            ) from failure
         raise InputInvalid(
             f"{file} cannot be read: {failure}",
             help="The file is damaged, or it is not what its ending says.",
             details={"file": file},
         ) from failure
+
+
+def _other_encoding(file: str) -> str | None:
+    """The encoding of a text that is not UTF-8, by its first bytes."""
+    with open_file(file) as stream:
+        raw = bytes(stream.read(HEADER_BYTES_MAX))
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)
+    except UnicodeDecodeError:
+        return "cp1252" if any(0x80 <= byte < 0xA0 for byte in raw) else "latin-1"
+    return None

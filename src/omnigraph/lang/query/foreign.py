@@ -1,0 +1,120 @@
+"""Cypher and SQL typed where a query of ours is expected: recognised, and answered with what to write instead.
+
+A help, not a reader of those languages: simple texts are translated as a whole, of others the clauses are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from omnigraph.lang.diagnostics import LanguageError
+
+_CYPHER = re.compile(
+    r"\s*(optional\s+match|match|create|merge|unwind)\s*\(|\s*(call|with|unwind)\s+\w",
+    re.IGNORECASE,
+)
+_SQL = re.compile(
+    r"\s*(select\s|insert\s+into\s|update\s+\w+\s+set\s+\w+\s*=|delete\s+from\s|with\s+\w+\s+as\s*\()",
+    re.IGNORECASE,
+)
+_SIMPLE_CYPHER = re.compile(
+    r"\s*match\s+(?P<pattern>.+?)(\s+where\s+(?P<where>.+?))?\s+return\s+(?P<items>.+?)"
+    r"(\s+order\s+by\s+(?P<order>.+?))?(\s+limit\s+(?P<limit>\d+))?\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_SIMPLE_SQL = re.compile(
+    r"\s*select\s+(?P<items>.+?)\s+from\s+(?P<type>\w+)(\s+where\s+(?P<where>.+?))?"
+    r"(\s+order\s+by\s+(?P<order>.+?))?(\s+limit\s+(?P<limit>\d+))?\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_NODE = r"\(\s*(?P<{0}>\w+)\s*(?::\s*(?P<{0}_type>\w+)\s*)?(?P<{0}_map>\{{[^{{}}]*\}})?\s*\)"
+_STEP = re.compile(
+    _NODE.format("a") + r"(?:\s*-\[\s*:\s*(?P<edge>\w+)\s*\]->\s*" + _NODE.format("b") + ")?"
+)
+_CONDITION = re.compile(
+    r"(?P<left>[\w.]+)\s*(?P<op><=|>=|<>|!=|=|<|>)\s*(?P<right>'[^']*'|\"[^\"]*\"|[\d.]+)"
+)
+_ITEM = re.compile(r"(?P<value>\w+(\.\w+)?)(\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
+CYPHER_CLAUSES = (
+    "MATCH (p:Person)-[:KNOWS]->(f) is `match { $p: Person  $p knows $f }`, WHERE p.age > 30 a line `$p.age > 30` in "
+    "it, RETURN p.name is `return { $p.name }`, ORDER BY is `order { $p.name asc }`, CREATE is `insert`"
+)
+SQL_CLAUSES = (
+    "SELECT name FROM Person WHERE age > 30 is `match { $p: Person  $p.age > 30 } return { $p.name }`, a JOIN is an "
+    "edge `$p knows $f`, ORDER BY is `order { $p.name asc }`, INSERT INTO is `insert Person { name: … }`"
+)
+PAGE = 'The page "Coming from Cypher and SQL" of the docs has the rest.'
+
+
+def answered(error: LanguageError) -> LanguageError:
+    """The same error, with what to write instead where the text is of another language."""
+    text = error.source.text
+    if _CYPHER.match(text):
+        language, whole, clauses = "Cypher", _of_cypher(text), CYPHER_CLAUSES
+    elif _SQL.match(text):
+        language, whole, clauses = "SQL", _of_sql(text), SQL_CLAUSES
+    else:
+        return error
+    told = f"Write it as `{whole}`." if whole else f"{clauses}."
+    first = replace(error.diagnostics[0], help=f"This looks like {language}. {told} {PAGE}")
+    return LanguageError([first], error.source)  # the others follow from it
+
+
+def _of_cypher(text: str) -> str | None:
+    found = _SIMPLE_CYPHER.fullmatch(text)
+    if found is None:
+        return None
+    lines: list[str] = []
+    for piece in re.split(r",(?![^{]*\})", found["pattern"]):
+        step = _STEP.fullmatch(piece.strip())
+        if step is None:
+            return None
+        for end in ("a", "b"):
+            if step[end] and step[f"{end}_type"]:
+                fields = (step[f"{end}_map"] or "").replace("'", '"')
+                lines.append(f"${step[end]}: {step[f'{end}_type']} {fields}".rstrip())
+        if step["edge"]:
+            edge = "".join(word.capitalize() for word in step["edge"].lower().split("_"))
+            lines.append(f"${step['a']} {edge[0].lower()}{edge[1:]} ${step['b']}")
+    return _whole(lines, found, lambda name: f"${name}")
+
+
+def _of_sql(text: str) -> str | None:
+    found = _SIMPLE_SQL.fullmatch(text)
+    if found is None:
+        return None
+    return _whole([f"$x: {found['type']}"], found, lambda name: f"$x.{name.rpartition('.')[2]}")
+
+
+def _whole(lines: list[str], found: re.Match[str], name_of: Callable[[str], str]) -> str | None:
+    """The query of a pattern and the clauses after it; none if one of them is not simple."""
+    for condition in re.split(r"\s+and\s+", found["where"] or "", flags=re.IGNORECASE):
+        if not condition.strip():
+            continue
+        test = _CONDITION.fullmatch(condition.strip())
+        if test is None:
+            return None
+        value = test["right"].replace("'", '"')
+        lines.append(f"{name_of(test['left'])} {test['op'].replace('<>', '!=')} {value}")
+    items = [_ITEM.fullmatch(item.strip()) for item in found["items"].split(",")]
+    if not all(items):
+        return None
+    columns = [
+        f"{name_of(item['value'])}" + (f" as {item['name']}" if item["name"] else "")
+        for item in items
+        if item
+    ]
+    tail = _order(found["order"], name_of) + (f" limit {found['limit']}" if found["limit"] else "")
+    return f"match {{ {'  '.join(lines)} }} return {{ {', '.join(columns)} }}{tail}"
+
+
+def _order(text: str | None, name_of: Callable[[str], str]) -> str:
+    if not text:
+        return ""
+    keys = []
+    for key in text.split(","):
+        name, _, way = key.strip().partition(" ")
+        keys.append(f"{name_of(name)} {'desc' if way.strip().lower() == 'desc' else 'asc'}")
+    return f" order {{ {', '.join(keys)} }}"

@@ -1,0 +1,123 @@
+"""Rows that a load leaves out, in a file: what was wrong with each, and the row itself where a file has it.
+
+The file is of JSON lines, one row each, on every plane:
+
+    {"type": "Person", "file": "people.csv", "line": 8, "row": "Ada,old", "reasons": [{"rule": "type", …}]}
+
+`reasons` are violations in the form every report has them. `row` is the text of the row in its file, none for rows that
+came from memory. Mend the rows, and load them like any other file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import OmnigraphError, OptionInvalid, Violation
+from omnigraph.write.input.files import open_file
+from omnigraph.write.input.tables import suffix_of
+
+ROW_LINES_MAX = 1_000  # of a row whose cells have line breaks
+QUOTE = b'"'
+Place = tuple[str, str | None, int]  # of a row: its type, its file, its line
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedRow:
+    """A row that was left out, and why."""
+
+    type_name: str
+    file: str | None
+    line: int
+    reasons: tuple[Violation, ...]
+    row: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What a line of the file holds."""
+        return {
+            "type": self.type_name,
+            "file": self.file,
+            "line": self.line,
+            "row": self.row,
+            "reasons": [reason.to_json() for reason in self.reasons],
+        }
+
+
+def left_out(found: Iterable[Violation]) -> dict[Place, tuple[Violation, ...]]:
+    """What is wrong by the row it is about; none of it may be about anything but a row with a line."""
+    places: dict[Place, list[Violation]] = {}
+    for violation in found:
+        if violation.line is None:
+            raise OptionInvalid(
+                f"a quarantine takes rows, and this is about none: {violation.message}",
+                help="Mend it, or load without a quarantine to see all that is wrong.",
+            )
+        place = (violation.type_name, violation.file, violation.line)
+        places.setdefault(place, []).append(violation)
+    return {place: tuple(why) for place, why in places.items()}
+
+
+def write_quarantine(
+    path: str | os.PathLike[str], rows: Mapping[Place, Sequence[Violation]]
+) -> dict[str, int]:
+    """Write the file, which must not exist yet; how many rows of each type are in it."""
+    counts: dict[str, int] = {}
+    target = Path(path)
+    try:
+        with target.open("x", encoding="utf-8") as out:
+            for row in _with_text(rows):
+                out.write(json.dumps(row.to_json(), ensure_ascii=False, default=str) + "\n")
+                counts[row.type_name] = counts.get(row.type_name, 0) + 1
+    except FileExistsError:
+        raise OptionInvalid(
+            f"the quarantine {target} exists already", help="Name a new file."
+        ) from None
+    except OSError as failure:
+        raise OptionInvalid(f"the quarantine {target} cannot be written: {failure}") from failure
+    return counts
+
+
+def require_new(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that exists before anything is read."""
+    if Path(path).exists():
+        raise OptionInvalid(f"the quarantine {path} exists already", help="Name a new file.")
+
+
+def _with_text(rows: Mapping[Place, Sequence[Violation]]) -> Iterator[QuarantinedRow]:
+    ordered = sorted(rows, key=lambda place: (place[1] or "", place[2], place[0]))
+    for file, places in groupby(ordered, key=lambda place: place[1]):
+        these = list(places)
+        texts = {} if file is None else _texts(file, {line for _, _, line in these})
+        for place in these:
+            name, _, line = place
+            yield QuarantinedRow(name, file, line, tuple(rows[place]), texts.get(line))
+
+
+def _texts(file: str, lines: set[int]) -> dict[int, str]:
+    """Rows as they stand in a text file, by the line they begin at; nothing of what is no text."""
+    if suffix_of(file) in (".parquet", ".pq", ".arrow"):
+        return {}
+    quoted = suffix_of(file) in (".csv", ".tsv")
+    found: dict[int, str] = {}
+    last = max(lines, default=0)
+    try:
+        with open_file(file) as stream:
+            numbered = enumerate(stream, 1)
+            for number, text in numbered:
+                if number > last:
+                    break
+                if number in lines:
+                    whole = text
+                    for _ in range(ROW_LINES_MAX if quoted else 0):
+                        if whole.count(QUOTE) % 2 == 0:
+                            break
+                        whole += next(numbered, (0, QUOTE))[1]
+                    found[number] = whole.decode("utf-8", "replace").rstrip("\r\n")
+    except OmnigraphError:  # a stream that can be read once
+        return {}
+    return found
