@@ -293,7 +293,11 @@ def test_deletions_take_their_edges_with_them(spark: Any, tmp_path: Path) -> Non
         file = tmp_path / f"{engine}.csv"
         file.write_text("op,at,key,value\nD,2,b,\nu,1,b,5\nu,3,a,7\nd,4,nobody,\n")
         source = Wide(str(file), "Item", changes=ChangeFormat("op", "at"))
-        graph.load(source, engine=engine)
+        done = graph.load(source, engine=engine)
+        assert done.rows == {
+            "Item": {"changed": 1, "deleted": 1, "repeated": 1, "late": 1},
+            "Next": {"deleted": 2},
+        }
         state = state_of(graph)
         assert {row["key"]: row["value"] for row in state["Item"]} == {"a": 7, "c": None}
         assert [(row["src"], row["dst"]) for row in state["Next"]] == [("c", "a")]

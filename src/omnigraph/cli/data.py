@@ -212,6 +212,9 @@ def load(
     quarantine: Annotated[
         str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
     ] = None,
+    max_failures: Annotated[
+        int | None, Option("--max-failures", help="Rows that may be left out.", metavar="N")
+    ] = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
     yes: Yes = False,
 ) -> None:
@@ -225,7 +228,7 @@ def load(
     A load with bad rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the good rows are
     loaded, and the others are in the file as JSON lines, each with its place, its text and what is wrong.
     """
-    options = cells.reading_with(repeats, on_error, quarantine)
+    options = cells.reading_with(repeats, on_error, quarantine, max_failures)
     _tell_formats(show, data, options)
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)

@@ -190,7 +190,11 @@ class CsvOptions(OptionSet):
         return None if options == Options() else options
 
     def reading_with(
-        self, repeats: RepeatOptions, on_error: OnError, quarantine: str | None
+        self,
+        repeats: RepeatOptions,
+        on_error: OnError,
+        quarantine: str | None,
+        max_failures: int | None,
     ) -> Any:
         """The same, and where rows go that cannot be loaded."""
         from dataclasses import replace
@@ -199,10 +203,12 @@ class CsvOptions(OptionSet):
 
         if (on_error is OnError.QUARANTINE) != (quarantine is not None):
             raise UsageError("--on-error quarantine and --quarantine FILE go together")
+        if max_failures is not None and quarantine is None:
+            raise UsageError("--max-failures bounds a quarantine: add --on-error quarantine")
         reading = self.reading(repeats)
-        return (
-            reading if quarantine is None else replace(reading or Options(), quarantine=quarantine)
-        )
+        if quarantine is None:
+            return reading
+        return replace(reading or Options(), quarantine=quarantine, failures_max=max_failures)
 
 
 @value

@@ -27,6 +27,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import WriteConflict
+from omnigraph.pipeline.aside import Aside
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.gather import gathers, placed_lines, run_gathered
 from omnigraph.pipeline.judging import VerifiedLoad, verified
@@ -38,6 +39,7 @@ from omnigraph.pipeline.stage import (
     FLUSH_BYTES,
     RESULT_DDL,
     SEED_BITS,
+    LeftOut,
     LoadJob,
     StagedSplit,
     Staging,
@@ -100,18 +102,32 @@ class BulkLoad:
     _plan: StoredPlan | None = None
     _noted: float = 0.0
     _note_seconds: float = 0.0
+    _aside: Aside | None = None
+
+    def __post_init__(self) -> None:
+        self._aside = None if self.options.quarantine is None else Aside(self.options)
 
     def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
         """Stage and verify on a state; raises what is wrong with the input."""
         with spark_failures():
-            staged = self._staging(snapshot)
-            self.progress("verify", 0, 1)
-            metrics.progress("verifying", part=STAGED_PART)
-            limit, lists = self.tuning.judged_rows_max, self.violations
-            self._work = verified(staged, snapshot, self.session, limit, lists)
+            if self._aside is None:
+                staged = self._staging(snapshot, {})
+                self._work = self._verified(staged, snapshot, self.violations)
+            else:
+                self._work = self._aside.sorted_out(
+                    lambda skip: self._staging(snapshot, skip),
+                    lambda staged, lists: self._verified(staged, snapshot, lists),
+                )
         self.progress("verify", 1, 1)
         metrics.progress("publishing", part=VERIFIED_PART)
         return self._work
+
+    def _verified(
+        self, staged: Staging, snapshot: Snapshot, lists: Destination | None
+    ) -> VerifiedLoad:
+        self.progress("verify", 0, 1)
+        metrics.progress("verifying", part=STAGED_PART)
+        return verified(staged, snapshot, self.session, self.tuning.judged_rows_max, lists)
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
         """What the load wants, judged on the state it is given."""
@@ -133,7 +149,7 @@ class BulkLoad:
     def plan_id(self) -> str | None:
         return None if self._plan is None else self._plan.plan
 
-    def _staging(self, snapshot: Snapshot) -> Staging:
+    def _staging(self, snapshot: Snapshot, left_out: LeftOut) -> Staging:
         """What was staged on this state before, or is now. Splits that are done are not read again."""
         inputs = cut(self.source, snapshot.catalog, self.tuning.split_bytes)
         plan = self._plan or self._stored(snapshot, inputs) or self._begun(snapshot, inputs)
@@ -150,6 +166,7 @@ class BulkLoad:
             plan.state["seed"],
             self.tuning.flush_bytes,
             settings_here(),
+            left_out,
         )
         if gathers(inputs, self.options):
             return self._gathered(job, inputs)
@@ -208,8 +225,8 @@ class BulkLoad:
 
     def _stored(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan | None:
         """The plan of an earlier run of the same load, if its files are still there."""
-        if self.load_id is None:
-            return None
+        if self.load_id is None or self._aside is not None:
+            return None  # what a quarantine took is not known any more
         found = load_plan(self.repo, _plan_name(self.load_id))
         return found if found is not None and self._usable(found, snapshot, inputs) else None
 
@@ -235,7 +252,9 @@ class BulkLoad:
             return
         began = monotonic()
         kept: list[Any] = []
-        for unit in units if self.load_id else ():  # what a unit wrote belongs to it as a whole
+        for unit in (
+            units if self.load_id and self._aside is None else ()
+        ):  # what a unit wrote belongs to it as a whole
             found = [done[split.index] for split in unit if split.index in done]
             if len(found) == len(unit) and all(one.is_clean for one in found):
                 kept += [one.to_json() for one in found]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
@@ -17,7 +18,7 @@ from omnigraph.write.input.lines import LineBlock
 from omnigraph.write.input.mapping import RowMapping, shape_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
-from omnigraph.write.input.problems import Gathered, Problems
+from omnigraph.write.input.problems import Gathered, Problems, SortedOut
 from omnigraph.write.input.records import LineFormat, read_block
 from omnigraph.write.input.sources import mapped_lines
 from omnigraph.write.input.tables import (
@@ -54,7 +55,7 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
     if split.reading.rows is not None:
         yield from _mapped_pieces(split, split.reading.rows, catalog, options)
         return
-    problems = Gathered()
+    problems = _gathered(options)
     if split.form == "lines" or kind is None:
         form = LineFormat(catalog, options, kind)
         for block in split_blocks(split, options):
@@ -73,11 +74,16 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
         yield Piece((), left)
 
 
+def _gathered(options: Options) -> Gathered:
+    """Problems; beside rows that have none, where those are wanted."""
+    return Gathered() if options.quarantine is None else SortedOut()
+
+
 def _mapped_pieces(
     split: Split, mapping: RowMapping, catalog: Catalog, options: Options
 ) -> Iterator[Piece]:
     """What the rows of a piece of a wide table make."""
-    values, problems = split.reading.values, Gathered()
+    values, problems = split.reading.values, _gathered(options)
     if split.form == "lines":
         for block in split_blocks(split, options):
             parts = tuple(mapped_lines([block], mapping, catalog, options, values, problems))
@@ -125,6 +131,23 @@ def frame_pieces(batches: Iterable[pa.RecordBatch], shape: RowShape) -> Iterator
             for part in read_table(pa.Table.from_batches([batch]), shape, problems)
         )
         yield Piece(parts, problems.taken())
+
+
+def without(rows: Iterable[Piece], skip: frozenset[tuple[str, int]]) -> Iterator[Piece]:
+    """The pieces of a split without the lines that are left out, and without what is said of them."""
+    lines = frozenset(line for _, line in skip)
+    for piece in rows:
+        parts = tuple(_part_without(part, skip) for part in piece.parts)
+        problems = tuple(v for v in piece.problems if v.line not in lines)
+        yield Piece(parts, problems, piece.lines)
+
+
+def _part_without(part: InputPart, skip: frozenset[tuple[str, int]]) -> InputPart:
+    bad = [line for name, line in skip if name in (part.kind.name, "")]
+    if part.lines is None or not bad:
+        return part
+    good = pc.invert(pc.is_in(part.lines, value_set=pa.array(bad, pa.int64())))
+    return part.filter(good)
 
 
 # --- lines by bytes ------------------------------------------------------------------------------------------------

@@ -185,14 +185,16 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     message: str | None = None
     violations: str | None = None
     duplicates: str | RepeatsSpec | None = None
+    quarantine: str | None = None  # a new file for rows that cannot be loaded
+    max_failures: int | None = None
     then: Then = Then()
 
     def options(self) -> Options:
         """How its sources are read."""
         given = self.duplicates
-        if given is None:
-            return Options()
-        return Options(repeats=Repeats(given) if isinstance(given, str) else given.repeats())
+        rules = given if isinstance(given, RepeatsSpec) else RepeatsSpec(given)
+        most = self.max_failures
+        return Options(repeats=rules.repeats(), quarantine=self.quarantine, failures_max=most)
 
 
 def read_spec(path: str | Path) -> PipelineSpec:
@@ -209,7 +211,8 @@ def read_spec(path: str | Path) -> PipelineSpec:
         _check(source, number, str(path))
     sources = [_placed(source, file.parent) for source in spec.sources]
     lists = None if spec.violations is None else str(file.parent / spec.violations)
-    return msgspec.structs.replace(spec, sources=sources, violations=lists)
+    aside = None if spec.quarantine is None else str(file.parent / spec.quarantine)
+    return msgspec.structs.replace(spec, sources=sources, violations=lists, quarantine=aside)
 
 
 def _check(source: SourceSpec, number: int, file: str) -> None:

@@ -25,7 +25,7 @@ from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
-from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces
+from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces, without
 from omnigraph.pipeline.sources import FrameRows, Inputs, Split
 from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
@@ -52,6 +52,9 @@ PROBLEMS_PER_SPLIT_MAX = 100
 MANY = VIOLATIONS_MAX + 1  # one more tells that there are more
 
 
+LeftOut = Mapping[int, frozenset[tuple[str, int]]]  # types and lines to leave out, by split
+
+
 @dataclass(frozen=True, slots=True)
 class LoadJob:
     """What all tasks of a load share."""
@@ -64,6 +67,7 @@ class LoadJob:
     seed: int
     flush_bytes: int = FLUSH_BYTES
     embed: EmbedSettings | None = None  # as the driver was told
+    left_out: LeftOut = field(default_factory=dict)
 
     def embedded(self, changes: Changes, txn: WriteTxn, ask: EmbedTexts | None = None) -> Changes:
         """The changes with vectors for their texts, a few rows at a time: what is made is not kept in memory."""
@@ -476,7 +480,9 @@ def located(job: LoadJob, split: Split, wanted: Mapping[str, frozenset[str]]) ->
 
 def pieces_of(job: LoadJob, split: Split) -> Iterator[Piece]:
     """The rows of a split, as the load reads them."""
-    return pieces(split, job.pinned.snapshot().catalog, job.options)
+    found = pieces(split, job.pinned.snapshot().catalog, job.options)
+    skip = job.left_out.get(split.index)
+    return found if skip is None else without(found, skip)
 
 
 def identified(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Given, int]]:

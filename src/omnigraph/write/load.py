@@ -22,13 +22,20 @@ from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Gathered, Problems, SortedOut
-from omnigraph.write.input.quarantine import Place, left_out, require_new, write_quarantine
+from omnigraph.write.input.quarantine import (
+    QUARANTINE_ROUNDS_MAX,
+    Place,
+    endless,
+    left_out,
+    refuse_too_many,
+    require_new,
+    write_quarantine,
+)
 from omnigraph.write.input.sources import InputSource, source_of
 from omnigraph.write.removal import with_incident_edges
 from omnigraph.write.repeats import Repeats
 from omnigraph.write.resolve import Mode, RowCounts, actions_of, kind_of, resolve
 
-QUARANTINE_ROUNDS_MAX = 64  # each leaves out rows that missed those left out before
 CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
 
 
@@ -88,7 +95,7 @@ def load(
     reading = _LoadReading(source_of(source, options))
     aside = None
     if options.quarantine is not None:
-        aside = _Quarantine(reading, options.quarantine, wanted, repeats)
+        aside = _Quarantine(reading, options, wanted)
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
@@ -193,12 +200,15 @@ class _Quarantine:
     """The rows of a source that are left out, and the file they are written to."""
 
     reading: _LoadReading
-    path: str
+    options: Options
     mode: Mode
-    repeats: Repeats
     unread: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
     rows: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
     written: bool = False
+
+    @property
+    def path(self) -> str:
+        return self.options.quarantine or ""
 
     def good_rows(self, txn: WriteTxn) -> Sequence[Incoming]:
         """The rows nothing is wrong with. What is left out may be missed by other rows: they are judged again."""
@@ -211,8 +221,9 @@ class _Quarantine:
             self.unread = left_out(problems.found)
         incoming = self.reading.under(txn.catalog)
         self.rows = dict(self.unread)
+        refuse_too_many(len(self.rows), self.options)
         for _ in range(QUARANTINE_ROUNDS_MAX):
-            resolved = resolve(txn, incoming, self.mode, limit=EVERY, repeats=self.repeats)
+            resolved = resolve(txn, incoming, self.mode, limit=EVERY, repeats=self.options.repeats)
             changes = with_incident_edges(resolved.changes, txn)
             found = evaluate(changes, txn, found=resolved.violations, limit=EVERY)
             broken = left_out(found.violations)
@@ -220,8 +231,9 @@ class _Quarantine:
                 return incoming
             for place, why in broken.items():
                 self.rows[place] = (*self.rows.get(place, ()), *why)
+            refuse_too_many(len(self.rows), self.options)
             incoming = [_without(part, broken) for part in incoming]
-        raise OptionInvalid("the rows that are left out leave ever more rows without their ends")
+        raise endless()
 
     def write(self) -> dict[str, int]:
         """Write what is left out; again, if the load runs again on a newer commit."""

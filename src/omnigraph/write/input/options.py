@@ -62,10 +62,13 @@ class Options:
     repeats: Repeats = AS_IT_IS  # what becomes of several rows with one id
     # A new file for rows that cannot be loaded; without one, a load that has some is refused.
     quarantine: str | None = None
+    failures_max: int | None = None  # rows that may go there; more of them refuse the load
     # Of the rows of a Parquet or Arrow file that comes from outside.
     unpacked_bytes_max: int | None = None
 
     def __post_init__(self) -> None:
+        if self.failures_max is not None and (self.quarantine is None or self.failures_max < 0):
+            raise OptionInvalid("failures_max bounds a quarantine, which takes no or more rows")
         if self.nulls not in ("clear", "keep"):
             raise OptionInvalid(f"nulls= is 'clear' or 'keep', not {self.nulls!r}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,17 @@ class InputPart:
     lines: pa.Int64Array | None = None
     file: str | None = None
     marks: Marks = UNMARKED
+
+    def filter(self, mask: pa.BooleanArray) -> InputPart:
+        """The rows where the mask is true."""
+        return replace(
+            self,
+            columns={name: values.filter(mask) for name, values in self.columns.items()},
+            rows=mask.true_count,
+            absent={name: left_out.filter(mask) for name, left_out in self.absent.items()},
+            lines=None if self.lines is None else self.lines.filter(mask),
+            marks=self.marks.filter(mask),
+        )
 
 
 def in_line_order(parts: Sequence[InputPart]) -> Sequence[InputPart]:
