@@ -243,11 +243,7 @@ def load(
             violations=violations or True,
             dry_run=True,
         )
-        counts = {"nodes": dict(found.nodes), "edges": dict(found.edges)}
-        counts |= {"quarantined": dict(found.quarantined)} if found.quarantined else {}
-        answer(show, f"{_load_counts(found)} can be loaded", counts)
-        _tell_quarantine(found, quarantine)
-        note(show, "nothing was changed")
+        _tell_check(show, found, quarantine)
         return
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
@@ -270,6 +266,16 @@ def load(
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
         warn(f"{edges} without id or key: loading {them} again adds {them} again")
+
+
+def _tell_check(show: Show, found: LoadResult, quarantine: str | None) -> None:
+    """What a load would bring."""
+    known = found.to_json()
+    names = ("nodes", "edges", "rows", "quarantined")
+    counts = {name: known[name] for name in names if name in known}
+    answer(show, f"{_load_counts(found)} can be loaded", counts)
+    _tell_quarantine(found, quarantine)
+    note(show, "nothing was changed")
 
 
 def _tell_quarantine(result: LoadResult, file: str | None) -> None:

@@ -20,6 +20,7 @@ through. In the order of control flow:
 - `verify`            what is wrong, as exact joins; `facts` what the verdict rests on
 - `violation_report`  everything that is wrong, when a report has no room for it
 - `judging`           staged rows as a valid write
+- `aside`             rows that are left out, and the file they are written to
 - `load`              the whole of it
 - `frames`            nodes and edges as DataFrames
 - `source`            the format `omnigraph` of Spark programs

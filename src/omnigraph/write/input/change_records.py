@@ -20,8 +20,8 @@ from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.expressions import (
     GIVEN,
     ROW,
-    Engine,
     MappingInvalid,
+    RowEngine,
     Unworkable,
     literal,
     numbered,
@@ -107,7 +107,7 @@ class ChangedRows:
     """Opens change records and hands their rows on, with marks, to a shape that knows what they are."""
 
     def __init__(self, form: ChangeFormat, rows: RowShape) -> None:
-        self._form, self._rows, self._engine = form, rows, Engine()
+        self._form, self._rows, self._engine = form, rows, RowEngine()
 
     def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:
         """The rows of some records."""

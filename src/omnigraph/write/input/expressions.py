@@ -134,7 +134,7 @@ def connect() -> Any:
     return engine
 
 
-class Engine:
+class RowEngine:
     """Runs queries over the rows it is given."""
 
     def __init__(self) -> None:

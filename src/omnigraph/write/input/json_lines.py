@@ -12,8 +12,8 @@ import pyarrow as pa
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.expressions import (
     GIVEN,
-    Engine,
     MappingInvalid,
+    RowEngine,
     literal,
     numbered,
     quoted,
@@ -42,7 +42,7 @@ class JsonLines:
             raise MappingInvalid(
                 "a mapping of JSON lines names the members it uses: json: [name, …]"
             )
-        self._mapping, self._options, self._engine = mapping, options, Engine()
+        self._mapping, self._options, self._engine = mapping, options, RowEngine()
 
     def rows(self, block: LineBlock, problems: Problems) -> RawRows | None:
         """The objects of some lines as rows; none where something is wrong, which then is in `problems`."""

@@ -24,8 +24,8 @@ from omnigraph.write.input.change_records import ChangedRows, ChangeFormat
 from omnigraph.write.input.expressions import (
     GIVEN,
     ROW,
-    Engine,
     MappingInvalid,
+    RowEngine,
     Unworkable,
     numbered,
     over,
@@ -175,7 +175,7 @@ class MappedRows:
         self._mapping, self._options, self._values = mapping, options, values
         kinds = [kind_named(row.type, catalog) for row in mapping.rows]
         self._targets = [RowsOf(kind, catalog, plain) for kind in kinds]
-        self._engine = Engine()
+        self._engine = RowEngine()
         self._rows: Sequence[RowMap] = ()  # over the columns of the source
 
     def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:

@@ -91,7 +91,7 @@ class RowsOf:
         """Columns as those of the schema; none when something is wrong, which then is in `problems`."""
         kind, renamed = self.kind, dict(self.options.columns)
         columns: dict[str, Column] = {}
-        ends = _Ends(self)
+        ends = _EdgeEnds(self)
         before = len(problems.found)
         for name, values in zip(table.column_names, table.columns, strict=True):
             if renamed.get(name) == "" or name in (ORDER, DELETED):
@@ -114,7 +114,12 @@ class RowsOf:
         return InputPart(kind, columns, table.num_rows, absent, lines, file, _marks(table))
 
     def _take(
-        self, name: str, values: Column, columns: dict[str, Column], ends: _Ends, convert: Convert
+        self,
+        name: str,
+        values: Column,
+        columns: dict[str, Column],
+        ends: _EdgeEnds,
+        convert: Convert,
     ) -> None:
         _check_valid(values, name)
         member = ends.member(name)
@@ -164,7 +169,7 @@ class _KeyMember:
 
 
 @dataclass(slots=True)
-class _Ends:
+class _EdgeEnds:
     """The ends of edges, each a column of ids or the members of a key."""
 
     rows: RowsOf
