@@ -123,15 +123,15 @@ class OmnigraphError(Exception):
         """What to do about it, in the words of the surface that shows it."""
         return self.help_on(_surface[-1])
 
+    @help.setter
+    def help(self, text: str) -> None:
+        self._help = {"cli": text, "python": text}
+
     def help_on(self, surface: str) -> str:
         """The help in the words of the command line ("cli") or of Python ("python")."""
         default = self.python_help if surface == "python" else None
         own = self._help[surface]
         return own if own is not None else default or self.default_help
-
-    @help.setter
-    def help(self, text: str) -> None:
-        self._help = {"cli": text, "python": text}
 
     @property
     def retryable(self) -> bool:

@@ -75,6 +75,15 @@ class Commit:
         return commit_html(self.to_json())
 
 
+class CommitLog(list[Commit]):
+    """Commits, newest first; a notebook shows them as lines of a table."""
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import log_html
+
+        return log_html(commit.to_json() for commit in self)
+
+
 @dataclass(frozen=True, slots=True)
 class EntityChange:
     """What one commit did to a node or edge: the row before and after, none where it was not there."""
@@ -117,6 +126,12 @@ class MutateResult:
             "commit": _json(self.commit),
         }
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import write_html
+
+        counts = {"nodes": self.affected_nodes, "edges": self.affected_edges}
+        return write_html("changed", counts, _json(self.commit))
+
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
@@ -146,6 +161,14 @@ class LoadResult:
             "replayed": self.replayed,
         }
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import write_html
+
+        title = "loaded before" if self.replayed else "loaded"
+        if self.quarantined:
+            title += f"; {sum(self.quarantined.values()):,} left out"
+        return write_html(title, {**self.nodes, **self.edges}, _json(self.commit))
+
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
@@ -166,6 +189,11 @@ class MergeResult:
             "conflicts": [conflict.to_json() for conflict in self.conflicts],
             "counts": {name: dict(counts) for name, counts in self.counts.items()},
         }
+
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import merge_html
+
+        return merge_html(self.to_json())
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ class Versions:
         expected = history.LOG_PAGE_COMMITS_MAX if limit is None else limit
         entries = history.walk(self._repo, start, maintenance=maintenance, expected=expected)
         wanted = (e for e in entries if actor in (None, e.actor) and kind in (None, e.kind))
-        return [outcomes.Commit.of(entry) for entry in islice(wanted, limit)]
+        return outcomes.CommitLog(outcomes.Commit.of(entry) for entry in islice(wanted, limit))
 
     @verb
     def commit(self, id: str) -> Commit:

@@ -12,7 +12,7 @@ In the order of control flow:
 
 The commands, imported one module at a time:
 
-- `graphs`     init, clone, doctor, upgrade, version
+- `graphs`     init, clone, doctor, upgrade, version; `installed` what `doctor --install` lists
 - `data`       query, mutate, shell, load, pipeline, infer, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset

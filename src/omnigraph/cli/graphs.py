@@ -20,7 +20,7 @@ from omnigraph.cli.context import (
 )
 from omnigraph.cli.exits import FAILURE, OK
 from omnigraph.cli.options import Show, Where, WriterOptions, examples
-from omnigraph.cli.output import answer, coloured_error, note
+from omnigraph.cli.output import Sheet, answer, coloured_error, note, print_sheet
 from omnigraph.cli.progress import reporting, running
 
 if TYPE_CHECKING:
@@ -85,11 +85,21 @@ def doctor(
     show: Show,
     writer: WriterOptions,
     deep: Annotated[bool, Option("--deep", help="Read all data.")] = False,
+    install: Annotated[
+        bool, Option("--install", help="Check what is installed instead of a graph.")
+    ] = False,
 ) -> int:
     """Check the integrity of a graph: names, history, tables, files and store; changes nothing.
 
-    The exit code is 1 when something is wrong.
+    The exit code is 1 when something is wrong. With --install it needs no graph: it lists the parts of omnigraph that
+    are installed, what each is for and how to get those that are missing.
     """
+    if install:
+        from omnigraph.cli.installed import parts
+
+        rows = [[part.name, part.found or "missing", part.purpose, part.how] for part in parts()]
+        print_sheet(show, Sheet(["part", "found", "for", "how to get it"], rows), rows_max=0)
+        return OK
     graph = open_graph(where)
     with reporting("doctor", writer.progress, quiet=show.quiet):
         found = graph.doctor(deep)

@@ -1,4 +1,4 @@
-"""What notebooks show of a graph, a result, a commit, a diff and a plan."""
+"""What notebooks show of a graph, a result, a write, a log, a merge, a diff and a plan: little, read at a glance."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from omnigraph.model.catalog import Catalog
 
 ROWS_SHOWN_MAX = 50
 NODES_CLEAR_MAX = 60
+VECTOR_SHOWN_MAX = 8
+CHARACTERS_SHOWN_MAX = 120
+CONFLICTS_SHOWN_MAX = 20
+NAMES = ("name", "title", "label")  # of a node, by which people know it
+SIGNS = (("inserted", "+"), ("updated", "~"), ("deleted", "-"))
 MARKS = {"insert": ("+", "#dcfce7"), "update": ("~", "#fef9c3"), "delete": ("-", "#fee2e2")}
 
 
@@ -28,11 +33,45 @@ def result_html(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]],
     """The first rows under their names and types; and the graph that whole nodes, edges and paths among them make."""
     head = "".join(f"<th>{escape(n)}<br><small>{escape(t)}</small></th>" for n, t in heads)
     shown = rows[:ROWS_SHOWN_MAX]
-    body = "".join(f"<tr>{''.join(f'<td>{escape(str(v))}</td>' for v in r)}</tr>" for r in shown)
+    body = "".join(f"<tr>{''.join(f'<td>{value_html(v)}</td>' for v in r)}</tr>" for r in shown)
     more = total - len(shown)
-    foot = f"<caption>{more:,} more rows</caption>" if more else ""
+    foot = f"<caption>{more:,} more {'row' if more == 1 else 'rows'}</caption>" if more else ""
     table = f"<table>{foot}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return table + _drawn(entities_of(rows))
+    picture = _drawn(entities_of(rows))
+    only_entities = bool(shown) and all(is_entity(v) for row in shown for v in row)
+    return picture + table if only_entities else table + picture
+
+
+def is_entity(value: Any) -> bool:
+    """Whether a value is a node, an edge or a path."""
+    match value:
+        case {"id": str(), "type": str()} | {"nodes": list(), "edges": list()}:
+            return True
+        case _:
+            return False
+
+
+def value_html(value: Any) -> str:
+    """One value of a result: a node by its name, a vector by its beginning, a long text cut."""
+    match value:
+        case {"id": str(id), "type": str(kind), "from": str(a), "to": str(b)}:
+            return f'{escape(a)} <small title="{escape(id)}">{escape(kind)} →</small> {escape(b)}'
+        case {"id": str(id), "type": str(kind)}:
+            name = next((str(value[n]) for n in NAMES if value.get(n)), id)
+            return f'<span title="{escape(id)}">{escape(_cut(name))}</span> <small>{escape(kind)}</small>'
+        case {"nodes": list(nodes), "edges": list()}:
+            return " → ".join(escape(_cut(str(node))) for node in nodes)
+        case [float(), *_] if len(value) > VECTOR_SHOWN_MAX:
+            start = ", ".join(f"{number:.3g}" for number in value[:3])
+            return f"[{start}, … {len(value)} numbers]"
+        case None:
+            return "<small>null</small>"
+        case _:
+            return escape(_cut(str(value)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CHARACTERS_SHOWN_MAX else text[: CHARACTERS_SHOWN_MAX - 1] + "…"
 
 
 def _drawn(found: DrawnEntities) -> str:
@@ -50,6 +89,51 @@ def commit_html(commit: Mapping[str, Any]) -> str:
     facts = {k: v for k, v in commit.items() if k != "changes" and v not in (None, [])}
     rows = [[name, ", ".join(v) if isinstance(v, list) else v] for name, v in facts.items()]
     return table_html((), rows) + counts_html(commit["changes"])
+
+
+def write_html(title: str, counts: Mapping[str, int], commit: Mapping[str, Any] | None) -> str:
+    """What a load or a mutation did: a sentence, the rows of each type, the commit."""
+    rows = [[name, f"{count:,}"] for name, count in counts.items()]
+    return f"<p>{escape(title)}{_at(commit)}</p>" + (
+        table_html(("type", "rows"), rows) if rows else ""
+    )
+
+
+def _at(commit: Mapping[str, Any] | None) -> str:
+    if commit is None:
+        return " · no commit"
+    return f" · <code>{escape(commit['id'])}</code> on {escape(commit['branch'])}"
+
+
+def log_html(commits: Iterable[Mapping[str, Any]]) -> str:
+    """Commits, one line each."""
+    rows = []
+    for commit in commits:
+        changed = "; ".join(
+            f"{name} " + " ".join(f"{sign}{n:,}" for key, sign in SIGNS if (n := counts.get(key)))
+            for name, counts in commit["changes"].items()
+        )
+        when = commit["time"][:16].replace("T", " ")
+        said = (commit["id"], when, commit["actor"] or "", commit["kind"])
+        rows.append([*said, commit["message"] or "", changed])
+    return table_html(("commit", "when (UTC)", "who", "what", "message", "changes"), rows)
+
+
+def merge_html(merged: Mapping[str, Any]) -> str:
+    """How a merge ended: what it did, or what has to be decided first."""
+    found = merged["conflicts"]
+    if not found:
+        title = merged["outcome"].replace("_", " ")
+        return f"<p>{escape(title)}{_at(merged['commit'])}</p>" + counts_html(merged["counts"])
+    names = ("type", "id", "field", "base", "ours", "theirs")
+    rows = [[_cut(str(c.get(n, ""))) for n in names] for c in found[:CONFLICTS_SHOWN_MAX]]
+    noun = "conflict" if len(found) == 1 else "conflicts"
+    return f"<p>{len(found):,} {noun}; nothing was changed</p>" + table_html(names, rows)
+
+
+def plan_text_html(text: str) -> str:
+    """A plan as it is indented."""
+    return f"<pre>{escape(text)}</pre>"
 
 
 def counts_html(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -41,7 +41,7 @@ def _plain(text: str) -> str:
 
 def _members(kind: EntityType) -> Iterator[tuple[str, str, str]]:
     key = kind.key or ()
-    for prop in sorted(kind.properties.values(), key=lambda p: (p.name not in key, p.name)):
+    for prop in sorted(kind.properties.values(), key=lambda p: p.name not in key):
         yield prop.name, _short(str(prop.type)), " @key" if prop.name in key else ""
 
 

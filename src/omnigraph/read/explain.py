@@ -104,6 +104,11 @@ class Explanation:
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        from omnigraph.drawing.notebook import plan_text_html
+
+        return plan_text_html(str(self))
+
 
 def _as_json(measured: Measured) -> dict[str, Any]:
     return {

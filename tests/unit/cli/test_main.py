@@ -253,3 +253,17 @@ def test_all_files_of_a_type_are_loaded_as_the_options_say(
     form = ["--delimiter", ";", "--column-names", "name, age", "--null-text", "-"]
     assert main(["load", "--store", store, *files, *form]) == 0
     assert "2 nodes of 1 type" in capsys.readouterr().out
+
+
+def test_doctor_says_what_is_installed_and_what_for(cli: Cli) -> None:
+    done = cli("doctor", "--install", "--json")
+    assert done.code == 0, done.err
+    parts = {row["part"]: row for row in done.json}
+    assert {"omnigraph", "Python", "server", "explorer", "spark", "Java", "Node.js"} <= set(parts)
+    assert parts["server"]["found"] != "missing"
+    assert all(row["for"] for row in done.json)
+    assert all(
+        row["how to get it"]
+        for row in done.json
+        if row["found"] == "missing" and row["part"] != "Node.js"
+    )

@@ -102,7 +102,7 @@ def test_an_address_that_cannot_hold_a_graph(uri: object) -> None:
 
 def test_a_path_where_nothing_is(tmp_path: Path) -> None:
     error = refuses(tmp_path, lambda: open_graph(tmp_path / "nothing"), GraphNotFound)
-    assert "omnigraph init" in error.help
+    assert "omnigraph.init" in error.help
 
 
 def test_a_folder_with_other_things_in_it(tmp_path: Path) -> None:

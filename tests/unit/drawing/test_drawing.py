@@ -140,3 +140,44 @@ def test_what_notebooks_show(memory_root: str) -> None:
     assert "&lt;b&gt;" in graph.diff("main~1", "main")._repr_html_()
     plan = graph.plan_schema(SCHEMA.replace("age: I32?", "age: I32?  mail: String?"))
     assert "add_property" in plan._repr_html_()
+
+
+def test_writes_logs_merges_and_plans_are_read_at_a_glance(memory_root: str) -> None:
+    graph = omnigraph.init(memory_root, schema="node Person { name: String @key  age: I32? }")
+    loaded = graph.load({"Person": [{"name": "Ada", "age": 36}]}, message="the first")
+    assert loaded.commit is not None
+    shown = loaded._repr_html_()
+    assert f"<p>loaded · <code>{loaded.commit.id}</code> on main</p>" in shown
+    assert "<td>Person</td><td>1</td>" in shown
+    for branch, age in (("main", 40), ("draft", 41)):
+        if branch == "draft":
+            graph.create_branch("draft", from_="main~1")
+        done = graph.mutate(
+            'update Person set { age: $a } where name = "Ada"'.replace("$a", str(age)),
+            branch=branch,
+        )
+        assert "<td>nodes</td><td>1</td>" in done._repr_html_()
+    log = graph.log()
+    assert isinstance(log, list)
+    assert "<td>the first</td><td>Person +1</td>" in log._repr_html_()  # type: ignore[attr-defined]
+    assert "dataclass" not in log._repr_html_()  # type: ignore[attr-defined]
+    merged = graph.merge("draft")
+    assert "1 conflict; nothing was changed" in merged._repr_html_()
+    assert "<td>36</td><td>40</td><td>41</td>" in merged._repr_html_()
+    plan = graph.query("match { $p: Person } return { $p.name }", explain=True).explain()
+    assert plan._repr_html_().startswith("<pre>")
+
+
+def test_entities_and_vectors_are_short_in_a_table(memory_root: str) -> None:
+    graph = omnigraph.init(
+        memory_root, schema="node Person { name: String @key  face: Vector(64)? }"
+    )
+    graph.load({"Person": [{"name": "Ada <b>", "face": [0.25] * 64}]})
+    shown = graph.query(
+        "match { $p: Person } return { entity($p) as p, $p.face as face }"
+    )._repr_html_()
+    assert "Ada &lt;b&gt;</span> <small>Person</small>" in shown
+    assert "[0.25, 0.25, 0.25, … 64 numbers]" in shown
+    assert "{&#x27;" not in shown
+    only = graph.query("match { $p: Person } return { entity($p) as p }")._repr_html_()
+    assert only.index("<details") < only.index("<table"), "the picture first"

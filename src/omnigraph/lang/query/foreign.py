@@ -37,6 +37,7 @@ _CONDITION = re.compile(
     r"(?P<left>[\w.]+)\s*(?P<op><=|>=|<>|!=|=|<|>)\s*(?P<right>'[^']*'|\"[^\"]*\"|[\d.]+)"
 )
 _ITEM = re.compile(r"(?P<value>\w+(\.\w+)?)(\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
+TRANSLATED_CHARS_MAX = 500  # the patterns try every way to cut a text into clauses
 CYPHER_CLAUSES = (
     "MATCH (p:Person)-[:KNOWS]->(f) is `match { $p: Person  $p knows $f }`, WHERE p.age > 30 a line `$p.age > 30` in "
     "it, RETURN p.name is `return { $p.name }`, ORDER BY is `order { $p.name asc }`, CREATE is `insert`"
@@ -63,7 +64,7 @@ def answered(error: LanguageError) -> LanguageError:
 
 
 def _of_cypher(text: str) -> str | None:
-    found = _SIMPLE_CYPHER.fullmatch(text)
+    found = _SIMPLE_CYPHER.fullmatch(text) if len(text) <= TRANSLATED_CHARS_MAX else None
     if found is None:
         return None
     lines: list[str] = []
@@ -82,7 +83,7 @@ def _of_cypher(text: str) -> str | None:
 
 
 def _of_sql(text: str) -> str | None:
-    found = _SIMPLE_SQL.fullmatch(text)
+    found = _SIMPLE_SQL.fullmatch(text) if len(text) <= TRANSLATED_CHARS_MAX else None
     if found is None:
         return None
     return _whole([f"$x: {found['type']}"], found, lambda name: f"$x.{name.rpartition('.')[2]}")
