@@ -42,6 +42,7 @@ PARITY: dict[str, Counterpart] = {
     "blob get": _verb("blob"),
     "blob stat": _verb("blob"),
     "pipeline run": _verb("load"),
+    "infer": Counterpart("omnigraph.write.infer.infer", reason=HERE),
     "branch list": _verb("branches"),
     "branch create": _verb("create_branch"),
     "branch delete": _verb("delete_branch"),

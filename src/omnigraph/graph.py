@@ -490,6 +490,7 @@ class Graph(Reviewing):
             replayed=done.replayed,
             new_each_time=outcome.new_each_time,
             quarantined=outcome.quarantined,
+            rows=outcome.rows,
         )
 
     @verb

@@ -166,10 +166,12 @@ class LoadResult:
     replayed: bool = False
     new_each_time: Mapping[str, int] = field(default_factory=dict)  # edges with neither id nor key
     quarantined: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by type
+    # By type: new, changed, deleted; and left out because another row of the id counts, or too late.
+    rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        left_out = {"quarantined": dict(self.quarantined)} if self.quarantined else {}
-        return left_out | {
+        more = {"quarantined": dict(self.quarantined), "rows": dict(self.rows)}
+        return {name: counts for name, counts in more.items() if counts} | {
             "nodes": dict(self.nodes),
             "edges": dict(self.edges),
             "commit": _json(self.commit),

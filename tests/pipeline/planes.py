@@ -91,7 +91,7 @@ def run(folder: Path, engine: str, source: Any, mode: str, **options: Any) -> Ou
             error.code, error.message, found, bool(error.details.get("more")), state_of(graph), ()
         )
     assert result.engine == engine
-    counts = (result.nodes, result.edges, result.new_each_time)
+    counts = (result.nodes, result.edges, result.new_each_time, result.rows)
     return Outcome(None, "", [], False, state_of(graph), counts)
 
 

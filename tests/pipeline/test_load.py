@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
-from omnigraph.pipeline import load as load_module
+from omnigraph.pipeline import judging
 from omnigraph.pipeline.load import BulkLoad, Tuning, bulk_load
 from omnigraph.pipeline.verify import RepeatedRows
 from omnigraph.storage.objects import open_remote
@@ -52,13 +52,13 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A line for each time a load is judged as a whole."""
     runs: list[str] = []
 
-    judge = load_module._is_valid
+    judge = judging._is_valid
 
     def judged(*args: Any) -> Any:
         runs.append("judged")
         return judge(*args)
 
-    monkeypatch.setattr(load_module, "_is_valid", judged)
+    monkeypatch.setattr(judging, "_is_valid", judged)
     return runs
 
 

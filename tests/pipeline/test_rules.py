@@ -12,7 +12,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph, OmnigraphError
 from omnigraph.core.txn import WriteTxn
-from omnigraph.pipeline import load as bulk
+from omnigraph.pipeline import judging as bulk
 from omnigraph.pipeline import lookups, screen
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.sources import cut

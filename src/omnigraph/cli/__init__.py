@@ -14,7 +14,7 @@ In the order of control flow:
 The commands, imported one module at a time:
 
 - `graphs`     init, clone, doctor, upgrade, version; `installed` what `doctor --install` lists
-- `data`       query, mutate, shell, load, pipeline, export
+- `data`       query, mutate, shell, load, pipeline, infer, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
 - `review`     propose, proposals, review, comment, approve, check, profile, blame

@@ -47,7 +47,8 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "blob": Group(
             "Read Blob properties.", {"get": "entities.get_blob", "stat": "entities.stat_blob"}
         ),
-        "pipeline": Group("Run pipeline files on Spark.", {"run": "data.run_pipeline"}),
+        "pipeline": Group("Run pipeline files.", {"run": "data.run_pipeline"}),
+        "infer": "data.infer",
     },
     "History and branches": {
         "branch": Group(

@@ -1,4 +1,4 @@
-"""Commands about data: query, mutate, shell, load, pipeline, export."""
+"""Commands about data: query, mutate, shell, load, pipeline, infer, export."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from omnigraph.cli.options import (
     OutputFormat,
     Params,
     Quiet,
+    RepeatOptions,
     Show,
     Text,
     Violations,
@@ -212,6 +213,7 @@ def load(
     show: Show,
     writer: WriterOptions,
     cells: CsvOptions,
+    repeats: RepeatOptions,
     data: Annotated[
         list[str],
         Option("--data", help="File of records, or Type=FILE for a table.", metavar="FILE"),
@@ -232,6 +234,9 @@ def load(
     quarantine: Annotated[
         str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
     ] = None,
+    max_failures: Annotated[
+        int | None, Option("--max-failures", help="Rows that may be left out.", metavar="N")
+    ] = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
     run_checks: Annotated[
         bool, Option("--run-checks", help="Run the checks of the branch on the new commit.")
@@ -248,7 +253,7 @@ def load(
     A load with bad rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the good rows are
     loaded, and the others are in the file as JSON lines, each with its place, its text and what is wrong.
     """
-    options = cells.reading_with(on_error, quarantine)
+    options = cells.reading_with(repeats, on_error, quarantine, max_failures)
     _tell_formats(show, data, options)
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)
@@ -263,11 +268,7 @@ def load(
             violations=violations or True,
             dry_run=True,
         )
-        counts = {"nodes": dict(found.nodes), "edges": dict(found.edges)}
-        counts |= {"quarantined": dict(found.quarantined)} if found.quarantined else {}
-        answer(show, f"{_load_counts(found)} can be loaded", counts)
-        _tell_quarantine(found, quarantine)
-        note(show, "nothing was changed")
+        _tell_check(show, found, quarantine)
         return OK
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
@@ -297,6 +298,16 @@ def load(
     if report is not None:
         note(show, checks_text(report))
     return OK if report is None or report.passed else FAILURE
+
+
+def _tell_check(show: Show, found: LoadResult, quarantine: str | None) -> None:
+    """What a load would bring."""
+    known = found.to_json()
+    names = ("nodes", "edges", "rows", "quarantined")
+    counts = {name: known[name] for name in names if name in known}
+    answer(show, f"{_load_counts(found)} can be loaded", counts)
+    _tell_quarantine(found, quarantine)
+    note(show, "nothing was changed")
 
 
 def _tell_quarantine(result: LoadResult, file: str | None) -> None:
@@ -346,12 +357,14 @@ def run_pipeline(
     show: Show,
     writer: WriterOptions,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    engine: Annotated[str, Option("--engine", help="spark, local, or auto by size.")] = "spark",
     load_id: LoadId = None,
     violations: Violations = None,
 ) -> None:
-    """Run a pipeline file on Spark: load its sources as one commit, then optimize and merge if it says so.
+    """Run a pipeline file: load its sources as one commit, then optimize and merge if it says so.
 
-    The file names the graph, the branch, the mode, the sources with their column mappings, and what follows.
+    The file names the graph, the branch, the mode, the sources with their mappings to types, and what follows. It
+    means the same on Spark and in process.
     """
     from dataclasses import replace
 
@@ -366,23 +379,24 @@ def run_pipeline(
     place = where if named else replace(where, store=spec.graph)
     graph = open_graph(place)
     if check:
-        found = _pipeline_load(graph, spec, dry_run=True)
+        found = _pipeline_load(graph, spec, engine, dry_run=True)
         answer(show, f"{_load_counts(found)} can be loaded", {"valid": True})
         note(show, "nothing was changed")
         return
     with writing(graph, spec.branch, "load", writer, show):
-        text, document = _run(graph, spec, load_id or spec.load_id, actor_of(writer.actor))
+        key, actor = load_id or spec.load_id, actor_of(writer.actor)
+        text, document = _run(graph, spec, engine, key, actor)
     answer(show, text, document)
 
 
 def _run(
-    graph: Graph, spec: PipelineSpec, load_id: str | None, actor: str | None
+    graph: Graph, spec: PipelineSpec, engine: str, load_id: str | None, actor: str | None
 ) -> tuple[str, dict[str, Any]]:
-    result = _pipeline_load(graph, spec, actor=actor, idempotency_key=load_id)
+    result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
     text = f"loaded {_load_counts(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:
-        graph.optimize(spec.branch, engine="spark")
+        graph.optimize(spec.branch, engine=result.engine)
         document["optimized"] = True
     if spec.then.merge_into is not None:
         merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
@@ -391,7 +405,7 @@ def _run(
     return text, document
 
 
-def _pipeline_load(graph: Graph, spec: PipelineSpec, **options: Any) -> LoadResult:
+def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any) -> LoadResult:
     from omnigraph.pipeline.spec import sources_of
 
     return graph.load(
@@ -399,11 +413,43 @@ def _pipeline_load(graph: Graph, spec: PipelineSpec, **options: Any) -> LoadResu
         mode=spec.mode,
         branch=spec.branch,
         create_from=spec.create_from,
-        engine="spark",
+        engine=engine,
         message=spec.message,
+        options=spec.options(),
         violations=spec.violations or True,
         **options,
     )
+
+
+@examples(
+    "omnigraph infer customers.csv orders.csv",
+    "omnigraph infer Person=people.parquet --out schema.pg --pipeline pipeline.yaml",
+)
+def infer(
+    files: Annotated[list[str], Argument(help="Files, or Type=FILE.", metavar="FILE")],
+    cells: CsvOptions,
+    repeats: RepeatOptions,
+    out: Annotated[
+        str | None, Option("--out", "-o", help="Write the schema here.", metavar="FILE")
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        Option("--pipeline", help="Write a pipeline file that loads them.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Propose a schema for files of rows: types, keys, and edges where values of one are keys of another.
+
+    The proposal is printed to be edited. --pipeline writes a file with which `omnigraph pipeline run` loads the files.
+    """
+    from omnigraph.write.infer import infer as proposed
+
+    given = source_of(files)
+    found = proposed(given if isinstance(given, list | dict) else [given], cells.reading(repeats))
+    for path, text in ((out, found.schema), (pipeline, found.pipeline)):
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+    if out is None:
+        print(found.schema, end="")
 
 
 # --- exporting ---------------------------------------------------------------------------------------------------

@@ -147,6 +147,20 @@ class WriterOptions(OptionSet):
 
 
 @value
+class RepeatOptions(OptionSet):
+    """What becomes of several rows with one id."""
+
+    duplicates: Annotated[
+        str | None,
+        Option("--duplicates", help="Of rows with one id keep the first, the last, or refuse."),
+    ] = None
+    version_property: Annotated[
+        str | None,
+        Option("--version-property", help="Newer rows have more of it; older are left out."),
+    ] = None
+
+
+@value
 class CsvOptions(OptionSet):
     """How CSV files are written."""
 
@@ -165,15 +179,23 @@ class CsvOptions(OptionSet):
     ] = ""
     encoding: Annotated[str, Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
 
-    def reading(self) -> Any:
+    def reading(self, repeats: RepeatOptions) -> Any:
         """How to read what is loaded; none where nothing was said."""
         from omnigraph.write.input.options import CsvFormat, Options
+        from omnigraph.write.repeats import Repeats
 
         names = tuple(n.strip() for n in (self.column_names or "").split(",") if n.strip())
         form = CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
-        return None if form == CsvFormat() else Options(csv=form)
+        options = Options(csv=form, repeats=Repeats(repeats.duplicates, repeats.version_property))
+        return None if options == Options() else options
 
-    def reading_with(self, on_error: OnError, quarantine: str | None) -> Any:
+    def reading_with(
+        self,
+        repeats: RepeatOptions,
+        on_error: OnError,
+        quarantine: str | None,
+        max_failures: int | None,
+    ) -> Any:
         """The same, and where rows go that cannot be loaded."""
         from dataclasses import replace
 
@@ -181,10 +203,12 @@ class CsvOptions(OptionSet):
 
         if (on_error is OnError.QUARANTINE) != (quarantine is not None):
             raise UsageError("--on-error quarantine and --quarantine FILE go together")
-        reading = self.reading()
-        return (
-            reading if quarantine is None else replace(reading or Options(), quarantine=quarantine)
-        )
+        if max_failures is not None and quarantine is None:
+            raise UsageError("--max-failures bounds a quarantine: add --on-error quarantine")
+        reading = self.reading(repeats)
+        if quarantine is None:
+            return reading
+        return replace(reading or Options(), quarantine=quarantine, failures_max=max_failures)
 
 
 @value

@@ -6,7 +6,7 @@ whole rows, split into new ones, changed ones and those that go. Checks look at 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -42,6 +42,49 @@ NOWHERE = Origin()
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """What change records say of their rows: which of several is newer, and which are deletions."""
+
+    order: pa.Int64Array | None = None
+    deleted: pa.BooleanArray | None = None
+
+    @property
+    def are_given(self) -> bool:
+        return self.order is not None or self.deleted is not None
+
+    def filter(self, mask: pa.BooleanArray) -> Marks:
+        """The marks of some of the rows."""
+        return Marks(
+            *(None if one is None else one.filter(mask) for one in (self.order, self.deleted))
+        )
+
+    def take(self, rows: pa.Array) -> Marks:
+        """The marks of rows by number."""
+        return Marks(
+            *(None if one is None else one.take(rows) for one in (self.order, self.deleted))
+        )
+
+
+UNMARKED = Marks()
+
+
+def joined(marks: Sequence[Marks], rows: Sequence[int]) -> Marks:
+    """The marks of parts below each other; what a part does not say is no order, and no deletion."""
+    if not any(one.are_given for one in marks):
+        return UNMARKED
+    nothing, stays = pa.scalar(None, pa.int64()), pa.scalar(False)
+    both = zip(marks, rows, strict=True)
+    filled = [
+        (
+            pa.repeat(nothing, n) if one.order is None else one.order,
+            pa.repeat(stays, n) if one.deleted is None else one.deleted,
+        )
+        for one, n in both
+    ]
+    return Marks(*(pa.concat_arrays(parts) for parts in zip(*filled, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class Incoming:
     """Rows of one type as they were given, in the columns of its table.
 
@@ -55,6 +98,7 @@ class Incoming:
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
     origin: Origin = NOWHERE
     edge: bool = False  # an edge type is meant even where a node type has the same name
+    marks: Marks = UNMARKED
 
 
 @dataclass(frozen=True, slots=True)

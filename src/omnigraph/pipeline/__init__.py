@@ -13,11 +13,14 @@ through. In the order of control flow:
 - `rows`              a piece as rows, by the readers of `write.input`
 - `progress`          how far tasks are
 - `stage`             what a task does with a piece: complete, check, write
+- `gather`            rows of one id brought together, where a load chooses between them
 - `table_versions`    columns of table versions as DataFrames
 - `lookups`           few new rows, judged by look-ups
 - `screen`            many, compared partition by partition: whether anything is wrong at all
 - `verify`            what is wrong, as exact joins; `facts` what the verdict rests on
 - `violation_report`  everything that is wrong, when a report has no room for it
+- `judging`           staged rows as a valid write
+- `aside`             rows that are left out, and the file they are written to
 - `load`              the whole of it
 - `frames`            nodes and edges as DataFrames
 - `source`            the format `omnigraph` of Spark programs

@@ -77,10 +77,7 @@ def loading(
 
     On Spark, everything up to publishing is done when the write is handed out, unless it may have been done before.
     """
-    apart = options is not None and options.quarantine is not None
-    chosen = engine_for("local" if apart and engine == "auto" else engine, source, repo)
-    if apart and chosen != "local":
-        raise OptionInvalid("a quarantine is kept by a load in process: leave engine= out")
+    chosen = engine_for(engine, source, repo)
     if chosen == "local":
         lists = None if isinstance(violations, bool) else named(violations)
         yield load(source, mode, options=options, violations=lists), chosen

@@ -10,70 +10,49 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 
 from omnigraph.core.leases import load_plan, remove_plan, renewed, save_plan, still_honoured
-from omnigraph.core.plan import Append, Overwrite, PublishPlan, TableAction, Upsert, read_whole
+from omnigraph.core.plan import (
+    PublishPlan,
+)
 from omnigraph.core.publisher import carries_over
 from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.core.stage import found_again
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Violation, WriteConflict
-from omnigraph.model.catalog import EdgeType
-from omnigraph.pipeline.facts import LoadFacts
+from omnigraph.errors import WriteConflict
+from omnigraph.pipeline.aside import Aside
 from omnigraph.pipeline.failures import spark_failures
-from omnigraph.pipeline.lookups import are_few, nothing_is_wrong
+from omnigraph.pipeline.gather import gathers, placed_lines, run_gathered
+from omnigraph.pipeline.judging import VerifiedLoad, verified
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.progress import STAGED_PART, VERIFIED_PART, Counters, Meter, watched
-from omnigraph.pipeline.rows import kind_by_table
-from omnigraph.pipeline.screen import keys_hold
 from omnigraph.pipeline.session import beside_each_other, parallelism
 from omnigraph.pipeline.sources import SPLIT_BYTES, Inputs, Split, cut, packed
 from omnigraph.pipeline.stage import (
     FLUSH_BYTES,
-    MANY,
     RESULT_DDL,
     SEED_BITS,
-    InputPlace,
+    LeftOut,
     LoadJob,
     StagedSplit,
     Staging,
     answered,
-    first_keys,
     frame_task,
-    from_ipc,
-    in_order,
-    locate_task,
-    located,
-    placed,
     stage_task,
 )
-from omnigraph.pipeline.table_versions import TableVersion, numbers
-from omnigraph.pipeline.verify import (
-    OnSpark,
-    Touched,
-    Verification,
-    counts_hold,
-    judge_for,
-    verify,
-)
-from omnigraph.pipeline.violation_report import offenders, unreadable
+from omnigraph.pipeline.table_versions import numbers
 from omnigraph.storage import metrics
-from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
-from omnigraph.validate.evaluate import report_of
-from omnigraph.validate.listing import Destination, listing
+from omnigraph.validate.listing import Destination
 from omnigraph.write.embed import settings_here
 from omnigraph.write.input.options import Options
-from omnigraph.write.input.problems import Problems
-from omnigraph.write.load import LoadOutcome, mode_of
+from omnigraph.write.load import mode_of
 from omnigraph.write.resolve import Mode
 
 if TYPE_CHECKING:
@@ -123,18 +102,32 @@ class BulkLoad:
     _plan: StoredPlan | None = None
     _noted: float = 0.0
     _note_seconds: float = 0.0
+    _aside: Aside | None = None
+
+    def __post_init__(self) -> None:
+        self._aside = None if self.options.quarantine is None else Aside(self.options)
 
     def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
         """Stage and verify on a state; raises what is wrong with the input."""
         with spark_failures():
-            staged = self._staging(snapshot)
-            self.progress("verify", 0, 1)
-            metrics.progress("verifying", part=STAGED_PART)
-            limit, lists = self.tuning.judged_rows_max, self.violations
-            self._work = verified(staged, snapshot, self.session, limit, lists)
+            if self._aside is None:
+                staged = self._staging(snapshot, {})
+                self._work = self._verified(staged, snapshot, self.violations)
+            else:
+                self._work = self._aside.sorted_out(
+                    lambda skip: self._staging(snapshot, skip),
+                    lambda staged, lists: self._verified(staged, snapshot, lists),
+                )
         self.progress("verify", 1, 1)
         metrics.progress("publishing", part=VERIFIED_PART)
         return self._work
+
+    def _verified(
+        self, staged: Staging, snapshot: Snapshot, lists: Destination | None
+    ) -> VerifiedLoad:
+        self.progress("verify", 0, 1)
+        metrics.progress("verifying", part=STAGED_PART)
+        return verified(staged, snapshot, self.session, self.tuning.judged_rows_max, lists)
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
         """What the load wants, judged on the state it is given."""
@@ -156,7 +149,7 @@ class BulkLoad:
     def plan_id(self) -> str | None:
         return None if self._plan is None else self._plan.plan
 
-    def _staging(self, snapshot: Snapshot) -> Staging:
+    def _staging(self, snapshot: Snapshot, left_out: LeftOut) -> Staging:
         """What was staged on this state before, or is now. Splits that are done are not read again."""
         inputs = cut(self.source, snapshot.catalog, self.tuning.split_bytes)
         plan = self._plan or self._stored(snapshot, inputs) or self._begun(snapshot, inputs)
@@ -173,7 +166,10 @@ class BulkLoad:
             plan.state["seed"],
             self.tuning.flush_bytes,
             settings_here(),
+            left_out,
         )
+        if gathers(inputs, self.options):
+            return self._gathered(job, inputs)
         done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
         units = tuple(packed(inputs.splits, self.tuning.split_bytes))
         with watched(self._meter(inputs, done.values())) as counters:
@@ -187,6 +183,15 @@ class BulkLoad:
         self.progress("stage", len(inputs.splits), len(inputs.splits))
         done |= more
         return Staging(job, inputs, tuple(done[k] for k in sorted(done)), firsts)
+
+    def _gathered(self, job: LoadJob, inputs: Inputs) -> Staging:
+        """All rows staged in one go, those of one id together; it cannot go on where it stopped."""
+        with watched(self._meter(inputs, ())) as counters:
+            found = run_gathered(self.session, job, inputs, counters, self.tuning.split_bytes)
+        count = len(inputs.splits)
+        self.progress("stage", count, count)
+        lines = Staging(job, inputs, tuple(found)).first_lines()
+        return Staging(job, inputs, tuple(placed_lines(found, lines)), gathered=True)
 
     def _meter(self, inputs: Inputs, done: Collection[StagedSplit]) -> Meter:
         rows = sum(one.rows for one in done)
@@ -220,8 +225,8 @@ class BulkLoad:
 
     def _stored(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan | None:
         """The plan of an earlier run of the same load, if its files are still there."""
-        if self.load_id is None:
-            return None
+        if self.load_id is None or self._aside is not None:
+            return None  # what a quarantine took is not known any more
         found = load_plan(self.repo, _plan_name(self.load_id))
         return found if found is not None and self._usable(found, snapshot, inputs) else None
 
@@ -248,7 +253,9 @@ class BulkLoad:
             return
         began = monotonic()
         kept: list[Any] = []
-        for unit in units if self.load_id else ():  # what a unit wrote belongs to it as a whole
+        for unit in (
+            units if self.load_id and self._aside is None else ()
+        ):  # what a unit wrote belongs to it as a whole
             found = [done[split.index] for split in unit if split.index in done]
             if len(found) == len(unit) and all(one.is_clean for one in found):
                 kept += [one.to_json() for one in found]
@@ -318,43 +325,6 @@ def _versions(snapshot: Snapshot) -> dict[str, str]:
     return {table: entry.version for table, entry in sorted(snapshot.commit.tables.items())}
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedLoad:
-    """A load that is staged and found valid on a state."""
-
-    base: Snapshot
-    actions: tuple[TableAction, ...]
-    consulted: frozenset[str]
-    facts: LoadFacts
-    outcome: LoadOutcome
-
-    def plan(self, mode: Mode, plan_id: str | None = None) -> PublishPlan:
-        whole = mode is Mode.OVERWRITE
-        return PublishPlan(
-            kind="load",
-            actions=self.actions,
-            reads=read_whole(self.consulted) if whole else self.facts.reads(self.consulted),
-            strict=whole,
-            result=self.outcome.to_json(),
-            value=self.outcome,
-            plan_id=plan_id,
-        )
-
-    def on(self, snapshot: Snapshot) -> VerifiedLoad:
-        """The same on a later state, where the rows it replaces may be in other places."""
-        if snapshot.commit == self.base.commit:
-            return self
-        actions = tuple(_found_again(action, self.base, snapshot) for action in self.actions)
-        return replace(self, base=snapshot, actions=actions)
-
-
-def _found_again(action: TableAction, then: Snapshot, now: Snapshot) -> TableAction:
-    if not isinstance(action, Upsert):
-        return action
-    table = action.table_id
-    return replace(action, before=found_again(action.before, then.table(table), now.table(table)))
-
-
 def _waves(
     session: SparkSession,
     job: LoadJob,
@@ -383,197 +353,3 @@ def _run_frames(
         rows = frame.mapInArrow(frame_task(job, table, first, counters), RESULT_DDL).collect()
         done |= {one.split: one for one in answered(rows, StagedSplit)}
     return done, tuple(firsts)
-
-
-# --- judging -----------------------------------------------------------------------------------------------------
-
-
-def verified(
-    staging: Staging,
-    snapshot: Snapshot,
-    session: SparkSession | None,
-    judged_rows_max: int = 0,
-    violations: Destination | None = None,
-) -> VerifiedLoad:
-    """Staged splits as a valid write on a state. Without a session the driver judges alone."""
-    with listing(violations, lambda: unreadable(session, staging)):
-        _refuse_problems(staging)
-    actions = tuple(_action(table, staging) for table in sorted(_tables(staging)))
-    case = _case(staging, snapshot, actions, session, judged_rows_max)
-    if not _is_valid(staging, case, actions):
-        with listing(violations, lambda: offenders(session, staging, case)):
-            ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
-            report_of([_keys(staging) + ids, *others]).raise_violations()
-    facts = LoadFacts(case.touched, snapshot.catalog)
-    return VerifiedLoad(snapshot, actions, _consulted(case), facts, _outcome(staging, snapshot))
-
-
-def _is_valid(staging: Staging, case: Verification, actions: Iterable[TableAction]) -> bool:
-    """Whether nothing is wrong, found out in the way that costs least."""
-    if not all(one.is_clean for one in staging.splits):
-        return False
-    if are_few(case, sum(one.rows for one in staging.splits)):
-        txn = WriteTxn(case.snapshot, staging.job.branch, staging.job.now, case.snapshot.catalog)
-        before = {a.table_id: a.before for a in actions if isinstance(a, Upsert)}
-        return nothing_is_wrong(case, txn, before)
-    session = case.judge.session if isinstance(case.judge, OnSpark) else None
-    return keys_hold(case, session) and counts_hold(case)
-
-
-def _case(
-    staging: Staging,
-    snapshot: Snapshot,
-    actions: Sequence[TableAction],
-    session: SparkSession | None,
-    judged_rows_max: int,
-) -> Verification:
-    touched = {
-        action.table_id: _touched(snapshot, action.table_id, staging, action) for action in actions
-    }
-    return Verification(
-        judge_for(session, touched.values(), judged_rows_max),
-        snapshot,
-        staging.job.mode,
-        _in_order(touched),
-        _inner(staging),
-        _values(staging),
-    )
-
-
-def _refuse_problems(staging: Staging) -> None:
-    """What could not be read at all: the first of it in the order of the input."""
-    for one in staging.splits:
-        if one.failure is not None:
-            raise one.failure.error()
-    lines = staging.first_lines()
-    forms = {split.index: split.form for split in staging.inputs.splits}
-    problems, told = Problems(), set[tuple[str | None, str | None]]()
-    for one in staging.splits:
-        for problem in one.problems:
-            if forms.get(one.split) == "lines":
-                problems.add(placed(problem, lines[one.split]))
-            elif (problem.file, problem.property) not in told:  # a table tells one per column
-                told.add((problem.file, problem.property))
-                problems.add(problem)
-    problems.settle()
-
-
-def _tables(staging: Staging) -> set[str]:
-    found = set(staging.inputs.named)
-    for one in staging.splits:
-        found |= one.fragments.keys() | one.before.keys() | one.repeated.keys()
-    return found
-
-
-def _action(table: str, staging: Staging) -> TableAction:
-    parts = [part for one in staging.splits for part in one.fragments.get(table, ())]
-    rows = NewFragments(tuple(text for text, _ in parts), sum(count for _, count in parts))
-    if staging.job.mode is Mode.OVERWRITE:
-        return Overwrite(table, rows)
-    before = [from_ipc(one.before[table]) for one in staging.splits if table in one.before]
-    return Upsert(table, rows, pa.concat_tables(before)) if before else Append(table, rows)
-
-
-def _touched(snapshot: Snapshot, table: str, staging: Staging, action: TableAction) -> Touched:
-    """The version a table would have, written and named by nobody."""
-    base = snapshot.table(table)
-    match action:
-        case Upsert(_, NewFragments() as rows, before):
-            once = before.group_by("id").aggregate([(ADDRESS, "min")])
-            gone = once[f"{ADDRESS}_min"].combine_chunks()
-            edit = TableEdit(delete=gone, append=rows)
-        case Overwrite(_, NewFragments() as rows):
-            edit = TableEdit(replace_all=True, append=rows)
-        case Append(_, NewFragments() as rows):
-            edit = TableEdit(append=rows)
-        case _:
-            raise AssertionError("a bulk load appends, merges or overwrites")
-    staged = snapshot.tables.stage(base.ref, edit)
-    return Touched(
-        kind_by_table(snapshot.catalog, table),
-        TableVersion.of(snapshot.root, base),
-        TableVersion.of(snapshot.root, snapshot.tables.open(staged.ref), base),
-        any(table in one.named for one in staging.splits),
-    )
-
-
-def _in_order(touched: Mapping[str, Touched]) -> dict[str, Touched]:
-    """Node types, then edge types, each by name."""
-
-    def place(item: tuple[str, Touched]) -> tuple[bool, str]:
-        kind = item[1].kind
-        return isinstance(kind, EdgeType), kind.name
-
-    return dict(sorted(touched.items(), key=place))
-
-
-def _inner(staging: Staging) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for one in staging.splits:
-        for table, ids in one.repeated.items():
-            found[table] = found.get(table, frozenset()) | ids
-    return {table: frozenset(sorted(ids)[:MANY]) for table, ids in found.items()}
-
-
-def _values(staging: Staging) -> dict[str, list[Violation]]:
-    """Broken values by table, each rule's first by id, rules in the order of the schema."""
-    lines = staging.first_lines()
-    found: dict[str, list[Violation]] = {}
-    for one in staging.splits:
-        for table, violations in one.values.items():
-            found.setdefault(table, []).extend(placed(v, lines[one.split]) for v in violations)
-    catalog = staging.job.pinned.snapshot().catalog
-    return {
-        table: in_order(violations, kind_by_table(catalog, table))
-        for table, violations in found.items()
-    }
-
-
-def _keys(staging: Staging) -> list[Violation]:
-    lines = staging.first_lines()
-    return first_keys([placed(v, lines[one.split]) for one in staging.splits for v in one.keys])
-
-
-def _locate(
-    session: SparkSession | None, staging: Staging, wanted: Mapping[str, frozenset[str]]
-) -> list[InputPlace]:
-    """Read the input once more, for the rows somebody asks about. Rows of DataFrames have no place."""
-    splits = staging.inputs.splits
-    if session is None:
-        found = [place for split in splits for place in located(staging.job, split, wanted)]
-    else:
-        task = locate_task(staging.job, splits, wanted)
-        rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
-        found = [place for places in answered(rows, list[InputPlace]) for place in places]
-    lines = staging.first_lines()
-    return [
-        place if place.line is None else replace(place, line=place.line + lines[place.split])
-        for place in found
-    ]
-
-
-def _consulted(case: Verification) -> frozenset[str]:
-    """The tables the verdict rests on: those written, the nodes of their edges, the edges of nodes that go."""
-    found = set(case.touched)
-    catalog = case.snapshot.catalog
-    for touched in case.touched.values():
-        kind = touched.kind
-        if isinstance(kind, EdgeType):
-            found |= {catalog.nodes[name].table_id for name in (kind.from_type, kind.to_type)}
-        elif case.mode is Mode.OVERWRITE:
-            found |= {edge.table_id for edge in catalog.incident_edges(kind.name)}
-    return frozenset(found)
-
-
-def _outcome(staging: Staging, snapshot: Snapshot) -> LoadOutcome:
-    nodes: dict[str, int] = {}
-    edges: dict[str, int] = {}
-    fresh: dict[str, int] = {}
-    for table in staging.inputs.named:
-        kind = kind_by_table(snapshot.catalog, table)
-        (edges if isinstance(kind, EdgeType) else nodes)[kind.name] = 0
-    for one in staging.splits:
-        for counts, more in ((nodes, one.nodes), (edges, one.edges), (fresh, one.new_each_time)):
-            for name, count in more.items():
-                counts[name] = counts.get(name, 0) + count
-    return LoadOutcome(nodes, edges, fresh)

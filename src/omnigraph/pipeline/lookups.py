@@ -7,6 +7,7 @@ The rules are those of `validate.checks`. Here only one question is answered, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,9 +30,19 @@ def are_few(case: Verification, rows: int) -> bool:
     return case.mode is not Mode.OVERWRITE and rows <= LOOKED_UP_ROWS_MAX
 
 
-def nothing_is_wrong(case: Verification, txn: WriteTxn, before: Mapping[str, pa.Table]) -> bool:
-    """Whether no rule between rows is broken; `before` has the stored rows that change."""
-    changes = Changes({table: _change(t, before.get(table)) for table, t in case.touched.items()})
+def nothing_is_wrong(
+    case: Verification,
+    txn: WriteTxn,
+    before: Mapping[str, pa.Table],
+    gone: Mapping[str, pa.Table],
+) -> bool:
+    """Whether no rule between rows is broken; `before` has the stored rows that change, `gone` those that go."""
+    changes = Changes(
+        {
+            table: replace(_change(t, before.get(table)), deletes=gone.get(table))
+            for table, t in case.touched.items()
+        }
+    )
     return all(_each_once(case, txn, changes.tables[t]) for t in case.touched) and not any(
         not isinstance(found, Looked)
         for check in (check_unique, check_endpoints, check_cardinality)
@@ -44,7 +55,9 @@ def _for(check: object, changes: Changes) -> Changes:
     if check is not check_unique:
         return changes
     tables = changes.tables.items()
-    return Changes({t: TypeChanges(c.kind, c.inserts, c.updates) for t, c in tables})
+    return Changes(
+        {t: TypeChanges(c.kind, c.inserts, c.updates, deletes=c.deletes) for t, c in tables}
+    )
 
 
 def _change(touched: Touched, before: pa.Table | None) -> TypeChanges:

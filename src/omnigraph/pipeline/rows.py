@@ -7,18 +7,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
-from omnigraph.pipeline.sources import Split
+from omnigraph.pipeline.sources import FrameRows, Split
 from omnigraph.write.input.files import blocks, blocks_of, open_raw
 from omnigraph.write.input.folders import with_values
 from omnigraph.write.input.lines import LineBlock
+from omnigraph.write.input.mapping import RowMapping, shape_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
-from omnigraph.write.input.problems import Gathered, Problems
+from omnigraph.write.input.problems import Gathered, Problems, SortedOut
 from omnigraph.write.input.records import LineFormat, read_block
-from omnigraph.write.input.tables import read_arrow, read_row_groups, read_table, stream_csv
+from omnigraph.write.input.sources import mapped_lines
+from omnigraph.write.input.tables import (
+    RowShape,
+    RowsOf,
+    read_arrow,
+    read_row_groups,
+    read_table,
+    stream_csv,
+)
 
 Kind = NodeType | EdgeType
 PEEK_BYTES = 1 << 16
@@ -42,7 +52,10 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
     """The rows of a split, block by block."""
     kind = None if split.table_id is None else kind_by_table(catalog, split.table_id)
     options, values = _options_of(split, options), split.reading.values
-    problems = Gathered()
+    if split.reading.rows is not None:
+        yield from _mapped_pieces(split, split.reading.rows, catalog, options)
+        return
+    problems = _gathered(options)
     if split.form == "lines" or kind is None:
         form = LineFormat(catalog, options, kind)
         for block in split_blocks(split, options):
@@ -51,13 +64,44 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
             parts = tuple(with_values(reading.parts, values, options, problems))
             yield Piece(parts, (*reading.problems, *problems.taken()), lines)
         return
+    shape = RowsOf(kind, catalog, options)
     for part in with_values(
-        _table_parts(split, kind, options, problems), values, options, problems
+        _table_parts(split, shape, options, problems), values, options, problems
     ):
         yield Piece((part,), problems.taken())
     left = problems.taken()
     if left:
         yield Piece((), left)
+
+
+def _gathered(options: Options) -> Gathered:
+    """Problems; beside rows that have none, where those are wanted."""
+    return Gathered() if options.quarantine is None else SortedOut()
+
+
+def _mapped_pieces(
+    split: Split, mapping: RowMapping, catalog: Catalog, options: Options
+) -> Iterator[Piece]:
+    """What the rows of a piece of a wide table make."""
+    values, problems = split.reading.values, _gathered(options)
+    if split.form == "lines":
+        for block in split_blocks(split, options):
+            parts = tuple(mapped_lines([block], mapping, catalog, options, values, problems))
+            yield Piece(parts, problems.taken(), block.raw.count(b"\n", 0, block.size))
+        return
+    shape = shape_of(mapping, catalog, options, values)
+    for part in _table_parts(split, shape, options, problems):
+        yield Piece((part,), problems.taken())
+    left = problems.taken()
+    if left:
+        yield Piece((), left)
+
+
+def frame_shape(rows: FrameRows, catalog: Catalog, options: Options) -> RowShape:
+    """What the rows of a DataFrame become."""
+    if isinstance(rows, RowMapping):
+        return shape_of(rows, catalog, options)
+    return RowsOf(kind_by_table(catalog, rows), catalog, options)
 
 
 def _options_of(split: Split, options: Options) -> Options:
@@ -66,29 +110,44 @@ def _options_of(split: Split, options: Options) -> Options:
 
 
 def _table_parts(
-    split: Split, kind: Kind, options: Options, problems: Problems
+    split: Split, shape: RowShape, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
     match split.form:
         case "csv":
-            return stream_csv(split.file, kind, options, problems)
+            return stream_csv(split.file, shape, options, problems)
         case "parquet":
             groups = None if split.end is None else range(split.start, split.end)
-            return read_row_groups(split.file, groups, split.first_line, kind, options, problems)
+            return read_row_groups(split.file, groups, split.first_line, shape, problems)
         case _:
-            return read_arrow(split.file, kind, options, problems)
+            return read_arrow(split.file, shape, options, problems)
 
 
-def frame_pieces(
-    batches: Iterable[pa.RecordBatch], kind: Kind, options: Options
-) -> Iterator[Piece]:
+def frame_pieces(batches: Iterable[pa.RecordBatch], shape: RowShape) -> Iterator[Piece]:
     """The rows of one partition of a DataFrame; they have no line numbers."""
     problems = Gathered()
     for batch in batches:
-        part = read_table(pa.Table.from_batches([batch]), kind, options, problems)
-        parts = (
-            () if part is None else (InputPart(part.kind, part.columns, part.rows, part.absent),)
+        parts = tuple(
+            replace(part, lines=None)
+            for part in read_table(pa.Table.from_batches([batch]), shape, problems)
         )
         yield Piece(parts, problems.taken())
+
+
+def without(rows: Iterable[Piece], skip: frozenset[tuple[str, int]]) -> Iterator[Piece]:
+    """The pieces of a split without the lines that are left out, and without what is said of them."""
+    lines = frozenset(line for _, line in skip)
+    for piece in rows:
+        parts = tuple(_part_without(part, skip) for part in piece.parts)
+        problems = tuple(v for v in piece.problems if v.line not in lines)
+        yield Piece(parts, problems, piece.lines)
+
+
+def _part_without(part: InputPart, skip: frozenset[tuple[str, int]]) -> InputPart:
+    bad = [line for name, line in skip if name in (part.kind.name, "")]
+    if part.lines is None or not bad:
+        return part
+    good = pc.invert(pc.is_in(part.lines, value_set=pa.array(bad, pa.int64())))
+    return part.filter(good)
 
 
 # --- lines by bytes ------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
 from omnigraph.pipeline.frames import Entity, entity, outer_names, wired
 from omnigraph.pipeline.load import publishing
 from omnigraph.pipeline.pinned import Pinned, pin
-from omnigraph.pipeline.rows import frame_pieces, kind_by_table
+from omnigraph.pipeline.rows import frame_pieces, frame_shape, kind_by_table
 from omnigraph.pipeline.rowset import ddl
 from omnigraph.pipeline.session import SparkTooOld
 from omnigraph.pipeline.stage import SEED_BITS, LoadJob, StagedSplit, stage_pieces
@@ -283,7 +283,8 @@ class GraphWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
         context = TaskContext.get()
         split = 0 if context is None else context.partitionId()
-        rows = frame_pieces(iterator, self.target.kind, self.job.options)
+        catalog = self.target.pinned.snapshot().catalog
+        rows = frame_pieces(iterator, frame_shape(self.target.table_id, catalog, self.job.options))
         return StagedMessage(stage_pieces(self.job, split, rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

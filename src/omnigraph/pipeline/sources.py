@@ -15,11 +15,13 @@ from typing import Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import COMPRESSIONS, expand, look_at, size_of
 from omnigraph.write.input.folders import FolderValue, folder_values
+from omnigraph.write.input.mapping import RowMapping, Wide
 from omnigraph.write.input.options import CsvFormat
-from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, kind_named, type_not_said
-from omnigraph.write.input.tables import row_groups, suffix_of
+from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, no_rows_in, type_not_said
+from omnigraph.write.input.tables import kind_named, row_groups, suffix_of
 
 Kind = NodeType | EdgeType
 SPLIT_BYTES = 32 << 20
@@ -34,6 +36,10 @@ class FileReading:
     columns: tuple[tuple[str, str], ...] = ()  # names in the file, and the properties they fill
     csv: CsvFormat | None = None
     values: tuple[FolderValue, ...] = ()  # columns that names of folders hold
+    rows: RowMapping | None = None  # what each row of a wide table becomes
+
+
+FrameRows = str | RowMapping  # the table of rows of one type, or a mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +58,11 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
-    """A file of rows whose columns are called otherwise: pairs of a name in the file and a property."""
-
-    path: str
-    columns: tuple[tuple[str, str], ...] = ()
-    csv: CsvFormat | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Several things in one load: files of graph records, and tables by type."""
-
-    records: tuple[str, ...] = ()
-    tables: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Inputs:
     """All of an input: pieces of files, DataFrames by type, and the types that were named."""
 
     splits: tuple[Split, ...] = ()
-    frames: tuple[tuple[str, Any], ...] = ()  # table id and DataFrame
+    frames: tuple[tuple[FrameRows, Any], ...] = ()  # what its rows become, and a DataFrame
     named: tuple[str, ...] = ()  # table ids that are present even without rows
     files: Mapping[str, str] = field(default_factory=dict)  # with a text that changes when they do
 
@@ -85,14 +74,30 @@ def is_frame(value: Any) -> bool:
 
 def wants_spark(source: Any) -> bool:
     """Whether only Spark can read it."""
-    if isinstance(source, Sources):
-        return True
-    return isinstance(source, Mapping) and any(map(is_frame, source.values()))
+    match source:
+        case Wide():
+            return is_frame(source.source)
+        case Sources():
+            return any(map(is_frame, _values(source)))
+        case Mapping():
+            return any(map(is_frame, source.values()))
+    return False
+
+
+def _values(given: Sources) -> list[Any]:
+    """What a declared load reads: paths, tables and DataFrames."""
+    tables = [value.path if isinstance(value, Mapped) else value for _, value in given.tables]
+    return [*given.records, *tables, *(wide.source for wide in given.wide)]
 
 
 def input_bytes(source: Any) -> int | None:
     """The size of the files of an input; none where it is not made of files."""
-    given = list(source.values()) if isinstance(source, Mapping) else [source]
+    if isinstance(source, Wide):
+        source = Sources(wide=(source,))
+    if isinstance(source, Sources):
+        given = _values(source)
+    else:
+        given = list(source.values()) if isinstance(source, Mapping) else [source]
     parts = [part for one in given for part in (one if isinstance(one, list | tuple) else [one])]
     if not all(isinstance(part, str | os.PathLike) for part in parts):
         return None
@@ -110,6 +115,8 @@ def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs
             cutting.add(file, None)
     for name, value in given.tables:
         cutting.add_rows(kind_named(name, catalog), value)
+    for wide in given.wide:
+        cutting.add_wide(wide, catalog)
     return cutting.done()
 
 
@@ -130,6 +137,8 @@ def packed(splits: Sequence[Split], bytes_max: int) -> Iterator[tuple[Split, ...
 def _as_sources(source: Any) -> Sources:
     if isinstance(source, Sources):
         return source
+    if isinstance(source, Wide):
+        return Sources(wide=(source,))
     if isinstance(source, Mapping):
         return Sources(tables=tuple((str(name), value) for name, value in source.items()))
     paths = source if isinstance(source, list | tuple) else [source]
@@ -152,7 +161,7 @@ class _Cutting:
 
     split_bytes: int
     splits: list[Split] = field(default_factory=list)
-    frames: list[tuple[str, Any]] = field(default_factory=list)
+    frames: list[tuple[FrameRows, Any]] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
 
@@ -165,18 +174,24 @@ class _Cutting:
         how = FileReading()
         if isinstance(value, Mapped):
             value, how = value.path, FileReading(value.columns, value.csv)
-        paths = value if are_paths(value) else [value]
-        for path in paths:
+        self._add_files(value, kind.table_id, how)
+
+    def add_wide(self, wide: Wide, catalog: Catalog) -> None:
+        """Rows of several types, made from one table."""
+        self.named += [kind_named(name, catalog).table_id for name in wide.mapping.types()]
+        if is_frame(wide.source):
+            self.frames.append((wide.mapping, wide.source))
+            return
+        self._add_files(wide.source, None, FileReading(csv=wide.csv, rows=wide.mapping))
+
+    def _add_files(self, value: Any, table_id: str | None, how: FileReading) -> None:
+        for path in value if are_paths(value) else [value]:
             if not isinstance(path, str | os.PathLike):
                 raise _unreadable(path)
             for file in expand(path):
-                self._add_table(file, kind, replace(how, values=folder_values(path, file)))
-
-    def _add_table(self, file: str, kind: Kind, how: FileReading) -> None:
-        if suffix_of(file) not in (*FILE_READERS, *LINES):
-            known = ", ".join([*FILE_READERS, *LINES[:-1]])
-            raise OptionInvalid(f"{file}: rows are read from files that end in {known}")
-        self.add(file, kind.table_id, how)
+                if suffix_of(file) not in (*FILE_READERS, *LINES):
+                    raise no_rows_in(file)
+                self.add(file, table_id, replace(how, values=folder_values(path, file)))
 
     def add(self, file: str, table_id: str | None, how: FileReading | None = None) -> None:
         """A file."""

@@ -14,6 +14,14 @@ sources:
   - type: Knows
     jdbc: {url: "jdbc:postgresql://host/db", dbtable: friends, password: "${DB_PASSWORD}"}
     columns: {a: from, b: to}
+  - path: orders.parquet
+    rows:
+      - type: Person
+        values: {email: lower(customer), name: customer_name}
+      - type: Bought
+        each: {item: "string_split(items, ' ')"}
+        where: item <> ''
+        values: {from: lower(customer), to: {shop: shop, item: item}}
 then:
   optimize: true
   merge_into: main
@@ -23,16 +31,21 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.session import spark_session
-from omnigraph.pipeline.sources import Mapped, Sources
-from omnigraph.write.input.options import CsvFormat
+from omnigraph.write.input.change_records import ChangeFormat, change_format
+from omnigraph.write.input.declared import Mapped, Sources
+from omnigraph.write.input.expressions import MappingInvalid
+from omnigraph.write.input.mapping import RowMap, Wide
+from omnigraph.write.input.options import CsvFormat, Options
+from omnigraph.write.repeats import Repeats
 
 SAID_CHARACTERS_MAX = 500
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -66,8 +79,76 @@ class CsvSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
 
 
+Constant = str | int | float | bool
+
+
+class RowSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Rows of one type that each row of a wide table makes; texts are SQL expressions, other values constants."""
+
+    type: str
+    values: dict[str, Constant | dict[str, Constant]]
+    where: str | None = None
+    each: dict[str, str] = {}
+
+    def row_map(self) -> RowMap:
+        """The same as loads know it: an end by its key is one value for each member."""
+        values: list[tuple[str, str]] = []
+        for name, given in self.values.items():
+            if isinstance(given, dict):
+                values += [(f"{name}.{member}", _sql(value)) for member, value in given.items()]
+            else:
+                values.append((name, _sql(given)))
+        return RowMap(self.type, tuple(values), self.where, tuple(self.each.items()))
+
+
+def _sql(value: Constant) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
+class ChangeSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """How change records are written: by the name of a form, or by expressions for their operation and order."""
+
+    form: str | None = None
+    operation: str | None = None
+    order: str | None = None
+    upserts: list[str] = []
+    deletes: list[str] = []
+    ignores: list[str] = []
+
+    def change_format(self) -> ChangeFormat:
+        """The same as loads know it."""
+        if self.form is not None:
+            found = change_format(self.form, self.order)
+        elif self.operation is not None and self.order is not None:
+            found = ChangeFormat(self.operation, self.order)
+        else:
+            raise PipelineInvalid("change records have a form, or an operation and an order")
+        return replace(
+            found,
+            upserts=_words(self.upserts) or found.upserts,
+            deletes=_words(self.deletes) or found.deletes,
+            ignores=_words(self.ignores) or found.ignores,
+        )
+
+
+def _words(given: list[str]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in given)
+
+
+class RepeatsSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What becomes of several rows with one id, of rows that come late, and of deletions."""
+
+    keep: str | None = None
+    version: str | None = None
+    tombstone: str | None = None
+
+    def repeats(self) -> Repeats:
+        """The same as loads know it."""
+        return Repeats(self.keep, self.version, self.tombstone)
+
+
 class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One source: graph records, a table of one type in files, or one that JDBC reads."""
+    """One source: graph records, a table of one type or a wide table, in files or read by JDBC."""
 
     records: str | None = None
     type: str | None = None
@@ -75,6 +156,14 @@ class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     jdbc: dict[str, str | int | bool] | None = None
     columns: dict[str, str] = {}
     csv: CsvSpec | None = None
+    rows: list[RowSpec] = []
+    json: list[str] | dict[str, str] = []  # of lines: the members that are used, or paths
+    changes: str | ChangeSpec | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are those of one type as they stand."""
+        return not (self.rows or self.json or self.changes)
 
 
 class Then(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -95,7 +184,17 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     load_id: str | None = None
     message: str | None = None
     violations: str | None = None
+    duplicates: str | RepeatsSpec | None = None
+    quarantine: str | None = None  # a new file for rows that cannot be loaded
+    max_failures: int | None = None
     then: Then = Then()
+
+    def options(self) -> Options:
+        """How its sources are read."""
+        given = self.duplicates
+        rules = given if isinstance(given, RepeatsSpec) else RepeatsSpec(given)
+        most = self.max_failures
+        return Options(repeats=rules.repeats(), quarantine=self.quarantine, failures_max=most)
 
 
 def read_spec(path: str | Path) -> PipelineSpec:
@@ -112,15 +211,32 @@ def read_spec(path: str | Path) -> PipelineSpec:
         _check(source, number, str(path))
     sources = [_placed(source, file.parent) for source in spec.sources]
     lists = None if spec.violations is None else str(file.parent / spec.violations)
-    return msgspec.structs.replace(spec, sources=sources, violations=lists)
+    aside = None if spec.quarantine is None else str(file.parent / spec.quarantine)
+    return msgspec.structs.replace(spec, sources=sources, violations=lists, quarantine=aside)
 
 
 def _check(source: SourceSpec, number: int, file: str) -> None:
     named = [what for what in ("records", "path", "jdbc") if getattr(source, what) is not None]
     if len(named) != 1:
         raise PipelineInvalid(f"{file}: source {number} needs one of records, path and jdbc")
-    if (source.records is None) != (source.type is not None):
-        raise PipelineInvalid(f"{file}: source {number} needs a type, unless it holds records")
+    said = [what for what in ("records", "type", "rows") if getattr(source, what)]
+    if len(said) != 1:
+        raise PipelineInvalid(
+            f"{file}: source {number} needs a type or rows: to map to, unless it holds records"
+        )
+    try:
+        for row in source.rows:
+            row.row_map()
+        _changes_of(source)
+    except (MappingInvalid, OptionInvalid, PipelineInvalid) as bad:
+        raise PipelineInvalid(f"{file}: source {number}: {bad.message}") from None
+
+
+def _changes_of(source: SourceSpec) -> ChangeFormat | None:
+    given = source.changes
+    if isinstance(given, str):
+        return change_format(given)
+    return None if given is None else given.change_format()
 
 
 def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
@@ -133,8 +249,25 @@ def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
 def sources_of(spec: PipelineSpec) -> Sources:
     """What a load is given."""
     records = tuple(s.records for s in spec.sources if s.records is not None)
-    tables = tuple((s.type or "", _table(s)) for s in spec.sources if s.records is None)
-    return Sources(records, tables)
+    rows = [s for s in spec.sources if s.records is None]
+    tables = tuple((s.type or "", _table(s)) for s in rows if s.is_plain)
+    return Sources(records, tables, tuple(_wide(s) for s in rows if not s.is_plain))
+
+
+def _wide(source: SourceSpec) -> Wide:
+    rows = tuple(row.row_map() for row in source.rows)
+    given = source.json
+    json = given if isinstance(given, dict) else {name: _member(name) for name in given}
+    csv = None if source.csv is None else source.csv.format()
+    table = source.path if source.path is not None else _table(source)
+    columns = tuple(source.columns.items())
+    changes = _changes_of(source)
+    return Wide(table, source.type or rows, csv, tuple(json.items()), changes, columns)
+
+
+def _member(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'$."{escaped}"'
 
 
 def _table(source: SourceSpec) -> Any:

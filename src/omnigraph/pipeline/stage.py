@@ -25,8 +25,8 @@ from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
-from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table, pieces
-from omnigraph.pipeline.sources import Inputs, Split
+from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces, without
+from omnigraph.pipeline.sources import FrameRows, Inputs, Split
 from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
@@ -34,14 +34,25 @@ from omnigraph.validate.rules import row_rules, row_violations
 from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
-from omnigraph.write.load import LoadOutcome, outcome_of
-from omnigraph.write.resolve import Given, Mode, identify, kind_of, resolve
+from omnigraph.write.load import outcome_of
+from omnigraph.write.resolve import (
+    Given,
+    Mode,
+    Resolved,
+    RowCounts,
+    identify,
+    kind_of,
+    resolve,
+)
 
 FLUSH_BYTES = 64 << 20
 SPLIT_BITS = 20  # of a made-up id; the row within the split has 32
 SEED_BITS = 28
 PROBLEMS_PER_SPLIT_MAX = 100
 MANY = VIOLATIONS_MAX + 1  # one more tells that there are more
+
+
+LeftOut = Mapping[int, frozenset[tuple[str, int]]]  # types and lines to leave out, by split
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,7 @@ class LoadJob:
     seed: int
     flush_bytes: int = FLUSH_BYTES
     embed: EmbedSettings | None = None  # as the driver was told
+    left_out: LeftOut = field(default_factory=dict)
 
     def embedded(self, changes: Changes, txn: WriteTxn, ask: EmbedTexts | None = None) -> Changes:
         """The changes with vectors for their texts, a few rows at a time: what is made is not kept in memory."""
@@ -114,6 +126,31 @@ class StagedSplit:
     values: dict[str, list[Violation]] = field(default_factory=dict)
     repeated: dict[str, set[str]] = field(default_factory=dict)  # ids given twice within a block
     failure: Failure | None = None
+    removed: dict[str, bytes] = field(default_factory=dict)  # the stored rows that go, as Arrow
+    counts: dict[str, RowCounts] = field(default_factory=dict)  # what became of rows, by table
+
+    def count(self, incoming: Iterable[Incoming], catalog: Catalog) -> None:
+        """Note how many rows were given, and of which tables ids that may be there already."""
+        parts = list(incoming)
+        outcome = outcome_of(parts, catalog)
+        for counts, more in (
+            (self.nodes, outcome.nodes),
+            (self.edges, outcome.edges),
+            (self.new_each_time, outcome.new_each_time),
+        ):
+            for name, count in more.items():
+                counts[name] = counts.get(name, 0) + count
+        kinds = ((kind_of(catalog, part), part) for part in parts)
+        self.named |= {k.table_id for k, part in kinds if k.key is not None or _has_ids(part)}
+
+    def add_keys(self, found: Iterable[Violation]) -> None:
+        """Note rows without an id of their own."""
+        self.keys = first_keys([*self.keys, *found])
+
+    def add_counts(self, counts: Mapping[str, RowCounts]) -> None:
+        """Note what became of rows."""
+        for table, count in counts.items():
+            self.counts[table] = self.counts.get(table, RowCounts()) + count
 
     @property
     def rows(self) -> int:
@@ -138,6 +175,7 @@ class StagedSplit:
             "edges": self.edges,
             "new_each_time": self.new_each_time,
             "named": sorted(self.named),
+            "counts": {table: count.to_json() for table, count in self.counts.items()},
         }
 
     @classmethod
@@ -153,6 +191,7 @@ class StagedSplit:
             edges=dict(kept["edges"]),
             new_each_time=dict(kept["new_each_time"]),
             named=set(kept["named"]),
+            counts={t: RowCounts(**count) for t, count in kept.get("counts", {}).items()},
         )
 
 
@@ -178,33 +217,39 @@ def stage_pieces(job: LoadJob, split: int, rows: Iterable[Piece]) -> StagedSplit
 
 def stage_together(job: LoadJob, given: Iterable[tuple[int, Iterable[Piece]]]) -> list[StagedSplit]:
     """Read splits and write them together: of small ones, few files come. What is written belongs to the last."""
-    writer = _Writer(job, job.txn())
+    writer = StagingWriter(job, job.txn())
     found = []
     for split, rows in given:
         found.append(writer.begin(split))
         if not _staged(writer, Ids(job.seed, split), rows):
             break
     if found[-1].failure is None:
-        _attempted(found[-1], writer.finish)
+        attempted(found[-1], writer.finish)
     return found
 
 
-def _staged(writer: _Writer, ids: Ids, rows: Iterable[Piece]) -> bool:
+def _staged(writer: StagingWriter, ids: Ids, rows: Iterable[Piece]) -> bool:
     """Whether a split could be read to its end."""
     done = writer.done
 
     def read() -> None:
         for piece in rows:
-            done.lines += piece.lines
-            room = PROBLEMS_PER_SPLIT_MAX - len(done.problems)
-            done.problems += piece.problems[: max(0, room)]
-            if not done.problems:
+            if note_piece(done, piece):
                 writer.add(to_incoming(piece.parts), ids)
 
-    return _attempted(done, read)
+    return attempted(done, read)
 
 
-def _attempted(done: StagedSplit, work: Callable[[], None]) -> bool:
+def note_piece(done: StagedSplit, piece: Piece) -> bool:
+    """Keep what is said about a piece; whether its rows are worth a look."""
+    done.lines += piece.lines
+    room = PROBLEMS_PER_SPLIT_MAX - len(done.problems)
+    done.problems += piece.problems[: max(0, room)]
+    return not done.problems
+
+
+def attempted(done: StagedSplit, work: Callable[[], None]) -> bool:
+    """Whether work on a split succeeds; an error of ours is kept for the driver."""
     try:
         work()
     except OmnigraphError as error:
@@ -212,13 +257,14 @@ def _attempted(done: StagedSplit, work: Callable[[], None]) -> bool:
     return done.failure is None
 
 
-class _Writer:
+class StagingWriter:
     """Gathers whole rows by table and writes them as data files when there are enough."""
 
     def __init__(self, job: LoadJob, txn: WriteTxn) -> None:
         self._job, self._txn = job, txn
         self._rows: dict[str, list[pa.Table]] = {}
         self._before: dict[str, list[pa.Table]] = {}
+        self._removed: dict[str, list[pa.Table]] = {}
         self._bytes = 0
         self.done = StagedSplit(0)
 
@@ -227,13 +273,15 @@ class _Writer:
         self.done = StagedSplit(split)
         return self.done
 
+    @property
+    def catalog(self) -> Catalog:
+        return self._txn.catalog
+
     def add(self, incoming: list[Incoming], ids: Ids) -> None:
         done, catalog = self.done, self._txn.catalog
-        _count(done, outcome_of(incoming, catalog))
+        done.count(incoming, catalog)
         for part in incoming:
             kind = kind_of(catalog, part)
-            if kind.key is not None or _has_ids(part):
-                done.named.add(kind.table_id)
             if kind.key is None and self._job.mode is Mode.MERGE and _has_ids(part):
                 done.repeated.setdefault(kind.table_id, set()).update(_repeated(part.rows["id"]))
         resolved = resolve(self._txn, incoming, self._job.mode, ids)
@@ -245,6 +293,15 @@ class _Writer:
                 done.keys.append(violation)
         done.keys = first_keys(done.keys)
         done.repeated = {t: set(sorted(ids)[:MANY]) for t, ids in done.repeated.items() if ids}
+        self._write(resolved)
+
+    def add_chosen(self, incoming: list[Incoming]) -> None:
+        """Rows of which all that share an id are here: one of them counts."""
+        repeats = self._job.options.repeats
+        self._write(resolve(self._txn, incoming, self._job.mode, repeats=repeats))
+
+    def _write(self, resolved: Resolved) -> None:
+        self.done.add_counts(resolved.counts)
         for change in self._job.embedded(resolved.changes, self._txn):
             self._take(change)
         if self._bytes >= self._job.flush_bytes:
@@ -267,6 +324,8 @@ class _Writer:
         if change.before is not None and change.before.num_rows:
             ends = [name for name in ("id", "src", "dst") if name in change.before.column_names]
             self._before.setdefault(table, []).append(change.before.select([*ends, ADDRESS]))
+        if change.deletes is not None and change.deletes.num_rows:
+            self._removed.setdefault(table, []).append(change.deletes)
 
     def flush(self) -> None:
         """Write what was gathered."""
@@ -281,7 +340,9 @@ class _Writer:
         """Write what is left."""
         self.flush()
         for table, parts in self._before.items():
-            self.done.before[table] = _to_ipc(pa.concat_tables(parts))
+            self.done.before[table] = to_ipc(pa.concat_tables(parts))
+        for table, parts in self._removed.items():
+            self.done.removed[table] = to_ipc(pa.concat_tables(parts))
 
 
 def first_keys(found: list[Violation]) -> list[Violation]:
@@ -308,16 +369,6 @@ def _rows_each(descriptions: tuple[str, ...], rows: int) -> list[tuple[str, int]
     return [(text, rows if place == 0 else 0) for place, text in enumerate(descriptions)]
 
 
-def _count(done: StagedSplit, outcome: LoadOutcome) -> None:
-    for counts, more in (
-        (done.nodes, outcome.nodes),
-        (done.edges, outcome.edges),
-        (done.new_each_time, outcome.new_each_time),
-    ):
-        for name, count in more.items():
-            counts[name] = counts.get(name, 0) + count
-
-
 def _repeated(ids: pa.ChunkedArray) -> list[str]:
     """Ids that several rows have. Within a block a merge lets the last of them win, which nobody could rely on."""
     counts = pc.value_counts(ids.drop_null())
@@ -336,7 +387,8 @@ def _table_of(catalog: Catalog, violation: Violation, incoming: list[Incoming]) 
     return next(kind.table_id for kind in kinds if kind.name == violation.type_name)
 
 
-def _to_ipc(table: pa.Table) -> bytes:
+def to_ipc(table: pa.Table) -> bytes:
+    """A table on its way to somebody else."""
     sink = pa.BufferOutputStream()
     packed = pa.ipc.IpcWriteOptions(compression="zstd")  # many ids differ in a few letters
     with pa.ipc.new_stream(sink, table.schema, options=packed) as writer:
@@ -370,7 +422,7 @@ def stage_task(job: LoadJob, units: tuple[tuple[Split, ...], ...], counters: Cou
     return run
 
 
-def frame_task(job: LoadJob, table_id: str, first_split: int, counters: Counters) -> Any:
+def frame_task(job: LoadJob, rows: FrameRows, first_split: int, counters: Counters) -> Any:
     """Stages the partitions of a DataFrame."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -378,8 +430,8 @@ def frame_task(job: LoadJob, table_id: str, first_split: int, counters: Counters
 
         context = TaskContext.get()
         split = first_split + (0 if context is None else context.partitionId())
-        kind = kind_by_table(job.pinned.snapshot().catalog, table_id)
-        done = stage_pieces(job, split, frame_pieces(batches, kind, job.options))
+        shape = frame_shape(rows, job.pinned.snapshot().catalog, job.options)
+        done = stage_pieces(job, split, frame_pieces(batches, shape))
         counters.add(done.rows)
         yield answer(done)
 
@@ -428,7 +480,9 @@ def located(job: LoadJob, split: Split, wanted: Mapping[str, frozenset[str]]) ->
 
 def pieces_of(job: LoadJob, split: Split) -> Iterator[Piece]:
     """The rows of a split, as the load reads them."""
-    return pieces(split, job.pinned.snapshot().catalog, job.options)
+    found = pieces(split, job.pinned.snapshot().catalog, job.options)
+    skip = job.left_out.get(split.index)
+    return found if skip is None else without(found, skip)
 
 
 def identified(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Given, int]]:
@@ -450,6 +504,7 @@ class Staging:
     inputs: Inputs
     splits: tuple[StagedSplit, ...]
     frame_splits: tuple[int, ...] = ()  # the number of the first split of each DataFrame
+    gathered: bool = False  # rows of one id were brought together, and one of them chosen
 
     def first_lines(self) -> dict[int, int]:
         """How many lines of its file lie before each split."""

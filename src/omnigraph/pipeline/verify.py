@@ -61,6 +61,7 @@ class Touched:
     base: TableVersion
     after: TableVersion
     repeatable: bool  # whether an id may be given twice at all
+    removes: bool = False  # whether stored rows go without others in their place
 
 
 class Judge(Protocol):
@@ -473,7 +474,8 @@ def _miscounted(
     wrong = f"edges < {low}" + (f" OR edges > {high}" if high is not None else "")
     query = f"SELECT src, edges FROM ({counted}) t WHERE ({wrong})"
     node = case.snapshot.catalog.nodes[rule.kind.from_type]
-    if case.mode is Mode.OVERWRITE and node.table_id in case.touched:
+    there = case.touched.get(node.table_id)
+    if there is not None and (case.mode is Mode.OVERWRITE or there.removes):
         known = case.judge.view(case.version(node), plain("id"))
         query += f" AND EXISTS (SELECT 1 FROM {known} k WHERE k.id = t.src)"
     yield Broken(query, "src", partial(_tell_miscounted, rule))

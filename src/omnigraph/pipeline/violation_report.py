@@ -21,8 +21,8 @@ import pyarrow as pa
 from omnigraph.errors import Violation
 from omnigraph.model.changes import NOWHERE, Origin
 from omnigraph.pipeline.pinned import adopt, store_environment
-from omnigraph.pipeline.rows import Piece, frame_pieces, kind_by_table
-from omnigraph.pipeline.sources import Split
+from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape
+from omnigraph.pipeline.sources import FrameRows, Split
 from omnigraph.pipeline.stage import (
     RESULT_DDL,
     Ids,
@@ -119,23 +119,23 @@ def _split_task(job: LoadJob, splits: tuple[Split, ...], lines: dict[int, int], 
     return run
 
 
-def _frame_task(job: LoadJob, table_id: str, first_split: int, look: Look) -> Any:
+def _frame_task(job: LoadJob, given: FrameRows, first_split: int, look: Look) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        split, rows = _partition(job, table_id, first_split, batches)
+        split, rows = _partition(job, given, first_split, batches)
         yield from map(answer, packed(look(job, split, rows)))
 
     return run
 
 
 def _partition(
-    job: LoadJob, table_id: str, first_split: int, batches: Iterator[pa.RecordBatch]
+    job: LoadJob, given: FrameRows, first_split: int, batches: Iterator[pa.RecordBatch]
 ) -> tuple[int, Iterator[Piece]]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     split = first_split + (0 if context is None else context.partitionId())
-    kind = kind_by_table(job.pinned.snapshot().catalog, table_id)
-    return split, frame_pieces(batches, kind, job.options)
+    shape = frame_shape(given, job.pinned.snapshot().catalog, job.options)
+    return split, frame_pieces(batches, shape)
 
 
 def _problems(_job: LoadJob, _split: int, rows: Iterable[Piece]) -> Iterator[Violation]:
@@ -254,9 +254,9 @@ def _places_task(job: LoadJob, splits: tuple[Split, ...], lines: dict[int, int])
     return run
 
 
-def _frame_places_task(job: LoadJob, table_id: str, first_split: int) -> Any:
+def _frame_places_task(job: LoadJob, given: FrameRows, first_split: int) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        split, rows = _partition(job, table_id, first_split, batches)
+        split, rows = _partition(job, given, first_split, batches)
         yield from _whereabouts(job, split, rows, 0)
 
     return run

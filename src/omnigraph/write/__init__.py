@@ -3,11 +3,14 @@
 What several verbs need:
 
 - `resolve`          what somebody gave to `Changes`: ids, whole rows, new and changed ones; `Changes` to table actions
+- `repeats`          of several rows with one id, the one that counts
+- `removal`          the edges of nodes that go
 - `input`            files, tables and Python values to rows; what is wrong with them
 - `assign`           the values a mutation assigns, in the property's type
 - `matching`         the rows a condition selects, and what finding them rested on
 - `embed`            vectors for the texts a write brings
 - `stored_rules`     whether stored rows obey the rules a schema change brings
+- `infer`            a schema proposed from files
 
 The verbs:
 

@@ -22,34 +22,59 @@ from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Gathered, Problems, SortedOut
-from omnigraph.write.input.quarantine import Place, left_out, require_new, write_quarantine
+from omnigraph.write.input.quarantine import (
+    QUARANTINE_ROUNDS_MAX,
+    Place,
+    endless,
+    left_out,
+    refuse_too_many,
+    require_new,
+    write_quarantine,
+)
 from omnigraph.write.input.sources import InputSource, source_of
-from omnigraph.write.resolve import Mode, actions_of, kind_of, resolve
+from omnigraph.write.removal import with_incident_edges
+from omnigraph.write.repeats import Repeats
+from omnigraph.write.resolve import Mode, RowCounts, actions_of, kind_of, resolve
 
-QUARANTINE_ROUNDS_MAX = 64  # each leaves out rows that missed those left out before
 CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """How many rows of each type a load brought. `new_each_time` counts edges without an id or a key."""
+    """How many rows of each type a load brought, and what became of them.
+
+    `new_each_time` counts edges without an id or a key; `rows` has new, changed and deleted rows by type, and those
+    left out because another row of the same id counts or because they came too late.
+    """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
     edges: Mapping[str, int] = field(default_factory=dict)
     new_each_time: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)  # left out, by type
 
     def to_json(self) -> dict[str, Any]:
         """What the commit keeps of it."""
-        counts = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
-        others = {"new_each_time": self.new_each_time, "quarantined": self.quarantined}
+        counts: dict[str, Any] = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
+        others = {name: getattr(self, name) for name in ("new_each_time", "rows", "quarantined")}
         return counts | {name: dict(given) for name, given in others.items() if given}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> LoadOutcome:
         """The outcome of a load that was made before."""
-        names = ("nodes", "edges", "new_each_time", "quarantined")
-        return cls(*(kept.get(name, {}) for name in names))
+        return cls(*(kept.get(name, {}) for name in cls.__slots__))
+
+    def told(self, counts: Mapping[str, RowCounts], catalog: Catalog) -> LoadOutcome:
+        """With what became of the rows of each table."""
+        names = {kind.table_id: _name_of(kind, catalog) for kind in catalog.entities()}
+        found = {names[table]: count.to_json() for table, count in counts.items()}
+        return replace(self, rows={name: found[name] for name in sorted(found) if found[name]})
+
+
+def _name_of(kind: NodeType | EdgeType, catalog: Catalog) -> str:
+    """The name of a type, with what it is where a node and an edge type share one."""
+    both = kind.name in catalog.nodes and kind.name in catalog.edges
+    return f"{kind.kind}:{kind.name}" if both else kind.name
 
 
 def load(
@@ -65,10 +90,12 @@ def load(
     The source is read once; another attempt on a newer head uses what was read, unless the types changed meanwhile.
     With a destination for `violations`, everything that breaks a rule is listed there.
     """
-    wanted = mode_of(mode)
-    options = options or Options()
+    wanted, options = mode_of(mode), options or Options()
+    repeats = options.repeats
     reading = _LoadReading(source_of(source, options))
-    aside = None if options.quarantine is None else _Quarantine(reading, options.quarantine, wanted)
+    aside = None
+    if options.quarantine is not None:
+        aside = _Quarantine(reading, options, wanted)
     embedder = embedder_for(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
@@ -78,13 +105,15 @@ def load(
             incoming = reading.under(txn.catalog) if aside is None else aside.good_rows(txn)
         rows = sum(part.rows.num_rows for part in incoming)
         metrics.progress("checking", rows, metrics.INPUT_PART)
-        resolved = resolve(txn, incoming, wanted)
-        changes = resolved.changes
+        resolved = resolve(txn, incoming, wanted, repeats=repeats)
+        changes = with_incident_edges(resolved.changes, txn)
         if embedder is not None:
             changes = embedded(changes, txn, embedder)
-        with listing(violations, lambda: _broken(changes, txn, incoming, wanted)):
+        with listing(violations, lambda: _broken(changes, txn, incoming, wanted, repeats)):
             reads = require_valid(changes, txn, found=resolved.violations)
-        outcome = outcome_of(incoming, txn.catalog)
+        outcome = outcome_of(incoming, txn.catalog).told(
+            counted(resolved.counts, changes), txn.catalog
+        )
         if aside is not None:
             outcome = replace(outcome, quarantined=aside.write())
         metrics.progress("checking", rows, CHECKED_PART)
@@ -101,11 +130,21 @@ def load(
 
 
 def _broken(
-    changes: Changes, txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode
+    changes: Changes, txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode, repeats: Repeats
 ) -> Iterator[Packed]:
     """Every broken rule, beyond the bound of a report."""
-    found = resolve(txn, incoming, mode, limit=EVERY).violations
+    found = resolve(txn, incoming, mode, limit=EVERY, repeats=repeats).violations
     return packed(evaluate(changes, txn, found=found, limit=EVERY).violations)
+
+
+def counted(counts: Mapping[str, RowCounts], changes: Changes) -> dict[str, RowCounts]:
+    """What became of rows, with the edges that go because their nodes do."""
+    found = dict(counts)
+    for change in changes:
+        table, gone = change.kind.table_id, change.deletes
+        if gone is not None and gone.num_rows:
+            found[table] = replace(found.get(table, RowCounts()), deleted=gone.num_rows)
+    return found
 
 
 def mode_of(text: str) -> Mode:
@@ -161,11 +200,15 @@ class _Quarantine:
     """The rows of a source that are left out, and the file they are written to."""
 
     reading: _LoadReading
-    path: str
+    options: Options
     mode: Mode
     unread: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
     rows: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
     written: bool = False
+
+    @property
+    def path(self) -> str:
+        return self.options.quarantine or ""
 
     def good_rows(self, txn: WriteTxn) -> Sequence[Incoming]:
         """The rows nothing is wrong with. What is left out may be missed by other rows: they are judged again."""
@@ -178,16 +221,19 @@ class _Quarantine:
             self.unread = left_out(problems.found)
         incoming = self.reading.under(txn.catalog)
         self.rows = dict(self.unread)
+        refuse_too_many(len(self.rows), self.options)
         for _ in range(QUARANTINE_ROUNDS_MAX):
-            resolved = resolve(txn, incoming, self.mode, limit=EVERY)
-            found = evaluate(resolved.changes, txn, found=resolved.violations, limit=EVERY)
+            resolved = resolve(txn, incoming, self.mode, limit=EVERY, repeats=self.options.repeats)
+            changes = with_incident_edges(resolved.changes, txn)
+            found = evaluate(changes, txn, found=resolved.violations, limit=EVERY)
             broken = left_out(found.violations)
             if not broken:
                 return incoming
             for place, why in broken.items():
                 self.rows[place] = (*self.rows.get(place, ()), *why)
+            refuse_too_many(len(self.rows), self.options)
             incoming = [_without(part, broken) for part in incoming]
-        raise OptionInvalid("the rows that are left out leave ever more rows without their ends")
+        raise endless()
 
     def write(self) -> dict[str, int]:
         """Write what is left out; again, if the load runs again on a newer commit."""
@@ -207,9 +253,12 @@ def _without(part: Incoming, bad: Mapping[Place, object]) -> Incoming:
     if not lines or part.origin.lines is None:
         return part
     good = pc.invert(pc.is_in(part.origin.lines, value_set=pa.array(lines, pa.int64())))
-    absent = {name: mask.filter(good) for name, mask in part.absent.items()}
     return replace(
-        part, rows=part.rows.filter(good), absent=absent, origin=part.origin.filter(good)
+        part,
+        rows=part.rows.filter(good),
+        absent={name: mask.filter(good) for name, mask in part.absent.items()},
+        origin=part.origin.filter(good),
+        marks=part.marks.filter(good),
     )
 
 

@@ -6,7 +6,7 @@ the state the query started from; it is validated once, on what will be there in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,8 +27,6 @@ from omnigraph.lang.tree import is_constant
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema
-from omnigraph.model.tokens import endpoint_tokens
-from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import require_valid
 from omnigraph.validate.findings import column
@@ -38,6 +36,7 @@ from omnigraph.values.reading import ReadingContext
 from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.matching import matching
+from omnigraph.write.removal import incident_rows
 from omnigraph.write.resolve import Kind, Mode, actions_of, before_columns, resolve
 
 
@@ -270,44 +269,11 @@ def _deletion(kind: Kind, rows: pa.Table) -> Changes:
 
 
 def _cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> MutationProgress:
-    """The edges of nodes that go, go too. Tables are looked at side by side."""
-    txn = progress.txn
-    tasks = [
-        (edge, side)
-        for edge in txn.catalog.incident_edges(node.name)
-        for side, name in edge.ends
-        if name == node.name
-    ]
-    found = metrics.parallel([_incident(txn, edge, side, removed) for edge, side in tasks])
-    for edge in dict.fromkeys(edge.name for edge, _ in tasks):
-        kind = txn.catalog.edges[edge]
-        mine = [rows for (e, _), rows in zip(tasks, found, strict=True) if e is kind]
-        rows = _once_each(pa.concat_tables(mine))
-        read = {kind.table_id: _end_reads([s for e, s in tasks if e is kind], removed)}
-        progress = progress.after(_deletion(kind, rows), read).counted(kind, rows.num_rows)
+    """The edges of nodes that go, go too."""
+    for kind, rows, reads in list(incident_rows(progress.txn, node, removed)):
+        progress = progress.after(_deletion(kind, rows), {kind.table_id: reads})
+        progress = progress.counted(kind, rows.num_rows)
     return replace(progress, cascaded=progress.cascaded | {node.table_id})
-
-
-def _incident(
-    txn: WriteTxn, edge: EdgeType, side: str, removed: pa.Array
-) -> Callable[[], pa.Table]:
-    columns = before_columns(edge)
-    return lambda: txn.view(edge.table_id).lookup(side, removed, columns)
-
-
-def _end_reads(sides: list[str], ids: pa.Array) -> Reads:
-    reads = Reads()
-    for side in sides:
-        reads |= Reads(endpoint_tokens(side, ids))
-    return reads
-
-
-def _once_each(rows: pa.Table) -> pa.Table:
-    """An edge between two deleted nodes is found at both ends."""
-    if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
-        return rows
-    ids = column(rows, "id")
-    return rows.take(pc.index_in(pc.unique(ids), value_set=ids))
 
 
 # --- several statements ----------------------------------------------------------------------------------------------

@@ -20,13 +20,32 @@ from omnigraph.core.plan import Append, Overwrite, Remove, TableAction, Upsert
 from omnigraph.core.txn import TableView, WriteTxn
 from omnigraph.errors import OptionInvalid, TableNotFound, Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
-from omnigraph.model.changes import NOWHERE, Changes, Incoming, Origin, TypeChanges
+from omnigraph.model.changes import (
+    NOWHERE,
+    UNMARKED,
+    Changes,
+    Incoming,
+    Marks,
+    Origin,
+    TypeChanges,
+    joined,
+)
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.keys import fresh_ids, key_ids
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
 from omnigraph.validate.rules import existing_ids, mismatched_ids, missing_keys, repeated_ids
 from omnigraph.values.columns import default_of
+from omnigraph.write.repeats import (
+    AS_IT_IS,
+    Repeats,
+    chosen,
+    keeping_stored,
+    marked,
+    not_newer,
+    ordered,
+    removals,
+)
 
 Kind = NodeType | EdgeType
 Fresh = Callable[[int, datetime], pa.Array]  # makes so many new ids
@@ -46,6 +65,25 @@ class Resolved:
 
     changes: Changes
     violations: tuple[Violation, ...] = ()
+    counts: Mapping[str, RowCounts] = field(default_factory=dict)  # by table
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """What became of the rows of one type."""
+
+    new: int = 0
+    changed: int = 0
+    deleted: int = 0
+    repeated: int = 0  # left out: another row of the same id counts
+    late: int = 0  # left out: the stored row is as new, or there is none to delete
+
+    def to_json(self) -> dict[str, int]:
+        """Those that are not zero."""
+        return {name: count for name in self.__slots__ if (count := getattr(self, name))}
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(*(getattr(self, n) + getattr(other, n) for n in self.__slots__))
 
 
 def resolve(
@@ -54,16 +92,23 @@ def resolve(
     mode: Mode = Mode.MERGE,
     fresh: Fresh = fresh_ids,
     limit: int = VIOLATIONS_MAX,
+    repeats: Repeats = AS_IT_IS,
 ) -> Resolved:
     """Complete the rows of one input. Rows that cannot be used are left out and reported, so many of each rule."""
     grouped: dict[str, tuple[Kind, list[Incoming]]] = {}
     for part in incoming:
         kind = kind_of(txn.catalog, part)
         grouped.setdefault(kind.table_id, (kind, []))[1].append(part)
-    done = [_resolve_type(txn, kind, parts, mode, fresh, limit) for kind, parts in grouped.values()]
+    done = [
+        _resolve_type(
+            txn, _identified(_together(kind, parts), txn, fresh, limit), mode, limit, repeats
+        )
+        for kind, parts in grouped.values()
+    ]
     return Resolved(
-        Changes({change.kind.table_id: change for change, _ in done}),
-        tuple(violation for _, found in done for violation in found),
+        Changes({change.kind.table_id: change for change, _, _ in done}),
+        tuple(violation for _, found, _ in done for violation in found),
+        {change.kind.table_id: counts for change, _, counts in done},
     )
 
 
@@ -77,35 +122,75 @@ def kind_of(catalog: Catalog, part: Incoming) -> Kind:
 
 
 def _resolve_type(
-    txn: WriteTxn, kind: Kind, parts: list[Incoming], mode: Mode, fresh: Fresh, limit: int
-) -> tuple[TypeChanges, list[Violation]]:
-    given, violations = identify(txn, kind, parts, fresh, limit)
-    given, repeated = _once_each(given, mode, limit)
+    txn: WriteTxn,
+    identified: tuple[Given, list[Violation]],
+    mode: Mode,
+    limit: int,
+    repeats: Repeats,
+) -> tuple[TypeChanges, list[Violation], RowCounts]:
+    given, violations = identified
+    kind, rows = given.kind, len(given)
+    if mode is not Mode.MERGE and given.marks.deleted is not None:
+        raise OptionInvalid(f"change records are merged; mode={mode.value!r} knows no deletions")
+    given, repeated = _once_each(ordered(given, repeats), mode, limit, repeats)
     violations += repeated
+    given = marked(given, repeats)
+    counts = RowCounts(repeated=rows - len(given) - len(repeated))
     if mode is Mode.OVERWRITE:
-        return TypeChanges(
+        change = TypeChanges(
             kind, inserts=_whole_new(given), replaces=True, insert_origin=given.origin
-        ), violations
-    stored = _stored(txn.view(kind.table_id), given, mode) if given.may_exist else None
+        )
+        return change, violations, replace(counts, new=len(given))
+    stored = _stored(txn.view(kind.table_id), given, mode, repeats) if given.may_exist else None
     if stored is None or not stored.num_rows:
-        return TypeChanges(kind, inserts=_whole_new(given), insert_origin=given.origin), violations
+        new = _without_removals(given, repeats)
+        counts = replace(counts, new=len(new), late=len(given) - len(new))
+        change = TypeChanges(kind, inserts=_whole_new(new), insert_origin=new.origin)
+        return change, violations, counts
     at = pc.index_in(given.ids, value_set=one_array(stored["id"]))
     exists = at.is_valid()
-    new = given.filter(pc.invert(exists))
+    unknown = given.filter(pc.invert(exists))
+    new = _without_removals(unknown, repeats)
+    counts = replace(counts, new=len(new), late=len(unknown) - len(new))
     inserts = _whole_new(new) if len(new) else None
+    change = TypeChanges(kind, inserts=inserts, insert_origin=new.origin)
     if mode is Mode.APPEND:
         violations += existing_ids(given.ids, exists, kind, given.origin, limit)
-        return TypeChanges(kind, inserts=inserts, insert_origin=new.origin), violations
+        return change, violations, counts
     old = given.filter(exists)
-    stored = stored.take(at.drop_null())
-    return TypeChanges(
-        kind,
-        inserts=inserts,
-        updates=_whole_changed(old, stored),
-        before=stored.select([*before_columns(kind), ADDRESS]),
-        insert_origin=new.origin,
+    change, more = _meeting(change, old, stored.take(at.drop_null()), repeats)
+    return change, violations, counts + more
+
+
+def _meeting(
+    change: TypeChanges, old: Given, stored: pa.Table, repeats: Repeats
+) -> tuple[TypeChanges, RowCounts]:
+    """Rows that meet stored ones, which stand beside them: changed, deleted, or left alone because they are newer."""
+    rows = len(old)
+    late = not_newer(old, stored, repeats)
+    if late is not None:
+        old, stored = old.filter(pc.invert(late)), stored.filter(pc.invert(late))
+    counts = RowCounts(late=rows - len(old))
+    columns = [*before_columns(change.kind), ADDRESS]
+    gone, deletes = removals(old, repeats), None
+    if gone is not None:
+        deletes = stored.filter(gone).select(columns)
+        old, stored = old.filter(pc.invert(gone)), stored.filter(pc.invert(gone))
+        counts = replace(counts, deleted=deletes.num_rows)
+    changed = replace(
+        change,
+        updates=_whole_changed(keeping_stored(old, repeats), stored),
+        before=stored.select(columns),
+        deletes=deletes,
         update_origin=old.origin,
-    ), violations
+    )
+    return changed, replace(counts, changed=len(old))
+
+
+def _without_removals(given: Given, repeats: Repeats) -> Given:
+    """The rows that are no deletions: what is not there cannot go."""
+    gone = removals(given, repeats)
+    return given if gone is None else given.filter(pc.invert(gone))
 
 
 def identify(
@@ -132,6 +217,7 @@ class Given:
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
     origin: Origin = NOWHERE
     may_exist: bool = True  # false when every id is fresh
+    marks: Marks = UNMARKED
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -149,6 +235,18 @@ class Given:
             columns={name: c.filter(mask) for name, c in self.columns.items()},
             absent={name: a.filter(mask) for name, a in self.absent.items()},
             origin=self.origin.filter(mask),
+            marks=self.marks.filter(mask),
+        )
+
+    def take(self, rows: pa.Array) -> Given:
+        """Rows by number."""
+        return replace(
+            self,
+            ids=self.ids.take(rows),
+            columns={name: c.take(rows) for name, c in self.columns.items()},
+            absent={name: a.take(rows) for name, a in self.absent.items()},
+            origin=self.origin.take(rows),
+            marks=self.marks.take(rows),
         )
 
 
@@ -166,7 +264,7 @@ def _together(kind: Kind, parts: list[Incoming]) -> Given:
     count = sum(part.rows.num_rows for part in parts)
     ids = one_array(columns.pop("id")) if "id" in columns else pa.nulls(count, pa.string())
     absent = {name: _absent(name, parts) for name in names if _leaves_out(name, parts)}
-    return Given(kind, ids, columns, absent, _origin(parts))
+    return Given(kind, ids, columns, absent, _origin(parts), marks=_marks(parts))
 
 
 def _chunks(rows: pa.Table, field: pa.Field) -> list[pa.Array]:
@@ -194,6 +292,14 @@ def _absent(name: str, parts: list[Incoming]) -> pa.BooleanArray:
         whole = pa.array(np.full(part.rows.num_rows, nowhere))
         masks.append(whole if nowhere else part.absent.get(name, whole))
     return pa.concat_arrays(masks)
+
+
+def _marks(parts: list[Incoming]) -> Marks:
+    return (
+        parts[0].marks
+        if len(parts) == 1
+        else joined([p.marks for p in parts], [p.rows.num_rows for p in parts])
+    )
 
 
 def _origin(parts: list[Incoming]) -> Origin:
@@ -242,13 +348,20 @@ def _named_or_fresh(given: Given, txn: WriteTxn, fresh: Fresh) -> Given:
     return replace(given, ids=pc.replace_with_mask(given.ids, given.ids.is_null(), made))
 
 
-def _once_each(given: Given, mode: Mode, limit: int) -> tuple[Given, list[Violation]]:
-    """Each id once. A key may not repeat, nor any id of an append or overwrite; in a merge later rows win."""
+def _once_each(
+    given: Given, mode: Mode, limit: int, rules: Repeats
+) -> tuple[Given, list[Violation]]:
+    """Each id once. A key may not repeat, nor any id of an append or overwrite; in a merge later rows win.
+
+    A load that chooses keeps one of them, and so do change records, whose order says which.
+    """
     if not given.may_exist or pc.count_distinct(given.ids).as_py() == len(given):
         return given, []
     codes = given.ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    if rules.chooses or given.marks.are_given:
+        return chosen(given, codes, rules), []
     firsts = np.unique(codes, return_index=True)[1]
-    if given.kind.key is not None or mode is not Mode.MERGE:
+    if rules.keep == "refuse" or given.kind.key is not None or mode is not Mode.MERGE:
         repeats = np.ones(len(codes), np.bool_)
         repeats[firsts] = False
         again = pa.array(repeats)
@@ -274,6 +387,7 @@ def _later_wins(given: Given, codes: np.ndarray[Any, np.dtype[np.int32]]) -> Giv
         columns=columns,
         absent=absent,
         origin=given.origin.take(rows),
+        marks=given.marks.take(rows),
     )
 
 
@@ -298,12 +412,15 @@ def before_columns(kind: Kind) -> list[str]:
     return list(dict.fromkeys([*structural, *(name for group in kind.uniques for name in group)]))
 
 
-def _stored(view: TableView, given: Given, mode: Mode) -> pa.Table | None:
+def _stored(view: TableView, given: Given, mode: Mode, repeats: Repeats) -> pa.Table | None:
     """The stored rows with one of the ids: what `before` needs, and the columns somebody left out."""
     if not view.count():
         return None
     kept = [name for name in given.kind.properties if name in given.absent]
     kept += [name for name in given.kind.properties if name not in given.columns]
+    kept += [name for name in (repeats.version_of(given.kind),) if name is not None]
+    if repeats.tombstone_of(given.kind) is not None:
+        kept += given.kind.properties
     columns = ["id"] if mode is Mode.APPEND else [*before_columns(given.kind), *kept]
     return view.lookup("id", given.ids, list(dict.fromkeys(columns)))
 

@@ -4,6 +4,11 @@ In the order of control flow:
 
 - `options`     how to read
 - `sources`     what a load may be given, and which reader it takes
+- `declared`    several sources together, as pipeline files name them
+- `mapping`     one wide table as rows of several types
+- `expressions` the SQL its values are made by
+- `change_records`  what happened elsewhere, as rows with an order that may delete
+- `json_lines`  lines of JSON as columns, for both
 - `files`       paths, patterns and addresses; compressed or not; blocks of whole lines
 - `folders`     folders of parts, and the columns their names hold
 - `records`     lines of JSON, by the fastest reading that is certain

@@ -11,6 +11,7 @@ from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.misfit import Misfit, unfit
 from omnigraph.values.reading import EXPECTED, ReadingContext
+from omnigraph.write.repeats import AS_IT_IS, Repeats
 
 BLOB_ALLOW = "OMNIGRAPH_BLOB_ALLOW"
 
@@ -58,12 +59,16 @@ class Options:
     line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
     block_bytes: int = 8 << 20
     compatible: bool = False  # unknown properties are ignored, values of another kind become null
+    repeats: Repeats = AS_IT_IS  # what becomes of several rows with one id
     # A new file for rows that cannot be loaded; without one, a load that has some is refused.
     quarantine: str | None = None
+    failures_max: int | None = None  # rows that may go there; more of them refuse the load
     # Of the rows of a Parquet or Arrow file that comes from outside.
     unpacked_bytes_max: int | None = None
 
     def __post_init__(self) -> None:
+        if self.failures_max is not None and (self.quarantine is None or self.failures_max < 0):
+            raise OptionInvalid("failures_max bounds a quarantine, which takes no or more rows")
         if self.nulls not in ("clear", "keep"):
             raise OptionInvalid(f"nulls= is 'clear' or 'keep', not {self.nulls!r}")
 

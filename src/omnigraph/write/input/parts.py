@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.model.catalog import EdgeType, NodeType
-from omnigraph.model.changes import Incoming, Origin
+from omnigraph.model.changes import UNMARKED, Incoming, Marks, Origin, joined
 from omnigraph.model.columns import arrow_schema
 from omnigraph.values.columns import Column
 
@@ -24,6 +24,18 @@ class InputPart:
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
     lines: pa.Int64Array | None = None
     file: str | None = None
+    marks: Marks = UNMARKED
+
+    def filter(self, mask: pa.BooleanArray) -> InputPart:
+        """The rows where the mask is true."""
+        return replace(
+            self,
+            columns={name: values.filter(mask) for name, values in self.columns.items()},
+            rows=mask.true_count,
+            absent={name: left_out.filter(mask) for name, left_out in self.absent.items()},
+            lines=None if self.lines is None else self.lines.filter(mask),
+            marks=self.marks.filter(mask),
+        )
 
 
 def in_line_order(parts: Sequence[InputPart]) -> Sequence[InputPart]:
@@ -57,7 +69,8 @@ def _incoming(parts: Sequence[InputPart]) -> Incoming:
     lines = [part.lines for part in parts if part.lines is not None]
     origin = Origin(parts[0].file, pa.concat_arrays(lines) if lines else None)
     rows, absent = _stacked(parts, names), _absences(parts, names)
-    return Incoming(kind.name, rows, absent, origin, isinstance(kind, EdgeType))
+    marks = joined([part.marks for part in parts], [part.rows for part in parts])
+    return Incoming(kind.name, rows, absent, origin, isinstance(kind, EdgeType), marks)
 
 
 def _names(parts: Sequence[InputPart]) -> list[str]:

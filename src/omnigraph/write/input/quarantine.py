@@ -18,10 +18,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import OmnigraphError, OptionInvalid, Violation
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid, Violation
 from omnigraph.write.input.files import open_file
+from omnigraph.write.input.options import Options
 from omnigraph.write.input.tables import suffix_of
 
+QUARANTINE_ROUNDS_MAX = 64  # each leaves out rows that missed those left out before
 ROW_LINES_MAX = 1_000  # of a row whose cells have line breaks
 QUOTE = b'"'
 Place = tuple[str, str | None, int]  # of a row: its type, its file, its line
@@ -46,6 +48,28 @@ class QuarantinedRow:
             "row": self.row,
             "reasons": [reason.to_json() for reason in self.reasons],
         }
+
+
+class TooManyFailures(OmnigraphError):
+    """More rows would be left out of a load than it may leave out."""
+
+    code, kind = "too_many_failures", Kind.INVALID
+    default_help = "Nothing was changed. Mend the input, or allow more with --max-failures."
+
+
+def refuse_too_many(rows: int, options: Options) -> None:
+    """Refuse a load that leaves out more rows than it may."""
+    most = options.failures_max
+    if most is not None and rows > most:
+        raise TooManyFailures(
+            f"{rows:,} rows or more cannot be loaded, and {most:,} may be left out",
+            details={"limit": "failures_max", "max": most, "actual": rows},
+        )
+
+
+def endless() -> OmnigraphError:
+    """What is left out leaves others without their ends, again and again."""
+    return OptionInvalid("the rows that are left out leave ever more rows without their ends")
 
 
 def left_out(found: Iterable[Violation]) -> dict[Place, tuple[Violation, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -19,16 +19,21 @@ from omnigraph.model.types import PropType, Scalar
 from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign, spelt
-from omnigraph.write.input.exact import did_you_mean
+from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import LINES_MAX, PADDING, blocks, blocks_of, expand, known_size
-from omnigraph.write.input.folders import folder_values, with_values
+from omnigraph.write.input.folders import FolderValue, folder_values, with_values
+from omnigraph.write.input.json_lines import JsonLines, opened
 from omnigraph.write.input.lines import PAD, LineBlock
+from omnigraph.write.input.mapping import RowMapping, Wide, shape_of
 from omnigraph.write.input.options import Options, placed
 from omnigraph.write.input.parts import InputPart
-from omnigraph.write.input.problems import InputInvalid, Problems
+from omnigraph.write.input.problems import Problems
 from omnigraph.write.input.records import LineFormat, read_blocks
 from omnigraph.write.input.tables import (
+    RowShape,
+    RowsOf,
     as_arrow,
+    kind_named,
     read_arrow,
     read_csv,
     read_parquet,
@@ -38,7 +43,7 @@ from omnigraph.write.input.tables import (
 
 Kind = NodeType | EdgeType
 Reader = Callable[[Catalog, Problems], Iterator[InputPart]]
-FILE_READERS: dict[str, Callable[[str, Kind, Options, Problems], Iterator[InputPart]]] = {
+FILE_READERS: dict[str, Callable[[str, RowShape, Options, Problems], Iterator[InputPart]]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
     ".csv": read_csv,
@@ -64,6 +69,14 @@ def source_of(given: Any, options: Options) -> InputSource:
     """Understand what a load was given; a clear error for what it cannot be."""
     if isinstance(given, str | os.PathLike):
         return InputSource(lambda catalog, problems: _files([given], catalog, options, problems))
+    if isinstance(given, Wide):
+        given = Sources(wide=(given,))
+    if isinstance(given, Sources):
+        values = [value for _, value in given.tables] + [wide.source for wide in given.wide]
+        return InputSource(
+            lambda catalog, problems: _sources(given, catalog, options, problems),
+            all(isinstance(value, Mapped) or _repeatable(value) for value in values),
+        )
     if are_paths(given):
         return InputSource(lambda catalog, problems: _files(given, catalog, options, problems))
     if isinstance(given, Mapping):
@@ -171,23 +184,92 @@ def _mapping(
         yield from parts or [_nothing(kind)]
 
 
+def _sources(
+    given: Sources, catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[InputPart]:
+    """Everything a pipeline file names, in its order."""
+    if given.records:
+        yield from _files(given.records, catalog, options, problems)
+    for name, value in given.tables:
+        how, rows = options, value
+        if isinstance(value, Mapped):
+            how = replace(options, columns=value.columns, csv=value.csv or options.csv)
+            rows = value.path
+        kind = kind_named(name, catalog)
+        parts = list(_counted(_rows(rows, kind, catalog, how, problems)))
+        yield from parts or [_nothing(kind)]
+    for wide in given.wide:
+        how = replace(options, csv=wide.csv or options.csv)
+        yield from _counted(_wide_rows(wide, catalog, how, problems))
+
+
+def _wide_rows(
+    wide: Wide, catalog: Catalog, options: Options, problems: Problems
+) -> Iterator[InputPart]:
+    """What the rows of a wide table make; a type that is named is present, even without rows."""
+    mapping = wide.mapping
+    yield from (_nothing(kind_named(name, catalog)) for name in mapping.types())
+    value = wide.source
+    if isinstance(value, str | os.PathLike) or are_paths(value):
+        for path in [value] if not are_paths(value) else value:
+            for file in expand(path):
+                yield from _wide_file(file, path, mapping, catalog, options, problems)
+        return
+    table = as_arrow(value)
+    if table is not None:
+        yield from read_table(table, shape_of(mapping, catalog, options), problems)
+    elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        lines = _encoded(value, options, None, problems)
+        yield from mapped_lines(lines, mapping, catalog, options, (), problems)
+    else:
+        raise OptionInvalid(f"cannot load {type(value).__name__} as a wide table")
+
+
+def _wide_file(
+    file: str,
+    path: str | os.PathLike[str],
+    mapping: RowMapping,
+    catalog: Catalog,
+    options: Options,
+    problems: Problems,
+) -> Iterator[InputPart]:
+    suffix, values = suffix_of(file), folder_values(path, file)
+    reader = FILE_READERS.get(suffix)
+    if reader is not None:
+        yield from reader(file, shape_of(mapping, catalog, options, values), options, problems)
+    elif suffix in LINES:
+        lines = blocks(file, options)
+        yield from mapped_lines(lines, mapping, catalog, options, values, problems)
+    else:
+        raise no_rows_in(file)
+
+
+def mapped_lines(
+    lines: Iterable[LineBlock],
+    mapping: RowMapping,
+    catalog: Catalog,
+    options: Options,
+    values: tuple[FolderValue, ...],
+    problems: Problems,
+) -> Iterator[InputPart]:
+    """What lines of JSON make by a mapping."""
+    opener = JsonLines(mapping, options)
+    shape = shape_of(opened(mapping), catalog, options, values)
+    for block in lines:
+        raw = opener.rows(block, problems)
+        if raw is not None:
+            yield from shape.parts(raw, problems)
+
+
+def no_rows_in(file: str) -> OptionInvalid:
+    """A file whose ending says nothing that is known."""
+    known = ", ".join([*FILE_READERS, *LINES[:-1]])
+    return OptionInvalid(f"{file}: rows are read from files that end in {known}")
+
+
 def _nothing(kind: Kind) -> InputPart:
     ends = ("id",) if isinstance(kind, NodeType) else ("id", "src", "dst")
     return InputPart(kind, {name: pa.array([], pa.string()) for name in ends}, 0)
-
-
-def kind_named(name: str, catalog: Catalog) -> Kind:
-    """The type a name stands for; `node:` or `edge:` before it decides between two of one name."""
-    prefix, _, rest = name.rpartition(":")
-    kind: Kind | None = None
-    if prefix in ("", "node"):
-        kind = catalog.nodes.get(rest)
-    if kind is None and prefix in ("", "edge"):
-        kind = catalog.edge(rest)
-    if kind is None:
-        hint = did_you_mean(rest, {**catalog.nodes, **catalog.edges})
-        raise InputInvalid(f"the schema has no type '{name}'{hint}", details={"type": name})
-    return kind
 
 
 def _rows(
@@ -199,8 +281,7 @@ def _rows(
         return
     table = as_arrow(value)
     if table is not None:
-        part = read_table(table, kind, options, problems)
-        yield from () if part is None else (part,)
+        yield from read_table(table, RowsOf(kind, catalog, options), problems)
     elif hasattr(value, "read"):
         yield from read_blocks(blocks_of(value, None, options), form, problems)
     elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
@@ -223,13 +304,12 @@ def _file_rows(file: str, form: LineFormat, kind: Kind, problems: Problems) -> I
     suffix = suffix_of(file)
     reader = FILE_READERS.get(suffix)
     if reader is not None:
-        yield from reader(file, kind, form.options, problems)
+        yield from reader(file, RowsOf(kind, form.catalog, form.options), form.options, problems)
         metrics.consumed(known_size(file))
     elif suffix in LINES:
         yield from read_blocks(blocks(file, form.options), form, problems)
     else:
-        known = ", ".join([*FILE_READERS, *LINES[:-1]])
-        raise OptionInvalid(f"{file}: rows are read from files that end in {known}")
+        raise no_rows_in(file)
 
 
 # --- Python records as lines ---------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from omnigraph.errors import OptionInvalid, Violation
-from omnigraph.model.catalog import EdgeType, NodeType, Property
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.changes import Marks
 from omnigraph.model.columns import one_array
+from omnigraph.model.keys import key_ids
 from omnigraph.model.types import PropType
 from omnigraph.values.columns import Column, first_row, is_text, misfits, text_column, to_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
-from omnigraph.write.input.exact import known_property
+from omnigraph.write.input.exact import did_you_mean, known_property
 from omnigraph.write.input.files import COMPRESSIONS, open_file
 from omnigraph.write.input.options import CsvFormat, Options, placed
 from omnigraph.write.input.parts import InputPart
@@ -33,19 +35,206 @@ Convert = Callable[[Column, PropType, ReadingContext], Column]
 ENCODINGS = {"latin-1": "Latin-1", "cp1252": "Windows-1252", "utf-16": "UTF-16"}
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
+ORDER, DELETED = "omnigraph_order", "omnigraph_deleted"  # columns that change records are given
 DELIMITERS = (",", ";", "\t", "|")
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Some rows of a table before anybody said what they are; `texts` where cells are texts, as in CSV."""
+
+    table: pa.Table
+    file: str | None = None
+    first_line: int = 1
+    texts: bool = False
+    numbers: pa.Int64Array | None = None  # where lines are not one after the other
+
+    @property
+    def lines(self) -> pa.Int64Array:
+        """The number of each row in its file."""
+        if self.numbers is not None:
+            return self.numbers
+        return pa.array(np.arange(self.first_line, self.first_line + self.table.num_rows))
+
+
+class RowShape(Protocol):
+    """What the rows of a table become."""
+
+    def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:
+        """Rows of types of the schema; what is wrong goes to `problems`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """Each row of a table is one of a type."""
+
+    kind: Kind
+    catalog: Catalog
+    options: Options
+
+    def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:
+        convert = text_column if raw.texts else to_column
+        part = self.typed(raw.table, raw.lines, raw.file, problems, convert)
+        if part is not None:
+            yield part
+
+    def typed(
+        self,
+        table: pa.Table,
+        lines: pa.Int64Array,
+        file: str | None,
+        problems: Problems,
+        convert: Convert,
+    ) -> InputPart | None:
+        """Columns as those of the schema; none when something is wrong, which then is in `problems`."""
+        kind, renamed = self.kind, dict(self.options.columns)
+        columns: dict[str, Column] = {}
+        ends = _EdgeEnds(self)
+        before = len(problems.found)
+        for name, values in zip(table.column_names, table.columns, strict=True):
+            if renamed.get(name) == "" or name in (ORDER, DELETED):
+                continue
+            try:
+                self._take(renamed.get(name, name), values, columns, ends, convert)
+            except pa.ArrowNotImplementedError as error:
+                unread = Misfit(f"'{name}' cannot be read: {error}", name=name)
+                problems.add(unread.violation(kind.name, file))
+            except Misfit as misfit:
+                _tell(chain((misfit,), misfit.others), kind, file, lines, problems)
+        if len(problems.found) == before:
+            _tell(ends.fill(columns), kind, file, lines, problems)
+        if len(problems.found) > before:
+            good = _good(problems.found[before:], lines) if problems.keeps_good else None
+            if good is None:
+                return None
+            return self.typed(table.filter(good), lines.filter(good), file, problems, convert)
+        absent = _absent(columns, kind, self.options)
+        return InputPart(kind, columns, table.num_rows, absent, lines, file, _marks(table))
+
+    def _take(
+        self,
+        name: str,
+        values: Column,
+        columns: dict[str, Column],
+        ends: _EdgeEnds,
+        convert: Convert,
+    ) -> None:
+        _check_valid(values, name)
+        member = ends.member(name)
+        if member is not None:
+            ends.take(member, _property(values, member.prop, self.options, convert))
+            return
+        target = _target(name, self.kind)
+        if target in columns:
+            raise Misfit(f"two columns fill '{name}'", rule="record", name=name)
+        if target in ("id", "src", "dst"):
+            columns[target] = _identifiers(values, name, optional=target == "id")
+        else:
+            columns[target] = _property(values, self.kind.properties[target], self.options, convert)
+
+
+def kind_named(name: str, catalog: Catalog) -> Kind:
+    """The type a name stands for; `node:` or `edge:` before it decides between two of one name."""
+    prefix, _, rest = name.rpartition(":")
+    kind: Kind | None = None
+    if prefix in ("", "node"):
+        kind = catalog.nodes.get(rest)
+    if kind is None and prefix in ("", "edge"):
+        kind = catalog.edge(rest)
+    if kind is None:
+        hint = did_you_mean(rest, {**catalog.nodes, **catalog.edges})
+        raise InputInvalid(f"the schema has no type '{name}'{hint}", details={"type": name})
+    return kind
+
+
 def read_table(
-    table: pa.Table, kind: Kind, options: Options, problems: Problems, file: str | None = None
-) -> InputPart | None:
-    """A table's rows as a part; none when something is wrong, which then is in `problems`."""
-    return _convert(table, kind, options, problems, file, _numbered(table, 1), to_column)
+    table: pa.Table, shape: RowShape, problems: Problems, file: str | None = None
+) -> Iterator[InputPart]:
+    """The rows of a table."""
+    return shape.parts(RawRows(table, file), problems)
 
 
-def _numbered(table: pa.Table, first_line: int) -> pa.Int64Array:
-    return pa.array(np.arange(first_line, first_line + table.num_rows))
+# --- ends by the keys of their nodes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyMember:
+    """A column like `from.day`: a member of the key of the node at an end."""
+
+    name: str
+    side: str  # src or dst
+    prop: Property
+
+
+@dataclass(slots=True)
+class _EdgeEnds:
+    """The ends of edges, each a column of ids or the members of a key."""
+
+    rows: RowsOf
+    members: dict[str, dict[str, Column]] = field(default_factory=dict)
+
+    def member(self, name: str) -> _KeyMember | None:
+        """What a column like `from.day` stands for; none for other columns."""
+        kind = self.rows.kind
+        end, mark, rest = name.partition(".")
+        if not mark or not isinstance(kind, EdgeType) or end not in ENDS:
+            return None
+        side = ENDS[end]
+        node = self.rows.catalog.nodes[dict(kind.ends)[side]]
+        if rest not in (node.key or ()):
+            known = ", ".join(node.key or ()) or "nothing: it has no key"
+            message = f"'{name}': the key of {node.name} is made of {known}"
+            raise Misfit(message, rule="unknown_field", name=name)
+        return _KeyMember(name, side, node.properties[rest])
+
+    def take(self, member: _KeyMember, values: Column) -> None:
+        held = self.members.setdefault(member.side, {})
+        if member.prop.name in held:
+            raise Misfit(f"two columns fill '{member.name}'", rule="record", name=member.name)
+        held[member.prop.name] = values
+
+    def fill(self, columns: dict[str, Column]) -> Iterator[Misfit]:
+        """Put the ids of both ends among the columns; what is missing is told."""
+        kind = self.rows.kind
+        if not isinstance(kind, EdgeType):
+            return
+        for side, word in (("src", "from"), ("dst", "to")):
+            held = self.members.get(side)
+            if held is None:
+                if side not in columns:
+                    why = f"the edges {kind.name} need a column '{word}'"
+                    yield Misfit(why, rule="record", name=word)
+                continue
+            key = self.rows.catalog.nodes[dict(kind.ends)[side]].key or ()
+            missing = [name for name in key if name not in held]
+            if missing or side in columns:
+                why = f"a column '{word}' besides its members" if not missing else ""
+                why = why or f"no column '{word}.{missing[0]}'"
+                yield Misfit(f"the edges {kind.name} have {why}", rule="record", name=word)
+                continue
+            ids = key_ids([held[name] for name in key])
+            for row in pc.indices_nonzero(ids.is_null()).to_pylist():
+                yield Misfit(f"'{word}' has no value", rule="required", name=word, row=row)
+            columns[side] = ids
+
+
+def _marks(table: pa.Table) -> Marks:
+    given = (one_array(table[n]) if n in table.column_names else None for n in (ORDER, DELETED))
+    return Marks(*given)
+
+
+def _tell(
+    found: Iterable[Misfit],
+    kind: Kind,
+    file: str | None,
+    lines: pa.Int64Array,
+    problems: Problems,
+) -> None:
+    for misfit in found:
+        line = None if misfit.row is None else lines[misfit.row].as_py()
+        problems.add(misfit.violation(kind.name, file, line))
 
 
 def _good(found: Sequence[Violation], lines: pa.Int64Array) -> pa.BooleanArray | None:
@@ -64,51 +253,6 @@ def _lines_of_cells(table: pa.Table, first_line: int) -> tuple[pa.Int64Array, in
             lengths += one_array(pc.count_substring(cells, "\n").fill_null(0)).to_numpy()
     starts = first_line + np.cumsum(lengths) - lengths
     return pa.array(starts, pa.int64()), first_line + int(lengths.sum())
-
-
-def _convert(
-    table: pa.Table,
-    kind: Kind,
-    options: Options,
-    problems: Problems,
-    file: str | None,
-    lines: pa.Int64Array,
-    convert: Convert,
-) -> InputPart | None:
-    columns: dict[str, Column] = {}
-    renamed = dict(options.columns)
-    before = len(problems.found)
-    for name, values in zip(table.column_names, table.columns, strict=True):
-        if renamed.get(name) == "":
-            continue
-        try:
-            target = _target(renamed.get(name, name), kind)
-            if target in columns:
-                raise Misfit(f"two columns fill '{name}'", rule="record", name=name)
-            _check_valid(values, name)
-            if target in ("id", "src", "dst"):
-                columns[target] = _identifiers(values, name, optional=target == "id")
-            else:
-                columns[target] = _property(values, kind.properties[target], options, convert)
-        except pa.ArrowNotImplementedError as error:
-            unread = Misfit(f"'{name}' cannot be read: {error}", name=name)
-            problems.add(unread.violation(kind.name, file))
-        except Misfit as misfit:
-            for each in chain((misfit,), misfit.others):
-                line = None if each.row is None else lines[each.row].as_py()
-                problems.add(each.violation(kind.name, file, line))
-    if isinstance(kind, EdgeType):
-        for end in ({"src": "from", "dst": "to"}[e] for e in ("src", "dst") if e not in columns):
-            if len(problems.found) == before:
-                why = f"the edges {kind.name} need a column '{end}'"
-                problems.add(Misfit(why, rule="record", name=end).violation(kind.name, file))
-    if len(problems.found) > before:
-        good = _good(problems.found[before:], lines) if problems.keeps_good else None
-        if good is None:
-            return None
-        kept = table.filter(good)
-        return _convert(kept, kind, options, problems, file, lines.filter(good), convert)
-    return InputPart(kind, columns, table.num_rows, _absent(columns, kind, options), lines, file)
 
 
 def _property(values: Column, prop: Property, options: Options, convert: Convert) -> Column:
@@ -212,12 +356,12 @@ def suffix_of(file: str) -> str:
 
 
 def read_parquet(
-    file: str, kind: Kind, options: Options, problems: Problems
+    file: str, shape: RowShape, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
     """The rows of a Parquet file."""
     most = options.unpacked_bytes_max
     table = readable(file, lambda: named(read_parquet_file(file, most)))
-    yield from _if_any(read_table(table, kind, options, problems, file))
+    yield from shape.parts(RawRows(table, file), problems)
 
 
 def row_groups(file: str) -> list[tuple[int, int]]:
@@ -231,12 +375,7 @@ def row_groups(file: str) -> list[tuple[int, int]]:
 
 
 def read_row_groups(
-    file: str,
-    groups: range | None,
-    first_line: int,
-    kind: Kind,
-    options: Options,
-    problems: Problems,
+    file: str, groups: range | None, first_line: int, shape: RowShape, problems: Problems
 ) -> Iterator[InputPart]:
     """Some or all row groups of a Parquet file, batch by batch; `first_line` is the number of their first row."""
     import pyarrow.parquet as pq
@@ -245,21 +384,25 @@ def read_row_groups(
         opened = readable(file, lambda: pq.ParquetFile(pa.PythonFile(stream)))
         batches = opened.iter_batches(row_groups=None if groups is None else list(groups))
         while (batch := readable(file, lambda: next(batches, None))) is not None:
-            table = pa.Table.from_batches([batch])
-            lines = _numbered(table, first_line)
-            yield from _if_any(_convert(table, kind, options, problems, file, lines, to_column))
+            yield from shape.parts(
+                RawRows(pa.Table.from_batches([batch]), file, first_line), problems
+            )
             first_line += batch.num_rows
 
 
-def read_arrow(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
+def read_arrow(
+    file: str, shape: RowShape, options: Options, problems: Problems
+) -> Iterator[InputPart]:
     """The rows of an Arrow IPC file or stream."""
     with open_file(file) as stream:
         data = pa.py_buffer(stream.read())
     table = readable(file, lambda: named(read_ipc(data, options.unpacked_bytes_max)))
-    yield from _if_any(read_table(table, kind, options, problems, file))
+    yield from shape.parts(RawRows(table, file), problems)
 
 
-def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
+def read_csv(
+    file: str, shape: RowShape, options: Options, problems: Problems
+) -> Iterator[InputPart]:
     """The rows of a CSV file. An empty cell is null, a quoted empty one is an empty text."""
     import pyarrow.csv as pv
 
@@ -267,7 +410,7 @@ def read_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Ite
         how = csv_options(file, options.csv)
         table = readable(file, lambda: pv.read_csv(pa.PythonFile(stream), **how))
     lines, _ = _lines_of_cells(table, _first_row(options.csv, table.column_names))
-    yield from _if_any(_convert(table, kind, options, problems, file, lines, text_column))
+    yield from shape.parts(RawRows(table, file, texts=True, numbers=lines), problems)
 
 
 def _first_row(form: CsvFormat, header: Sequence[str]) -> int:
@@ -275,7 +418,9 @@ def _first_row(form: CsvFormat, header: Sequence[str]) -> int:
     return 1 if form.names else 2 + sum(name.count("\n") for name in header)
 
 
-def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> Iterator[InputPart]:
+def stream_csv(
+    file: str, shape: RowShape, options: Options, problems: Problems
+) -> Iterator[InputPart]:
     """The same, batch by batch, for files of any size."""
     import pyarrow.csv as pv
 
@@ -287,7 +432,7 @@ def stream_csv(file: str, kind: Kind, options: Options, problems: Problems) -> I
             table = pa.Table.from_batches([batch])
             first_line = first_line or _first_row(options.csv, table.column_names)
             lines, first_line = _lines_of_cells(table, first_line)
-            yield from _if_any(_convert(table, kind, options, problems, file, lines, text_column))
+            yield from shape.parts(RawRows(table, file, texts=True, numbers=lines), problems)
 
 
 def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
@@ -389,8 +534,3 @@ def _other_encoding(file: str) -> str | None:
     except UnicodeDecodeError:
         return "cp1252" if any(0x80 <= byte < 0xA0 for byte in raw) else "latin-1"
     return None
-
-
-def _if_any(part: InputPart | None) -> Iterator[InputPart]:
-    if part is not None:
-        yield part

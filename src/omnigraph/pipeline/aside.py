@@ -1,0 +1,109 @@
+"""Rows of a bulk load that are left out and written to a file: its quarantine, as the local plane keeps one.
+
+What is wrong is found as for a refusal, with the file and line of every row; then the input is staged again without
+those rows, until nothing is wrong. Rows that missed the ones left out are found in the next round.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from omnigraph.errors import OmnigraphError, OptionInvalid, Violation
+from omnigraph.pipeline.judging import VerifiedLoad
+from omnigraph.pipeline.stage import LeftOut, Staging
+from omnigraph.validate.listing import Destination
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.quarantine import (
+    QUARANTINE_ROUNDS_MAX,
+    Place,
+    endless,
+    left_out,
+    refuse_too_many,
+    require_new,
+    write_quarantine,
+)
+
+Stage = Callable[[LeftOut], Staging]
+Judge = Callable[[Staging, Destination], VerifiedLoad]
+KNOWN = ("rule", "type", "id", "property", "value", "message", "file", "line")
+
+
+@dataclass(slots=True)
+class Aside:
+    """The rows a load leaves out."""
+
+    options: Options
+    rows: dict[Place, tuple[Violation, ...]] = field(default_factory=dict)
+    written: bool = False
+
+    def sorted_out(self, stage: Stage, judge: Judge) -> VerifiedLoad:
+        """A valid load of the rows nothing is wrong with; the others are written to the quarantine."""
+        if not self.written:
+            require_new(self.path)
+        self.rows = {}
+        skip: LeftOut = {}
+        with tempfile.TemporaryDirectory(prefix="omnigraph-aside-") as folder:
+            for _ in range(QUARANTINE_ROUNDS_MAX):
+                staging = stage(skip)
+                if staging.gathered:
+                    raise OptionInvalid(
+                        "a load on Spark chooses between rows of one id or keeps a quarantine, not both",
+                        help="Load with engine='local', or in two steps.",
+                    )
+                try:
+                    return self._told(judge(staging, Destination(Path(folder), always=True)))
+                except OmnigraphError as error:
+                    skip = self._more(error, staging)
+        raise endless()
+
+    @property
+    def path(self) -> str:
+        return self.options.quarantine or ""
+
+    def _more(self, error: OmnigraphError, staging: Staging) -> LeftOut:
+        """What to leave out besides, by what a refusal lists; one that lists nothing stands."""
+        file = error.details.get("violations_file")
+        if file is None:
+            raise error
+        for place, why in left_out(_listed(Path(file))).items():
+            self.rows[place] = (*self.rows.get(place, ()), *why)
+        refuse_too_many(len(self.rows), self.options)
+        return _by_split(self.rows, staging)
+
+    def _told(self, work: VerifiedLoad) -> VerifiedLoad:
+        if not self.rows:
+            return work
+        if self.written:
+            Path(self.path).unlink(missing_ok=True)
+        self.written = True
+        counts = write_quarantine(self.path, self.rows)
+        return replace(work, outcome=replace(work.outcome, quarantined=counts))
+
+
+def _listed(file: Path) -> Iterator[Violation]:
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            given = json.loads(line)
+            extra = {name: value for name, value in given.items() if name not in KNOWN}
+            rule, name, ident, prop, value, message, place, number = (given[n] for n in KNOWN)
+            yield Violation(rule, name, ident, message, prop, value, place, number, extra)
+
+
+def _by_split(rows: Iterable[Place], staging: Staging) -> LeftOut:
+    """The lines to leave out of each split, as it counts them."""
+    before = staging.first_lines()
+    taken = {one.split: one.lines for one in staging.splits}
+    of_file: dict[str, list[int]] = {}
+    for split in staging.inputs.splits:
+        of_file.setdefault(split.file, []).append(split.index)
+    found: dict[int, set[tuple[str, int]]] = {}
+    for name, file, line in rows:
+        for index in of_file.get(file or "", ()):
+            first, count = before[index], taken[index]
+            if not count or first < line <= first + count:
+                found.setdefault(index, set()).add((name, line - first))
+    return {split: frozenset(lines) for split, lines in found.items()}

@@ -1,0 +1,366 @@
+"""Staged rows as a valid write: what is to be done to each table, whether all rules hold then, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from omnigraph.core.plan import (
+    Append,
+    Overwrite,
+    PublishPlan,
+    Remove,
+    TableAction,
+    Upsert,
+    read_whole,
+)
+from omnigraph.core.snapshot import Snapshot
+from omnigraph.core.stage import found_again
+from omnigraph.core.txn import WriteTxn
+from omnigraph.errors import Violation
+from omnigraph.model.catalog import EdgeType
+from omnigraph.model.changes import Changes, TypeChanges
+from omnigraph.pipeline.facts import LoadFacts
+from omnigraph.pipeline.lookups import are_few, nothing_is_wrong
+from omnigraph.pipeline.rows import kind_by_table
+from omnigraph.pipeline.screen import keys_hold
+from omnigraph.pipeline.stage import (
+    MANY,
+    RESULT_DDL,
+    InputPlace,
+    Staging,
+    answered,
+    first_keys,
+    from_ipc,
+    in_order,
+    locate_task,
+    located,
+    placed,
+)
+from omnigraph.pipeline.table_versions import TableVersion, numbers
+from omnigraph.pipeline.verify import (
+    OnSpark,
+    Touched,
+    Verification,
+    counts_hold,
+    judge_for,
+    verify,
+)
+from omnigraph.pipeline.violation_report import offenders, unreadable
+from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
+from omnigraph.validate.evaluate import report_of
+from omnigraph.validate.listing import Destination, listing
+from omnigraph.write.input.problems import Problems
+from omnigraph.write.load import LoadOutcome
+from omnigraph.write.removal import with_incident_edges
+from omnigraph.write.resolve import Mode, RowCounts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedLoad:
+    """A load that is staged and found valid on a state."""
+
+    base: Snapshot
+    actions: tuple[TableAction, ...]
+    consulted: frozenset[str]
+    facts: LoadFacts
+    outcome: LoadOutcome
+
+    def plan(self, mode: Mode, plan_id: str | None = None) -> PublishPlan:
+        whole = mode is Mode.OVERWRITE
+        return PublishPlan(
+            kind="load",
+            actions=self.actions,
+            reads=read_whole(self.consulted)
+            if whole or any(isinstance(action, Remove) for action in self.actions)
+            else self.facts.reads(self.consulted),
+            strict=whole,
+            result=self.outcome.to_json(),
+            value=self.outcome,
+            plan_id=plan_id,
+        )
+
+    def on(self, snapshot: Snapshot) -> VerifiedLoad:
+        """The same on a later state, where the rows it replaces may be in other places."""
+        if snapshot.commit == self.base.commit:
+            return self
+        actions = tuple(_found_again(action, self.base, snapshot) for action in self.actions)
+        return replace(self, base=snapshot, actions=actions)
+
+
+def _found_again(action: TableAction, then: Snapshot, now: Snapshot) -> TableAction:
+    if not isinstance(action, Upsert | Remove):
+        return action
+    table = action.table_id
+    return replace(action, before=found_again(action.before, then.table(table), now.table(table)))
+
+
+def verified(
+    staging: Staging,
+    snapshot: Snapshot,
+    session: SparkSession | None,
+    judged_rows_max: int = 0,
+    violations: Destination | None = None,
+) -> VerifiedLoad:
+    """Staged splits as a valid write on a state. Without a session the driver judges alone."""
+    with listing(violations, lambda: unreadable(session, staging)):
+        _refuse_problems(staging)
+    if staging.gathered:  # a list is made by reading again, which does not know which rows count
+        violations = None
+    actions = _actions(staging, snapshot)
+    case = _case(staging, snapshot, actions, session, judged_rows_max)
+    if not _is_valid(staging, case, actions):
+        with listing(violations, lambda: offenders(session, staging, case)):
+            ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
+            report_of([_keys(staging) + ids, *others]).raise_violations()
+    facts = LoadFacts(case.touched, snapshot.catalog)
+    outcome = _outcome(staging, snapshot, actions)
+    return VerifiedLoad(snapshot, actions, _consulted(case), facts, outcome)
+
+
+def _is_valid(staging: Staging, case: Verification, actions: Iterable[TableAction]) -> bool:
+    """Whether nothing is wrong, found out in the way that costs least."""
+    if not all(one.is_clean for one in staging.splits):
+        return False
+    if are_few(case, sum(one.rows for one in staging.splits)):
+        txn = WriteTxn(case.snapshot, staging.job.branch, staging.job.now, case.snapshot.catalog)
+        before = {a.table_id: a.before for a in actions if isinstance(a, Upsert)}
+        gone = {a.table_id: a.before for a in actions if isinstance(a, Remove)}
+        return nothing_is_wrong(case, txn, before, gone)
+    session = case.judge.session if isinstance(case.judge, OnSpark) else None
+    return keys_hold(case, session) and counts_hold(case)
+
+
+def _case(
+    staging: Staging,
+    snapshot: Snapshot,
+    actions: Sequence[TableAction],
+    session: SparkSession | None,
+    judged_rows_max: int,
+) -> Verification:
+    by_table: dict[str, list[TableAction]] = {}
+    for action in actions:
+        by_table.setdefault(action.table_id, []).append(action)
+    touched = {table: _touched(snapshot, table, staging, some) for table, some in by_table.items()}
+    return Verification(
+        judge_for(session, touched.values(), judged_rows_max),
+        snapshot,
+        staging.job.mode,
+        _in_order(touched),
+        _inner(staging),
+        _values(staging),
+    )
+
+
+def _refuse_problems(staging: Staging) -> None:
+    """What could not be read at all: the first of it in the order of the input."""
+    for one in staging.splits:
+        if one.failure is not None:
+            raise one.failure.error()
+    lines = staging.first_lines()
+    forms = {split.index: split.form for split in staging.inputs.splits}
+    problems, told = Problems(), set[tuple[str | None, str | None]]()
+    for one in staging.splits:
+        for problem in one.problems:
+            if forms.get(one.split) == "lines":
+                problems.add(placed(problem, lines[one.split]))
+            elif (problem.file, problem.property) not in told:  # a table tells one per column
+                told.add((problem.file, problem.property))
+                problems.add(problem)
+    problems.settle()
+
+
+def _tables(staging: Staging) -> set[str]:
+    found = set(staging.inputs.named)
+    for one in staging.splits:
+        found |= one.fragments.keys() | one.before.keys() | one.repeated.keys()
+    return found
+
+
+def _actions(staging: Staging, snapshot: Snapshot) -> tuple[TableAction, ...]:
+    """What is to be done to each table: rows that go, with the edges of nodes among them, and rows that come."""
+    tables = _tables(staging)
+    gone = _removed(staging, snapshot)
+    found: list[TableAction] = []
+    for table in sorted(tables | gone.keys()):
+        if table in gone:
+            found.append(Remove(table, gone[table]))
+        action = _action(table, staging)
+        if table in tables and not (table in gone and _is_nothing(action)):
+            found.append(action)
+    return tuple(found)
+
+
+def _is_nothing(action: TableAction) -> bool:
+    return (
+        isinstance(action, Append)
+        and isinstance(action.rows, NewFragments)
+        and not action.rows.rows
+    )
+
+
+def _removed(staging: Staging, snapshot: Snapshot) -> dict[str, pa.Table]:
+    """The rows that go, by table."""
+    parts: dict[str, list[pa.Table]] = {}
+    for one in staging.splits:
+        for table, rows in one.removed.items():
+            parts.setdefault(table, []).append(from_ipc(rows))
+    if not parts:
+        return {}
+    catalog = snapshot.catalog
+    changes = {
+        kind.table_id: TypeChanges(
+            kind,
+            before=_before(kind.table_id, staging),
+            deletes=pa.concat_tables(parts[kind.table_id]) if kind.table_id in parts else None,
+        )
+        for kind in catalog.entities()
+    }
+    txn = WriteTxn(snapshot, staging.job.branch, staging.job.now, catalog)
+    found = with_incident_edges(Changes(changes), txn)
+    return {c.kind.table_id: c.deletes for c in found if c.deletes is not None}
+
+
+def _before(table: str, staging: Staging) -> pa.Table | None:
+    parts = [from_ipc(one.before[table]) for one in staging.splits if table in one.before]
+    return pa.concat_tables(parts) if parts else None
+
+
+def _action(table: str, staging: Staging) -> TableAction:
+    parts = [part for one in staging.splits for part in one.fragments.get(table, ())]
+    rows = NewFragments(tuple(text for text, _ in parts), sum(count for _, count in parts))
+    if staging.job.mode is Mode.OVERWRITE:
+        return Overwrite(table, rows)
+    before = _before(table, staging)
+    return Append(table, rows) if before is None else Upsert(table, rows, before)
+
+
+def _touched(
+    snapshot: Snapshot, table: str, staging: Staging, actions: Iterable[TableAction]
+) -> Touched:
+    """The version a table would have, written and named by nobody."""
+    base = snapshot.table(table)
+    edit, removes = TableEdit(), False
+    for action in actions:
+        match action:
+            case Upsert(_, NewFragments() as rows, before):
+                edit = replace(edit, delete=_addresses(before, edit.delete), append=rows)
+            case Overwrite(_, NewFragments() as rows):
+                edit = TableEdit(replace_all=True, append=rows)
+            case Append(_, NewFragments() as rows):
+                edit = replace(edit, append=rows)
+            case Remove(_, before):
+                edit, removes = replace(edit, delete=_addresses(before, edit.delete)), True
+            case _:
+                raise AssertionError("a bulk load appends, merges, removes or overwrites")
+    staged = snapshot.tables.stage(base.ref, edit)
+    return Touched(
+        kind_by_table(snapshot.catalog, table),
+        TableVersion.of(snapshot.root, base),
+        TableVersion.of(snapshot.root, snapshot.tables.open(staged.ref), base),
+        any(table in one.named for one in staging.splits),
+        removes,
+    )
+
+
+def _addresses(before: pa.Table, more: pa.Array | None) -> pa.Array:
+    """Where rows lie that go, each once."""
+    once = before.group_by("id").aggregate([(ADDRESS, "min")])
+    found = once[f"{ADDRESS}_min"].combine_chunks()
+    return found if more is None else pa.concat_arrays([more, found])
+
+
+def _in_order(touched: Mapping[str, Touched]) -> dict[str, Touched]:
+    """Node types, then edge types, each by name."""
+
+    def place(item: tuple[str, Touched]) -> tuple[bool, str]:
+        kind = item[1].kind
+        return isinstance(kind, EdgeType), kind.name
+
+    return dict(sorted(touched.items(), key=place))
+
+
+def _inner(staging: Staging) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for one in staging.splits:
+        for table, ids in one.repeated.items():
+            found[table] = found.get(table, frozenset()) | ids
+    return {table: frozenset(sorted(ids)[:MANY]) for table, ids in found.items()}
+
+
+def _values(staging: Staging) -> dict[str, list[Violation]]:
+    """Broken values by table, each rule's first by id, rules in the order of the schema."""
+    lines = staging.first_lines()
+    found: dict[str, list[Violation]] = {}
+    for one in staging.splits:
+        for table, violations in one.values.items():
+            found.setdefault(table, []).extend(placed(v, lines[one.split]) for v in violations)
+    catalog = staging.job.pinned.snapshot().catalog
+    return {
+        table: in_order(violations, kind_by_table(catalog, table))
+        for table, violations in found.items()
+    }
+
+
+def _keys(staging: Staging) -> list[Violation]:
+    lines = staging.first_lines()
+    return first_keys([placed(v, lines[one.split]) for one in staging.splits for v in one.keys])
+
+
+def _locate(
+    session: SparkSession | None, staging: Staging, wanted: Mapping[str, frozenset[str]]
+) -> list[InputPlace]:
+    """Read the input once more, for the rows somebody asks about. Rows of DataFrames have no place."""
+    splits = staging.inputs.splits
+    if session is None:
+        found = [place for split in splits for place in located(staging.job, split, wanted)]
+    else:
+        task = locate_task(staging.job, splits, wanted)
+        rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
+        found = [place for places in answered(rows, list[InputPlace]) for place in places]
+    lines = staging.first_lines()
+    return [
+        place if place.line is None else replace(place, line=place.line + lines[place.split])
+        for place in found
+    ]
+
+
+def _consulted(case: Verification) -> frozenset[str]:
+    """The tables the verdict rests on: those written, the nodes of their edges, the edges of nodes that go."""
+    found = set(case.touched)
+    catalog = case.snapshot.catalog
+    for touched in case.touched.values():
+        kind = touched.kind
+        if isinstance(kind, EdgeType):
+            found |= {catalog.nodes[name].table_id for name in (kind.from_type, kind.to_type)}
+        elif case.mode is Mode.OVERWRITE or touched.removes:
+            found |= {edge.table_id for edge in catalog.incident_edges(kind.name)}
+    return frozenset(found)
+
+
+def _outcome(staging: Staging, snapshot: Snapshot, actions: Iterable[TableAction]) -> LoadOutcome:
+    nodes: dict[str, int] = {}
+    edges: dict[str, int] = {}
+    fresh: dict[str, int] = {}
+    known: dict[str, RowCounts] = {}
+    for one in staging.splits:
+        for table, count in one.counts.items():
+            known[table] = known.get(table, RowCounts()) + count
+    for action in actions:
+        if isinstance(action, Remove):
+            gone = replace(known.get(action.table_id, RowCounts()), deleted=action.before.num_rows)
+            known[action.table_id] = gone
+    for table in staging.inputs.named:
+        kind = kind_by_table(snapshot.catalog, table)
+        (edges if isinstance(kind, EdgeType) else nodes)[kind.name] = 0
+    for one in staging.splits:
+        for counts, more in ((nodes, one.nodes), (edges, one.edges), (fresh, one.new_each_time)):
+            for name, rows in more.items():
+                counts[name] = counts.get(name, 0) + rows
+    return LoadOutcome(nodes, edges, fresh).told(known, snapshot.catalog)

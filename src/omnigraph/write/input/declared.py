@@ -1,0 +1,27 @@
+"""What a load may be given besides plain data: several sources together, as pipeline files declare them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.write.input.mapping import Wide
+from omnigraph.write.input.options import CsvFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A file of rows whose columns are called otherwise: pairs of a name in the file and a property."""
+
+    path: str
+    columns: tuple[tuple[str, str], ...] = ()
+    csv: CsvFormat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Several things in one load: files of graph records, tables by type, and wide tables with their mappings."""
+
+    records: tuple[str, ...] = ()
+    tables: tuple[tuple[str, Any], ...] = ()
+    wide: tuple[Wide, ...] = ()

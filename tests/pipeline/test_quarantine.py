@@ -1,0 +1,85 @@
+"""Rows that cannot be loaded, set aside: the same file and the same state by both planes."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph import OmnigraphError
+from omnigraph.pipeline import load as bulk
+from omnigraph.pipeline.load import Tuning
+from omnigraph.write.input.mapping import RowMap, Wide
+from omnigraph.write.input.options import Options
+from tests.pipeline.planes import comparable, edge, new_graph, person, state_of, write_lines
+
+pytestmark = pytest.mark.xdist_group("spark")
+ENGINES = ("local", "spark")
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several pieces of every file, so that lines are counted across them."""
+    monkeypatch.setattr(bulk, "Tuning", partial(Tuning, split_bytes=400))
+
+
+def run(folder: Path, engine: str, source: Any, **options: Any) -> dict[str, Any]:
+    """What is there after a load, and what was set aside."""
+    graph = new_graph(folder, engine)
+    file = folder / f"{engine}.aside"
+    done = graph.load(
+        source, "merge", engine=engine, options=Options(quarantine=str(file), **options)
+    )
+    lines = file.read_text().splitlines() if file.exists() else []
+    aside = [json.loads(line) for line in lines]
+    for row in aside:
+        row["reasons"] = sorted((comparable(r) for r in row["reasons"]), key=json.dumps)
+    assert done.engine == engine
+    return {"state": state_of(graph), "aside": aside, "counts": dict(done.quarantined)}
+
+
+def test_records_are_set_aside_with_their_reasons_alike(spark: Any, tmp_path: Path) -> None:
+    """Lines that cannot be read, values, keys given twice, ends, and edges of those left out."""
+    lines: list[dict[str, Any] | str] = [
+        person("zoe@x", nick="z"),
+        "{broken",
+        person("old@x", age=700),
+        person("yan@x", age="many"),
+        *(person(f"p{n}@x", age=n) for n in range(12)),
+        person("zoe@x"),
+        edge("Knows", "zoe@x", "p1@x"),
+        edge("Knows", "zoe@x", "nobody@x"),
+        edge("Knows", "old@x", "p2@x"),
+    ]
+    file = str(write_lines(tmp_path / "people.jsonl", lines))
+    found = {engine: run(tmp_path, engine, file) for engine in ENGINES}
+    assert [row["line"] for row in found["local"]["aside"]] == [2, 3, 4, 17, 19, 20]
+    assert found["spark"]["counts"] == found["local"]["counts"]
+    assert found["spark"]["aside"] == found["local"]["aside"]
+    assert found["spark"]["state"] == found["local"]["state"]
+
+
+def test_rows_of_mapped_tables_are_set_aside_alike(spark: Any, tmp_path: Path) -> None:
+    cells = ["mail,years", *(f"p{n}@x,{n}" for n in range(30)), "bad@x,old", "worse@x,900"]
+    (tmp_path / "people.csv").write_text("\n".join(cells) + "\n")
+    rows = [RowMap("Person", (("email", "mail"), ("name", "mail"), ("age", "CAST(years AS INT)")))]
+    source = Wide(str(tmp_path / "people.csv"), rows)
+    found = {engine: run(tmp_path, engine, source) for engine in ENGINES}
+    assert found["spark"] == found["local"]
+    assert [(row["line"], row["row"]) for row in found["local"]["aside"]] == [
+        (32, "bad@x,old"),
+        (33, "worse@x,900"),
+    ]
+
+
+def test_too_many_failures_refuse_the_load_alike(spark: Any, tmp_path: Path) -> None:
+    lines = [person(f"p{n}@x", age=-n) for n in range(9)]
+    file = str(write_lines(tmp_path / "people.jsonl", lines))
+    for engine in ENGINES:
+        with pytest.raises(OmnigraphError, match="7 may be left out") as refused:
+            run(tmp_path, engine, file, failures_max=7)
+        assert refused.value.code == "too_many_failures"
+        assert not (tmp_path / f"{engine}.aside").exists()

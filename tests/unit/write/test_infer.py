@@ -1,0 +1,68 @@
+"""Schemas proposed from data: what is proposed loads the data it was proposed from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import omnigraph
+from omnigraph import OmnigraphError
+from omnigraph.cli.main import main
+from omnigraph.write.infer import infer
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("customers.csv").write_text(
+        "id,Full name,born,score,zip,vip\n"
+        "1,Ada,1815-12-10,1.5,00123,true\n2,Bob,1900-01-01,,00999,false\n"
+    )
+    Path("orders.csv").write_text(
+        "order_no,customer_id,placed,total\n"
+        "A1,1,2024-05-01T10:00:00Z,3\nA2,2,2024-05-02T10:00:00Z,4\nA3,,,5\n"
+    )
+    rows = [{"sku": "x", "tags": ["a", "b"], "weight": 1.5}, {"sku": "y", "tags": [], "weight": 2}]
+    Path("products.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    items = {"order": ["A1", "A1", "A2"], "product": ["x", "y", "x"], "n": pa.array([1, 2, 1])}
+    pq.write_table(pa.table(items), "order_items.parquet")
+    return tmp_path
+
+
+FILES = ["customers.csv", "orders.csv", "products.jsonl", "order_items.parquet"]
+
+
+def test_a_proposal_has_types_keys_and_edges_and_loads_its_files(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["infer", *FILES, "--pipeline", "pipeline.yaml"]) == 0
+    schema = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in schema.splitlines()]
+    assert "zip: String" in lines, "digits with zeros before them are no number"
+    assert "score: F64?" in lines
+    assert "born: Date" in lines
+    assert "placed: DateTime?" in lines
+    assert "order_no: String @key" in lines
+    assert "tags: [String]" in lines
+    assert "edge OrderCustomer: Order -> Customer { @key(src, dst) }" in lines
+    assert "edge OrderItem: Order -> Product {" in lines
+    graph = omnigraph.init(shop / "graph", schema=schema)
+    file = Path("pipeline.yaml")
+    file.write_text(file.read_text().replace("GRAPH", graph.uri))
+    assert main(["pipeline", "run", str(file), "--engine", "local"]) == 0
+    found = omnigraph.open(graph.uri).query(
+        "match { $c: Customer $o: Order $o OrderCustomer $c $o OrderItem $p } "
+        "return { $c.full_name as who, $p.sku as what } order { who, what }"
+    )
+    assert [tuple(row.values()) for row in found.rows] == [("Ada", "x"), ("Ada", "y"), ("Bob", "x")]
+
+
+def test_names_are_as_asked_for_and_records_name_themselves(shop: Path) -> None:
+    assert infer({"Human": "customers.csv"}).schema.startswith("node Human {")
+    Path("records.jsonl").write_text('{"type": "Person", "data": {"name": "Ada"}}\n')
+    with pytest.raises(OmnigraphError, match="name their types themselves"):
+        infer(["records.jsonl"])
