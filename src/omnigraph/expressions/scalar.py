@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from omnigraph.errors import Kind, LimitExceeded, OmnigraphError
+from omnigraph.expressions.standard import MATHEMATICS, TEXTS
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
 from omnigraph.lang.ir import Bound
@@ -303,4 +304,6 @@ FUNCTIONS: Mapping[ir.Function, Callable[..., Any]] = {
     ir.Function.DATE_SUB: lambda value, days: _shift(value, -days),
     ir.Function.DAYS_BETWEEN: _days_between,
     ir.Function.NEGATE: _negative,
+    **MATHEMATICS,
+    **TEXTS,
 }

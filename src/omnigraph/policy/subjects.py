@@ -44,9 +44,13 @@ def _named(part: Any) -> Iterator[str]:
             yield from (edge, near, far)
         case ir.Target(_, type_name):
             yield type_name
-        case ir.NodeScan(_, types) | ir.EntityValue(types):
+        case ir.NodeScan(_, types) | ir.EntityValue(types) | ir.RefValue(types):
             yield from types
-        case ir.Expand() | ir.ShortestPath():
+        case ir.TrailValue(nodes, edges):
+            yield from (*nodes, *edges)
+        case ir.Attach(types=types):
+            yield from types
+        case ir.Expand() | ir.ShortestPath() | ir.Trail():
             yield from part.dst_types
     if isinstance(part, tuple):
         for item in part:

@@ -16,7 +16,7 @@ from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
 from omnigraph.read.plan import PlanStep, needs_of_outer
-from omnigraph.read.rows import Entities, Rows, Variable, collect, unbound
+from omnigraph.read.rows import Entities, Rows, Values, Variable, collect, unbound
 
 Run = Callable[[PlanStep, Rows], Iterator[Rows]]  # a block for the rows given
 
@@ -61,6 +61,22 @@ def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
         left = rows.take(np.flatnonzero(alone))
         nothing = {name: unbound(variable, left.n) for name, variable in like.items()}
         yield left.with_variables(nothing).keep(step.live)
+
+
+def per_row(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
+    """Every row with what an aggregate over the solutions of the block for it comes to."""
+    from omnigraph.read.groups import Groups
+    from omnigraph.read.reductions import aggregated
+
+    op = step.op
+    assert isinstance(op, ir.PerRow)  # noqa: S101
+    block, tag = step.inputs[1], _tag(rows)
+    asked = replace(rows.keep(needs_of_outer(block)), weight=None)
+    with ctx.hold("PerRow") as held:
+        found = collect(_run_tagged(block, asked, run), held)
+        groups = Groups(found.tags[tag], np.arange(rows.n))
+        value = aggregated(op.aggregate, found, groups, ctx)
+    return rows.with_variables({op.aggregate.name: Values(value)}).keep(step.live)
 
 
 def _tag(rows: Rows) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from omnigraph.lang.ir.expr import Expr, ValueType
 from omnigraph.lang.ir.ops import Op
-from omnigraph.model.types import PropType
 from omnigraph.model.value import value
 
 # --- mutations ---------------------------------------------------------------------------------------------------
@@ -78,7 +77,7 @@ Statement = Insert | Update | Delete
 @value
 class ParamDecl:
     name: str
-    type: PropType
+    type: ValueType
 
 
 @value

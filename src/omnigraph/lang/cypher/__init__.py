@@ -1,0 +1,79 @@
+"""Cypher: the openCypher language over the same plans as `.gq`.
+
+In the order of control flow:
+
+- `lexer`        text to tokens; `expressions` and `parser` tokens to a tree: the docstrings are the grammar; `ast`
+- `types`        which types values have and which go together; `coercion` brings expressions to one type
+- `scope`        what names stand for, and the plan made so far
+- `binder`       expressions to typed expressions; `functions` the functions
+- `patterns`     patterns to operators
+- `projecting`   WITH and RETURN: columns, grouping, order and cut
+- `bind`         whole queries, clause by clause; `procedures` what CALL takes
+- `codes`        the catalogue of codes
+
+A query is bound for the types its parameters have, because Cypher does not declare them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import omnigraph.lang.cypher.codes  # noqa: F401  every diagnostic looks its code up in the catalogue
+from omnigraph.lang import ir
+from omnigraph.lang.cypher import ast, types
+from omnigraph.lang.cypher.bind import WRITING, bind_read
+from omnigraph.lang.cypher.parser import parse
+from omnigraph.lang.diagnostics import Diagnostics
+from omnigraph.lang.rewrite import rewrite
+from omnigraph.lang.source import Source
+from omnigraph.model.catalog import Catalog
+
+__all__ = ["compile_cypher", "is_cypher", "kinds_of", "parse_cypher"]
+
+# What a text of the other language never starts with: `match {`, `query`, `insert T {`, `update T`, `delete T`.
+START = re.compile(
+    r"""(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*
+    (?: optional\s+match\b | match\s*(?:\(|[A-Za-z_`][\w`]*\s*=|shortestpath|allshortestpaths)
+      | unwind\b | with\b | return\b(?!\s*\{) | call\b | create\b | merge\b
+      | detach\s+delete\b )
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+
+
+def is_cypher(text: str) -> bool:
+    """Whether a text can only be meant as Cypher.
+
+    >>> is_cypher("MATCH (p:Person) RETURN p.name"), is_cypher("match { $p: Person } return { $p.name }")
+    (True, False)
+    """
+    return START.match(text) is not None
+
+
+def parse_cypher(text: str, name: str = "") -> ast.Query:
+    """The syntax tree of a text; `name` is the file it came from."""
+    return parse(Source(text, name))
+
+
+def kinds_of(values: Mapping[str, Any] | None) -> tuple[tuple[str, ir.ValueType | None], ...]:
+    """The types of the parameters' values: a text is compiled once for each of them."""
+    return tuple((name, types.of_value(value)) for name, value in sorted((values or {}).items()))
+
+
+def compile_cypher(
+    text: str, catalog: Catalog, values: Mapping[str, Any] | None = None
+) -> ir.Query:
+    """The plan of a text, for parameters of these types."""
+    source = Source(text)
+    tree = parse(source)
+    diagnostics = Diagnostics(source)
+    query = bind_read(tree, catalog, diagnostics, values or {})
+    diagnostics.raise_errors()
+    return rewrite(query)
+
+
+def writes(tree: ast.Query) -> bool:
+    """Whether a query changes the graph."""
+    return any(isinstance(clause, WRITING) for part in tree.parts for clause in part.clauses)
