@@ -22,6 +22,8 @@ SAMPLE = (
     "floats_compared",
     "floats_joined",
     "floats_grouped",
+    "measured_counts",
+    "measured_values",
 )
 SEARCH_SAMPLE = ("search_of_several_types", "bm25", "rrf")
 SEARCH_SCHEMA = """

@@ -41,6 +41,7 @@ export interface QueryText {
 }
 
 const AGGREGATES = new Set(["count", "sum", "avg", "min", "max", "collect"]);
+const MEASURES = new Set(["count", "sum", "avg", "min", "max"]);
 const OPERATOR_WORDS = new Set(["contains", "starts_with", "in", "is", "not", "and", "or"]);
 
 const BODIES = new Set(["match", "insert", "update", "delete"]);
@@ -141,15 +142,16 @@ function branchAt(text: string, body: Token[], at: number): [Branch, number] {
   return [{ ...patternOf(block), match, projections, grouped }, i];
 }
 
-/** The bindings and traversals of a block, also of `optional` blocks; what `not` and `exists` hold is not seen outside. */
+/** The bindings and traversals of a block, also of `optional` blocks; what blocks hold that are only tested is not seen outside. */
 export function patternOf(block: readonly Token[]): Pattern {
   const bindings: Binding[] = [];
   const traversals: Traversal[] = [];
   let i = 0;
   while (i < block.length) {
     const token = block[i]!;
-    if ((token.text === "not" || token.text === "exists") && block[i + 1]?.text === "{") {
-      i = afterBracket(block, i + 1);
+    const tested = testedBlock(block, i);
+    if (tested) {
+      i = afterBracket(block, tested);
     } else if (token.text === "optional" && block[i + 1]?.text === "{") {
       i += 2;
     } else if (token.kind === "variable") {
@@ -164,6 +166,15 @@ export function patternOf(block: readonly Token[]): Pattern {
     } else i++;
   }
   return { bindings, traversals };
+}
+
+/** Where the brace opens of a `not`, `exists` or measured block (`count {`, `sum($x.p) {`) that starts here; 0 where none does. */
+function testedBlock(block: readonly Token[], at: number): number {
+  const word = block[at]!.text;
+  if (word === "not" || word === "exists") return block[at + 1]?.text === "{" ? at + 1 : 0;
+  if (!MEASURES.has(word)) return 0;
+  const brace = block[at + 1]?.text === "(" ? afterBracket(block, at + 1) : at + 1;
+  return block[brace]?.text === "{" ? brace : 0;
 }
 
 function traversalAt(block: readonly Token[], start: number): [Traversal | null, number] {

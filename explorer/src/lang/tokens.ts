@@ -11,7 +11,7 @@ export interface Token {
 }
 
 const PATTERN =
-  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|(?<string>"(?:[^"\\]|\\[\s\S])*(?:"|$))|(?<variable>\$[a-z_]\w*|\$)|(?<annotation>@[a-z_]\w*)|(?<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<type>[A-Z]\w*)|(?<word>[a-z_]\w*)|(?<sign>->|!=|<=|>=|\.\.|[-+*/%=<>(){}[\],:.|?@&])|(?<broken>\S)/gy;
+  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|(?<string>"(?:[^"\\]|\\[\s\S])*(?:"|$))|(?<variable>\$[a-z_]\w*|\$)|(?<annotation>@[a-z_]\w*)|(?<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<type>[A-Z]\w*)|(?<word>[a-z_]\w*)|(?<sign>->|!=|<=|>=|\.\.|[-+*/%=<>(){}[\],:;.|?@&])|(?<broken>\S)/gy;
 
 /** All tokens of a text; white space is left out, comments too unless they are wanted. */
 export function tokenize(text: string, withComments = false): Token[] {

@@ -55,6 +55,7 @@ class Lexed:
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     comments: list[Token] = field(default_factory=list)
+    semicolons: bool = False  # whether they are tokens
     torn: bool = False  # the text was not read to its end, so that missing brackets say nothing
 
     def add(self, kind: Tok, text: str, start: int) -> None:
@@ -113,10 +114,10 @@ HINTS = {
 }
 
 
-def lex(diagnostics: Diagnostics) -> Lexed:
-    """The tokens and comments of the diagnostics' source."""
+def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
+    """The tokens and comments of the diagnostics' source; a semicolon is a token only of the query language."""
     text = bounded(diagnostics)
-    lexed = Lexed()
+    lexed = Lexed(semicolons=semicolons)
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
     depth = 0
@@ -184,6 +185,9 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
             lexed.add(Tok.STRING, text, at.start)
         case _ if text == BYTE_ORDER_MARK and at.start == 0:
             pass  # editors on Windows write it
+        case _ if lexed.semicolons and not text.strip(";"):
+            for start in range(at.start, at.end):
+                lexed.add(Tok.SYMBOL, ";", start)
         case _:
             message = f"`{shorten(text)}` does not belong to the language"
             diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))

@@ -340,7 +340,8 @@ class BlockLowering:
         for nested in self.block.nested:
             if nested.kind is not BlockKind.OPTIONAL:
                 inner = lower_block(nested.block, None, frozenset(self.bound))
-                plan = ir.SemiJoin(plan, inner, negated=nested.kind is BlockKind.NOT)
+                negated = nested.kind is BlockKind.NOT
+                plan = ir.SemiJoin(plan, inner, negated, nested.measure)
         return plan
 
     def outer_bindings(self) -> dict[str, BoundName]:

@@ -58,9 +58,7 @@ def inputs(op: ir.Op) -> tuple[ir.Op, ...]:
             return primary, secondary
         case ir.Union(parts):
             return parts
-        case (
-            ir.SemiJoin(source, block) | ir.Optional(source, block) | ir.PerRow(source, block)
-        ):
+        case ir.SemiJoin(source, block) | ir.Optional(source, block) | ir.PerRow(source, block):
             return source, block
         case _:
             return (op.input,)
@@ -91,7 +89,9 @@ def _detail(op: ir.Op, made: Made) -> str:
             return format_expr(_aggregate(aggregate, made))
         case ir.Filter(_, predicate):
             return _text(predicate, made)
-        case ir.SemiJoin(_, _, negated):
+        case ir.SemiJoin(measure=ir.BlockTest(aggregate, predicate)):
+            return _text(predicate, {aggregate.name: _aggregate(aggregate, made)})
+        case ir.SemiJoin(negated=negated):
             return "not" if negated else "exists"
         case ir.Optional(_, _, added):
             return ", ".join(map(_var, added))

@@ -103,6 +103,8 @@ class Engine:
                 return shortest_path(op, self.bag(op.input), self.scanner)
             case ir.Filter(below, predicate):
                 return self.filtered(self.bag(below), predicate)
+            case ir.SemiJoin(below, block, measure=ir.BlockTest() as measure):
+                return self._measured_join(self.bag(below), block, measure)
             case ir.SemiJoin(below, block, negated):
                 return self._semi_join(self.bag(below), block, negated)
             case ir.Optional(below, block, _):
@@ -215,6 +217,27 @@ class Engine:
         how = "left_anti" if negated else "left_semi"
         frame = rows.frame.join(found, rows.col(tag) == found["found"], how)
         return bag.with_frame(frame)
+
+    def _measured_join(self, bag: Bag, block: ir.Op, measure: ir.BlockTest) -> Bag:
+        """The rows for which the condition on what the block's solutions come to is true."""
+        from pyspark.sql import functions as f
+
+        rows, tag = self._tagged(bag)
+        inner = self._block(rows, block)
+        wanted, key = measure.aggregate, ("\x05", measure.aggregate.name)
+        if wanted.arg is not None:
+            inner = self.computed(inner, {key: wanted.arg})
+        slot = RowColumn(fresh_name(), arrow_type(wanted.type))
+        kind = ddl({slot.name: slot.type})[slot.name].dataType
+        value = _aggregated(wanted, None if wanted.arg is None else inner.col(key))
+        found = inner.frame.groupBy(inner.col(tag).alias("found")).agg(
+            value.cast(kind).alias(slot.name)
+        )
+        frame = rows.frame.join(found, rows.col(tag) == found["found"], "left").drop("found")
+        if wanted.function in (F.COUNT, F.COUNT_ROWS):
+            frame = frame.withColumn(slot.name, f.coalesce(f.col(slot.name), f.lit(0).cast(kind)))
+        told = replace(rows, frame=frame, slots={**rows.slots, (OUT + wanted.name, VALUE): slot})
+        return bag.with_frame(self.filtered(told, measure.predicate).frame)
 
     def _optional(self, bag: Bag, block: ir.Op) -> Bag:
         rows, tag = self._tagged(bag)

@@ -10,7 +10,7 @@ In the order of control flow:
 - `rows`         bags of rows, as positions in tables; operators hand them on in blocks
 - `scan`         where patterns start
 - `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths
-- `blocks`       exists, not, optional, join
+- `blocks`       exists, not, optional, join; `measured` blocks that are counted or aggregated
 - `expressions`  where expressions get their columns from; `values` whole entities and paths
 - `aggregate`    one row per group: `groups` from keys, `reductions` of values
 - `relational`   output columns; `sorting` orders, of any number of rows; `spill` those on disk

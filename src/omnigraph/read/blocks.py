@@ -16,7 +16,7 @@ from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
 from omnigraph.read.plan import PlanStep, needs_of_outer
-from omnigraph.read.rows import Entities, Rows, Values, Variable, collect, unbound
+from omnigraph.read.rows import Entities, Rows, Variable, collect, unbound
 
 Run = Callable[[PlanStep, Rows], Iterator[Rows]]  # a block for the rows given
 
@@ -27,12 +27,12 @@ def semi_join(step: PlanStep, rows: Rows, run: Run) -> Rows:
     assert isinstance(op, ir.SemiJoin)  # noqa: S101
     block = step.inputs[1]
     outer = rows.keep(needs_of_outer(block))
-    group, firsts = _distinct_rows(outer)
+    group, firsts = distinct_rows(outer)
     asked = replace(outer.take(firsts), weight=None)
     solved = np.zeros(len(firsts), np.bool_)
     left = len(firsts)
-    for found in _run_tagged(block, asked, run):
-        solved[found.tags[_tag(rows)]] = True
+    for found in run_tagged(block, asked, run):
+        solved[found.tags[tag_of(rows)]] = True
         left -= found.n
         if left <= 0 and solved.all():
             break
@@ -45,11 +45,11 @@ def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
     op = step.op
     assert isinstance(op, ir.Optional)  # noqa: S101
     block = step.inputs[1]
-    tag = _tag(rows)
+    tag = tag_of(rows)
     added = [name for name in op.vars if name in step.live]
     alone = np.ones(rows.n, np.bool_)
     like: dict[str, Variable] = {}
-    for found in _run_tagged(block, replace(rows.keep(needs_of_outer(block)), weight=None), run):
+    for found in run_tagged(block, replace(rows.keep(needs_of_outer(block)), weight=None), run):
         matched = found.tags[tag]
         joined = rows.take(matched)
         if found.weight is not None:
@@ -63,32 +63,18 @@ def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
         yield left.with_variables(nothing).keep(step.live)
 
 
-def per_row(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
-    """Every row with what an aggregate over the solutions of the block for it comes to."""
-    from omnigraph.read.groups import Groups
-    from omnigraph.read.reductions import aggregated
-
-    op = step.op
-    assert isinstance(op, ir.PerRow)  # noqa: S101
-    block, tag = step.inputs[1], _tag(rows)
-    asked = replace(rows.keep(needs_of_outer(block)), weight=None)
-    with ctx.hold("PerRow") as held:
-        found = collect(_run_tagged(block, asked, run), held)
-        groups = Groups(found.tags[tag], np.arange(rows.n))
-        value = aggregated(op.aggregate, found, groups, ctx)
-    return rows.with_variables({op.aggregate.name: Values(value)}).keep(step.live)
-
-
-def _tag(rows: Rows) -> str:
+def tag_of(rows: Rows) -> str:
+    """The name of the tag the solutions for these rows carry."""
     return f"block {len(rows.tags)}"
 
 
-def _run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
-    tagged = replace(rows, tags=rows.tags | {_tag(rows): np.arange(rows.n)})
+def run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
+    """The solutions for these rows, each tagged with the number of its row."""
+    tagged = replace(rows, tags=rows.tags | {tag_of(rows): np.arange(rows.n)})
     return run(block, tagged)
 
 
-def _distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
+def distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
     """For every row the number of its kind, and one row of each kind; where finding them pays, with one variable."""
     variables = list(rows.variables.values())
     if rows.tags or rows.scores or len(variables) > 1:

@@ -22,6 +22,7 @@ from omnigraph.read import (
     blocks,
     chaining,
     expand,
+    measured,
     rank,
     relational,
     scan,
@@ -199,9 +200,12 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
         case ir.Filter(_, predicate):
             for rows in below():
                 yield rows.filter(holds(predicate, rows, ctx)).keep(step.live)
-        case ir.SemiJoin():
+        case ir.SemiJoin(measure=None):
             for rows in below():
                 yield blocks.semi_join(step, rows, block)
+        case ir.SemiJoin():
+            for rows in below():
+                yield measured.measured_join(step, rows, block, ctx)
         case ir.Optional():
             for rows in below():
                 yield from blocks.optional(step, rows, block)
@@ -240,7 +244,7 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
                 yield from chaining.unwind(step, rows, ctx)
         case ir.PerRow():
             for rows in below():
-                yield blocks.per_row(step, rows, block, ctx)
+                yield measured.per_row(step, rows, block, ctx)
         case ir.Union():
             yield from relational.append(below(i) for i in range(len(step.inputs)))
 

@@ -104,7 +104,6 @@ class Bindings:
             case _:
                 raise AssertionError(f"{type(expr).__name__} is not read from rows")
 
-
     def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:
         return refs.resolve(expr, given, self.ctx)
 

@@ -58,8 +58,8 @@ def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
             below = (early or limit is not None,)
         case ir.Sort() | ir.Aggregate() | ir.Score() | ir.Rank() | ir.Fuse():
             below = (False,) * len(step.inputs)
-        case ir.SemiJoin():
-            below = (early, True)  # one solution is enough
+        case ir.SemiJoin(measure=measure):
+            below = (early, measure is None)  # that there is one takes one solution
         case ir.Optional() | ir.Join() | ir.PerRow():
             below = (early, False)
         case _:
@@ -111,9 +111,10 @@ def _step(
             return _valued(op, live, bag, spelled)
         case ir.Filter(source, predicate):
             return PlanStep(op, (below(source, live | names_read([predicate])),), live, bag)
-        case ir.SemiJoin(source, block):
-            inner = below(block, NOTHING, bag=False)
-            return PlanStep(op, (below(source, live | needs_of_outer(inner)), inner), live, bag)
+        case ir.SemiJoin(source, block, _, measure):
+            inner = below(block, *_measured(measure))
+            wanted = live | needs_of_outer(inner) | names_read([measure and measure.predicate])
+            return PlanStep(op, (below(source, wanted), inner), live, bag)
         case ir.Optional(source, block, added):
             inner = below(block, live & frozenset(added))
             outer = (live - frozenset(added)) | needs_of_outer(inner)
@@ -148,6 +149,14 @@ def _step(
             return PlanStep(op, (below(source, live, bag=True, cut=op),), live, bag)
         case ir.Union(inputs):
             return PlanStep(op, tuple(below(i, NOTHING) for i in inputs), NOTHING, bag)
+
+
+def _measured(measure: ir.BlockTest | None) -> tuple[frozenset[str], bool]:
+    """What is read of the solutions of a block, and whether it matters how often one occurs."""
+    if measure is None:
+        return NOTHING, False
+    wanted = measure.aggregate
+    return names_read([wanted.arg]), wanted.function in COUNTING and not wanted.distinct
 
 
 def _of_best(op: ir.Sort, cut: ir.Slice | None) -> ir.Slice | None:

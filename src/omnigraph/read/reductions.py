@@ -154,7 +154,11 @@ def totals(data: ValueColumn) -> Ints:
     """The exact sums of integers; one that does not fit is an error."""
     values = data.values.cast(pa.int64()).to_numpy(zero_copy_only=False)
     largest = int(np.abs(values.astype(np.float64)).max(initial=0.0)) + 1
-    most = largest * max(len(values), 1) * int(1 if data.weight is None else data.weight.max(initial=1))
+    most = (
+        largest
+        * max(len(values), 1)
+        * int(1 if data.weight is None else data.weight.max(initial=1))
+    )
     if most < I64_MAX:
         found = np.zeros(data.groups, np.int64)
         np.add.at(found, data.of, values if data.weight is None else values * data.weight)

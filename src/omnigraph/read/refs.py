@@ -65,7 +65,9 @@ def trails(found: Paths, ctx: Context) -> pa.Array:
     valid = found.length >= 0
     parts = [
         Lists(counts, references(members, ctx), valid).made()
-        for members, counts in zip((found.nodes, found.edges), step_counts(found.length), strict=True)
+        for members, counts in zip(
+            (found.nodes, found.edges), step_counts(found.length), strict=True
+        )
     ]
     mask = None if valid.all() else pa.array(~valid)
     return pa.StructArray.from_arrays(parts, names=["nodes", "edges"], mask=mask)
@@ -174,7 +176,9 @@ def _written(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
             apart = lists.taken_apart(given)
             return Lists(apart.counts, _written(apart.members, item, ctx), apart.valid).made()
         case ir.MapValue(fields):
-            parts = [_written(pc.struct_field(given, [i]), k, ctx) for i, (_, k) in enumerate(fields)]
+            parts = [
+                _written(pc.struct_field(given, [i]), k, ctx) for i, (_, k) in enumerate(fields)
+            ]
             shape = pa.struct([(n, a.type) for (n, _), a in zip(fields, parts, strict=True)])
             return lists.structs(parts, shape, given.is_valid().to_numpy(zero_copy_only=False))
         case _:

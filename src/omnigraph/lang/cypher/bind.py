@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from omnigraph.lang import ir
+from omnigraph.lang.bindings import bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal
 from omnigraph.lang.cypher.patterns import PatternBinder
 from omnigraph.lang.cypher.projecting import Column, Projector
 from omnigraph.lang.cypher.scope import Binding, Flow, Reported
-from omnigraph.lang.bindings import bindings
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.ir import AggregateFunction as A
 from omnigraph.model.catalog import Catalog
@@ -66,7 +66,13 @@ class QueryBinder:
                 raise self.binding.error("C014", message, tree.at)
             kinds.append(kind)
         reads = [
-            _finished(plan, [Column(c.name, as_type(c.expr, k), c.aggregates) for c, k in zip(columns, kinds, strict=True)])
+            _finished(
+                plan,
+                [
+                    Column(c.name, as_type(c.expr, k), c.aggregates)
+                    for c, k in zip(columns, kinds, strict=True)
+                ],
+            )
             for plan, columns in branches
         ]
         whole: ir.Op = ir.Union(tuple(read.plan for read in reads))
@@ -80,9 +86,7 @@ class QueryBinder:
         assert columns is not None  # noqa: S101 - `clauses` sees to the RETURN
         return flow.plan, columns
 
-    def clauses(
-        self, flow: Flow, part: ast.SingleQuery, returns: bool
-    ) -> list[Column] | None:
+    def clauses(self, flow: Flow, part: ast.SingleQuery, returns: bool) -> list[Column] | None:
         """All clauses of a single query; the columns of its RETURN."""
         for i, clause in enumerate(part.clauses):
             if isinstance(clause, WRITING):
@@ -156,7 +160,9 @@ class QueryBinder:
 
     def attached(self, flow: Flow, name: str, patterns: tuple[ast.PathPattern, ...]) -> None:
         """A reference a pattern starts from becomes a variable outside the block, where it stays known."""
-        used = {n.var for p in patterns for n in p.nodes} | {r.var for p in patterns for r in p.rels}
+        used = {n.var for p in patterns for n in p.nodes} | {
+            r.var for p in patterns for r in p.rels
+        }
         expr = flow.names[name]
         if name not in used or isinstance(expr, ir.RefOf) or not isinstance(expr.type, ir.RefValue):
             return

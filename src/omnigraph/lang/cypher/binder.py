@@ -145,9 +145,7 @@ class ExprBinder:
                 message = f"{types.name_of(kind)} has no properties"
                 raise self.wrong(message, at)
 
-    def entity_property(
-        self, part: ir.Expr, kind: ir.RefValue, name: str, at: Located
-    ) -> ir.Expr:
+    def entity_property(self, part: ir.Expr, kind: ir.RefValue, name: str, at: Located) -> ir.Expr:
         props = self.binding.property(kind, name)
         known = [p for p in props if p is not None]
         if not known and name == "id":
@@ -246,7 +244,9 @@ class ExprBinder:
             case ast.Binary("starts_with" | "ends_with" | "contains" | "=~"):
                 return self.text_test(node)
             case ast.Binary():
-                return self.arithmetic(node.operator, self.expr(node.left), self.expr(node.right), node.at)
+                return self.arithmetic(
+                    node.operator, self.expr(node.left), self.expr(node.right), node.at
+                )
             case _:
                 raise AssertionError(type(node))
 
@@ -295,7 +295,9 @@ class ExprBinder:
             empty = ir.Compare(Op.EQ, length(members), ir.Literal(0, ir.I64))
             unknown = ir.Case(((empty, FALSE),), ir.Literal(None, types.BOOL), types.BOOL)
             nulls = ir.Quantified(ir.Test.ANY, "x%", members, ir.IsNull(ir.ValueOf("x%", kind)))
-            return ir.Case(((ir.Or((self.is_null(item, False), nulls)), unknown),), FALSE, types.BOOL)
+            return ir.Case(
+                ((ir.Or((self.is_null(item, False), nulls)), unknown),), FALSE, types.BOOL
+            )
         whole = as_type(members, types.list_of(shared))
         return ir.Among(as_type(item, shared), whole)
 
@@ -394,7 +396,9 @@ class ExprBinder:
         """Whether an entity has one of these types."""
         kind = self.type_name(part)
         if not wanted:
-            return ir.Case(((ir.IsNull(kind, negated=True), FALSE),), null_of(types.BOOL), types.BOOL)
+            return ir.Case(
+                ((ir.IsNull(kind, negated=True), FALSE),), null_of(types.BOOL), types.BOOL
+            )
         return ir.In(kind, ir.Literal(wanted, ir.STRINGS))
 
     def type_name(self, part: ir.Expr) -> ir.Expr:

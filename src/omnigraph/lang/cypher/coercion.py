@@ -57,7 +57,7 @@ def compared(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
     if all(types.is_number(k) for k in kinds) or _one_scalar(*kinds):
         return ir.Compare(op, left, right)
     shared = types.common(kinds)
-    if shared is None or isinstance(shared, ir.MapValue) and op not in (Op.EQ, Op.NE):
+    if shared is None or (isinstance(shared, ir.MapValue) and op not in (Op.EQ, Op.NE)):
         return _different(op, left, right)
     alike = ir.Alike(as_type(left, shared), as_type(right, shared))
     match op:

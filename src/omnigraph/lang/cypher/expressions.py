@@ -14,7 +14,21 @@ INTEGER_MAX = 2**63 - 1
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 QUANTIFIERS = ("ALL", "ANY", "NONE", "SINGLE")
 CLAUSES = frozenset(
-    "MATCH OPTIONAL WITH UNWIND RETURN CREATE MERGE SET REMOVE DELETE DETACH CALL UNION".split()
+    [
+        "MATCH",
+        "OPTIONAL",
+        "WITH",
+        "UNWIND",
+        "RETURN",
+        "CREATE",
+        "MERGE",
+        "SET",
+        "REMOVE",
+        "DELETE",
+        "DETACH",
+        "CALL",
+        "UNION",
+    ]
 )
 
 
@@ -22,7 +36,7 @@ class ExpressionParser(Cursor):
     """What clauses and patterns are made of."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
-        super().__init__(diagnostics, lex(diagnostics))
+        super().__init__(diagnostics, lexed=lex(diagnostics))
         self.cases = 0
         self.closing = self._closing()
 
@@ -260,7 +274,11 @@ class ExpressionParser(Cursor):
         base = {"0x": 16, "0o": 8}.get(text[:2], 10)
         if token.kind is Tok.MIXED and base == 10:
             raise self.fail(f"{token} is not a number")
-        if len(text) > 40 or (value := sign * int(text, base)) > INTEGER_MAX or value < ~INTEGER_MAX:
+        if (
+            len(text) > 40
+            or (value := sign * int(text, base)) > INTEGER_MAX
+            or value < ~INTEGER_MAX
+        ):
             raise self.fail(f"{token} is too large; integers have 64 bits", code="P7")
         self.advance()
         return value
@@ -306,7 +324,7 @@ class ExpressionParser(Cursor):
         )
 
     def _list(self) -> ast.Expr:
-        """"[" [ Expr { "," Expr } ] "]" | ListComprehension | PatternComprehension"""
+        """ "[" [ Expr { "," Expr } ] "]" | ListComprehension | PatternComprehension"""
         start = self.token
         with self.nested("[", "before a list"):
             if self.token.kind is Tok.NAME and self.peek().text.upper() == "IN":
@@ -335,7 +353,7 @@ class ExpressionParser(Cursor):
         return ast.PatternComprehension(pattern, predicate, self.expr(), self.since(start))
 
     def map_literal(self) -> ast.MapLiteral:
-        """"{" [ name ":" Expr { "," name ":" Expr } ] "}" """
+        """ "{" [ name ":" Expr { "," name ":" Expr } ] "}" """
         start = self.token
         with self.nested("{", "before a map"):
             items = [] if self.at("}") else self.sep_by(self._entry)
@@ -366,7 +384,7 @@ class ExpressionParser(Cursor):
         return name, ast.Variable(name, self.since(start))
 
     def _case(self) -> ast.Expr:
-        """"CASE" [ Expr ] { "WHEN" Expr "THEN" Expr } [ "ELSE" Expr ] "END" """
+        """ "CASE" [ Expr ] { "WHEN" Expr "THEN" Expr } [ "ELSE" Expr ] "END" """
         start = self.advance()
         self.cases += 1
         if self.cases > NESTING_MAX:
@@ -421,7 +439,7 @@ class ExpressionParser(Cursor):
         return ast.Quantifier(name, var, part, predicate, self.since(start))
 
     def _reduce(self) -> ast.Expr:
-        """"reduce" "(" Variable "=" Expr "," Variable "IN" Expr "|" Expr ")" """
+        """ "reduce" "(" Variable "=" Expr "," Variable "IN" Expr "|" Expr ")" """
         start = self.advance()
         with self.nested("(", "after reduce"):
             total = self.name("a variable")

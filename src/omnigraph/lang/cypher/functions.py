@@ -16,7 +16,18 @@ from omnigraph.lang.ir import ValueType
 from omnigraph.model.types import PropType
 
 AGGREGATES = frozenset(
-    "count sum avg min max collect stdev stdevp percentilecont percentiledisc".split()
+    [
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "collect",
+        "stdev",
+        "stdevp",
+        "percentilecont",
+        "percentiledisc",
+    ]
 )
 STRINGS = types.list_of(types.STRING)
 
@@ -114,7 +125,9 @@ def _to_number(kind: PropType) -> Signature:
             raise given.wrong(0, "a number or a text")
         if kind == types.I64 and types.is_string(part.type):
             # "2.7" is 2: the number it spells, cut off.
-            return ir.Call(F.COALESCE, (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)), kind)
+            return ir.Call(
+                F.COALESCE, (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)), kind
+            )
         return ir.Cast(part, kind)
 
     return Signature(1, 1, make)

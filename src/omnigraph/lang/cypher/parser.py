@@ -121,7 +121,7 @@ class Parser(ExpressionParser):
         return ast.Match(tuple(patterns), predicate, optional, self.since(start))
 
     def unwind(self) -> ast.Unwind:
-        """"UNWIND" Expr "AS" Variable"""
+        """ "UNWIND" Expr "AS" Variable"""
         start = self.advance()
         part = self.expr()
         self.expect_word("AS", "after the list")
@@ -164,7 +164,7 @@ class Parser(ExpressionParser):
         return ast.Ordering(expr, False)
 
     def procedure(self) -> ast.Procedure:
-        """"CALL" Name [ "(" [ Expr { "," Expr } ] ")" ] [ "YIELD" … ]"""
+        """ "CALL" Name [ "(" [ Expr { "," Expr } ] ")" ] [ "YIELD" … ]"""
         start = self.advance()
         if self.at("{"):
             message = "CALL { … } is not part of this language"
@@ -207,7 +207,7 @@ class Parser(ExpressionParser):
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def merge(self) -> ast.Merge:
-        """"MERGE" Pattern { "ON" ( "CREATE" | "MATCH" ) "SET" SetItem { "," SetItem } }"""
+        """ "MERGE" Pattern { "ON" ( "CREATE" | "MATCH" ) "SET" SetItem { "," SetItem } }"""
         start = self.advance()
         pattern = self.path_pattern()
         made: list[ast.SetItem] = []
@@ -293,7 +293,7 @@ class Parser(ExpressionParser):
         return tuple(nodes), tuple(rels)
 
     def node_pattern(self) -> ast.NodePattern:
-        """"(" [ Variable ] { ":" Label } [ Map | Parameter ] ")" """
+        """ "(" [ Variable ] { ":" Label } [ Map | Parameter ] ")" """
         start = self.token
         with self.nested("(", "before a node"):
             var = self.name("a variable") if self.token.kind is Tok.NAME else None
@@ -351,5 +351,3 @@ class Parser(ExpressionParser):
             if self.token.kind is Tok.INTEGER:
                 high = self.integer("a number of hops", maximum=HOPS_MAX)
         return low, high
-
-

@@ -131,7 +131,9 @@ class PatternBinder:
             var = self.binding.fresh(name or "")
             if name is not None:
                 self.own[name] = var
-        made = Rel(pattern, var, edges, left, right, shortest=path.shortest is not None, known=known)
+        made = Rel(
+            pattern, var, edges, left, right, shortest=path.shortest is not None, known=known
+        )
         self.check_shortest(made, path)
         self.rels.append(made)
         return made
@@ -221,7 +223,14 @@ class PatternBinder:
             if var in self.nodes:
                 node = self.nodes[var]
                 known = self.flow.names.get(name)
-                kind = ir.RefValue(node.types or (known.type.types if isinstance(known, ir.RefOf) else tuple(self.binding.catalog.nodes)))
+                kind = ir.RefValue(
+                    node.types
+                    or (
+                        known.type.types
+                        if isinstance(known, ir.RefOf)
+                        else tuple(self.binding.catalog.nodes)
+                    )
+                )
                 self.flow.names[name] = ir.RefOf(var, kind)
                 if not node.bound:
                     self.flow.types[var] = kind.types
@@ -259,7 +268,9 @@ class PatternBinder:
         return ir.MakeTrail(tuple(items), ir.TrailValue(tuple(met), tuple(used)))
 
     def ref(self, var: str) -> ir.Expr:
-        return ir.RefOf(var, ir.RefValue(self.nodes[var].types or tuple(self.binding.catalog.nodes)))
+        return ir.RefOf(
+            var, ir.RefValue(self.nodes[var].types or tuple(self.binding.catalog.nodes))
+        )
 
     # --- operators -------------------------------------------------------------------------------------------------
 
@@ -467,4 +478,3 @@ def _types_met(kind: ir.ValueType, edges: bool) -> tuple[str, ...]:
             return used if edges else nodes
         case _:
             return ()
-

@@ -173,7 +173,9 @@ class Projector:
             return self.add(A.COUNT_ROWS, None, False, types.I64)
         wanted = 2 if node.name.startswith("percentile") else 1
         if len(node.args) != wanted:
-            message = f"{node.name}() takes {wanted} argument{'s' * (wanted > 1)}, not {len(node.args)}"
+            message = (
+                f"{node.name}() takes {wanted} argument{'s' * (wanted > 1)}, not {len(node.args)}"
+            )
             raise binder.wrong(message, node.at)
         arg = binder.expr(node.args[0])
         kind = types.plain(arg.type)
@@ -200,7 +202,9 @@ class Projector:
             return ir.Call(F.COALESCE, (total, ir.Literal(0.0, ir.F64)), types.F64)
         if node.name == "avg":
             return self.add(A.AVG, arg, node.distinct, types.F64)
-        values = self.add(A.COLLECT, as_type(arg, types.F64), node.distinct, types.list_of(types.F64))
+        values = self.add(
+            A.COLLECT, as_type(arg, types.F64), node.distinct, types.list_of(types.F64)
+        )
         if node.name in ("stdev", "stdevp"):
             function = F.DEVIATION if node.name == "stdev" else F.DEVIATION_OF_ALL
             return ir.Call(function, (values,), types.F64)
@@ -210,9 +214,7 @@ class Projector:
         discrete = whole and function is F.PERCENTILE_DISC
         return ir.Cast(found, types.I64) if discrete else found
 
-    def add(
-        self, function: A, arg: ir.Expr | None, distinct: bool, kind: ir.ValueType
-    ) -> ir.Expr:
+    def add(self, function: A, arg: ir.Expr | None, distinct: bool, kind: ir.ValueType) -> ir.Expr:
         for known in self.aggregates:
             if (known.function, known.arg, known.distinct) == (function, arg, distinct):
                 return ir.Output(known.name, known.type)

@@ -26,8 +26,8 @@ Operators
 - `ShortestPath`: `Expand` that also binds `path_var` to one shortest path per row and destination; between paths of the
   same length the one whose list of edge ids is smallest.
 - `Filter`: keeps the rows for which the predicate is TRUE; unknown drops a row.
-- `SemiJoin`: keeps a row iff the block, run for that row, has a solution (`negated`: has none). Nothing the block binds
-  is visible outside.
+- `SemiJoin`: keeps a row iff the block, run for that row, has a solution (`negated`: has none), or with a `measure` iff
+  its predicate is TRUE of what the block's solutions come to. Nothing the block binds is visible outside.
 - `Optional`: every row joined with the block's solutions for it; a row without any stays once, with null for `vars`.
 - `Join`: all pairs of left and right rows for which every pair of `on` is equal and not null; empty `on`: all pairs.
 - `Score`: adds the column `name`, the score of each row's entity; null for those outside the ranking. Keeps all rows.
@@ -147,6 +147,7 @@ from omnigraph.lang.ir.ops import (
     Aggregate,
     AggregateFunction,
     Attach,
+    BlockTest,
     Bm25,
     Direction,
     Distinct,
@@ -224,6 +225,7 @@ __all__ = [
     "As",
     "Assign",
     "Attach",
+    "BlockTest",
     "Bm25",
     "BooleanQuery",
     "Bound",

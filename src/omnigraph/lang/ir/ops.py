@@ -129,10 +129,23 @@ class Filter:
 
 
 @value
+class BlockTest:
+    """What the solutions of a block come to for a row, and the condition on it.
+
+    `predicate` reads the aggregate as the output of its name, and may read the row. Over no solutions a count is 0 and
+    every other aggregate null.
+    """
+
+    aggregate: NamedAggregate
+    predicate: Expr
+
+
+@value
 class SemiJoin:
     input: Op
     block: Op
     negated: bool = False
+    measure: BlockTest | None = None  # none: that there is a solution
 
 
 @value

@@ -5,7 +5,7 @@ In the order of control flow:
 - `ast`          what was written
 - `expressions`  parsing expressions, and `parser` everything around them: the docstrings are the grammar
 - `scope`        what variables stand for while a query is checked; `typing_rules` which types go together
-- `typer`        expressions to typed expressions; `calls` the functions, `search` text searches and rankings
+- `typer`        expressions to typed expressions; `calls` the functions, `aggregates`, and `search`
 - `patterns`     match blocks, with `edges` for traversals
 - `returns`      columns, grouping, having and order; `union` several branches
 - `mutations`    insert, update, delete

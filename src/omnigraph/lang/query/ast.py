@@ -232,15 +232,27 @@ class BlockKind(Enum):
     NOT = "not"
     EXISTS = "exists"
     OPTIONAL = "optional"
+    MEASURED = "measured"
+
+
+@value
+class BlockMeasure:
+    """Around a block: `count { … } op value`, or the aggregate of an expression over it, `sum($x.p) { … } op value`."""
+
+    aggregate: Call
+    op: Operator
+    value: Expr
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @value
 class Block:
-    """`not { … }`, `exists { … }` or `optional { … }`."""
+    """`not { … }`, `exists { … }` or `optional { … }`, or a block whose solutions are measured."""
 
     kind: BlockKind
     clauses: tuple[Clause, ...]
     at: Place = field(default=NOWHERE, compare=False, repr=False)
+    measure: BlockMeasure | None = None
 
 
 @value

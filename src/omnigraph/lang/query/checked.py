@@ -41,6 +41,7 @@ class Traversal:
 class Nested:
     kind: BlockKind
     block: Block
+    measure: ir.BlockTest | None = None
 
 
 @value

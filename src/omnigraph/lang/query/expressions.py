@@ -41,6 +41,7 @@ TYPE_ALIASES = {
     "timestamp": "DateTime",
     "bytes": "Blob",
 }
+STRUCTURAL = ("id", "src", "dst", "type")
 CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
@@ -173,7 +174,7 @@ class ExpressionParser:
         return ast.Negative(part, between(start, part.at))
 
     def primary(self) -> ast.Expr:
-        """primary = "(" expr ")" | list | literal | cast | call | property | variable | ident ;"""
+        """primary = "(" expr ")" | list | literal | cast | call | property | variable | name ;"""
         token = self.cursor.token
         self.count_operand()
         match token.kind:
@@ -191,11 +192,14 @@ class ExpressionParser:
                     return self.or_expr()
             case Tok.SYMBOL if token.text == "[":
                 return self.list_literal()
+            case Tok.SYMBOL if token.text == "@":
+                name = self.field_name("a column")
+                return ast.Name(name, between(token, self.cursor.previous))
             case _:
                 raise self.cursor.fail(f"expected an expression, found {token}")
 
     def variable_or_property(self) -> ast.Expr:
-        """property = variable "." ( ident | "*" | "@" "type" ) ;"""
+        """property = variable "." ( ident | "*" | "@" ( "type" | "id" | "src" | "dst" ) ) ;"""
         token = self.cursor.advance()
         if not self.cursor.at("."):
             return self.variable_of(token)
@@ -204,12 +208,31 @@ class ExpressionParser:
         if star:
             return ast.AllProperties(self.variable_of(token).name, between(token, star))
         if self.cursor.take("@"):
-            end = self.cursor.expect("type", "after `@`")
-            at = between(token, end)
-            return ast.Call("type", (self.variable_of(token),), at=at, name_at=at)
+            return self._structural(token)
         name = self.cursor.ident("a property")
         var = self.variable_of(token).name
         return ast.Property(var, name.text, between(token, name), between(name, name))
+
+    def _structural(self, token: Token) -> ast.Expr:
+        """What every entity has besides its properties."""
+        if not self.cursor.at(*STRUCTURAL):
+            words = ", ".join(f"`{word}`" for word in STRUCTURAL)
+            message = f"expected {words} after `@`, found {self.cursor.token}"
+            raise self.cursor.fail(message, options=STRUCTURAL)
+        word = self.cursor.advance()
+        at, var = between(token, word), self.variable_of(token)
+        if word.text == "type":
+            return ast.Call("type", (var,), at=at, name_at=at)
+        return ast.Property(var.name, f"@{word.text}", at, between(word, word))
+
+    def field_name(self, what: str) -> str:
+        """name = ident | "@" ( "id" | "src" | "dst" ) ;"""
+        if not self.cursor.take("@"):
+            return self.cursor.ident(what).text
+        if not self.cursor.at(*STRUCTURAL[:-1]):
+            message = f"expected `id`, `src` or `dst` after `@`, found {self.cursor.token}"
+            raise self.cursor.fail(message, options=STRUCTURAL[:-1])
+        return f"@{self.cursor.advance().text}"
 
     def variable_of(self, token: Token) -> ast.Variable:
         """variable = "$" ident ;"""

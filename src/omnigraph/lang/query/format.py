@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.unparse import (
+    format_block,
     format_clause,
     format_expr,
     format_fields,
@@ -137,11 +138,12 @@ class _Printer:
     def clauses(self, clauses: Sequence[ast.Clause], level: int) -> None:
         for clause in clauses:
             match clause:
-                case ast.Block(kind, inner):
+                case ast.Block(clauses=inner):
                     start = Place(clause.at.start, clause.at.start + 1)
-                    self.open(level, f"{kind.value} {{", start, gap=True)
+                    opening, closing = format_block(clause)
+                    self.open(level, opening, start, gap=True)
                     self.clauses(inner, level + 1)
-                    self.close(level, clause.at.end)
+                    self.close(level, clause.at.end, closing)
                 case _:
                     self.line(level, format_clause(clause, self.params), clause.at, gap=True)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.patterns import check_enum
-from omnigraph.lang.query.scope import CheckContext, Reported, Scope
+from omnigraph.lang.query.scope import IDS, CheckContext, Reported, Scope
 from omnigraph.lang.query.typer import ENDS, Typer, no_aggregate, no_ranking
 from omnigraph.lang.query.typing_rules import compatible, is_null, is_string, time_help
 from omnigraph.lang.tree import walk
@@ -178,7 +178,7 @@ class StatementChecker:
 
     def column(self, node: ast.Name) -> ir.Expr:
         """A bare word in a statement is a column of the row as it was."""
-        if node.name == "id":
+        if node.name in IDS:
             return ir.IdOf(ir.ROW)
         if self.is_edge and node.name in ENDS:
             return ir.EndpointOf(ir.ROW, ENDS[node.name])

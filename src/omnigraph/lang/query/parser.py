@@ -14,7 +14,7 @@ from omnigraph.lang.cursor import Cursor, Unparsable
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.lexer import Tok, Token
 from omnigraph.lang.query import ast
-from omnigraph.lang.query.expressions import ExpressionParser
+from omnigraph.lang.query.expressions import COMPARISONS, ExpressionParser
 from omnigraph.lang.source import Source, between
 
 HOPS_MAX = 2**31 - 1
@@ -23,6 +23,8 @@ FILTER_WORDS = ("contains", "starts_with", "in", "is", "and", "or")
 T = TypeVar("T")
 
 STATEMENTS = ("insert", "update", "delete")
+BLOCKS = ("not", "exists", "optional")
+MEASURES = ("count", "sum", "avg", "min", "max")
 BARE_NAME = "q"  # what a query is called that is a body alone
 TAIL = ("union", "having", "order", "skip", "limit")
 PARTS = ("match", "return", "having", "order")
@@ -53,7 +55,7 @@ def parse(source: Source, *, bare: bool = False) -> ast.QueryFile:
 
 def parse_into(diagnostics: Diagnostics, *, bare: bool = False) -> ast.QueryFile:
     """The queries that could be read; what is wrong with the others goes into the diagnostics."""
-    parser = QueryParser(Cursor(diagnostics))
+    parser = QueryParser(Cursor(diagnostics, semicolons=True))
     return parser.bare_file() if bare and parser.starts_body() else parser.file()
 
 
@@ -207,16 +209,22 @@ class QueryParser(ExpressionParser):
         return ast.Branch(clauses, projections, distinct, having, at, between(returns, returns))
 
     def block(self, where: str) -> tuple[ast.Clause, ...]:
-        """block = "{" clause { clause } "}" ;"""
+        """block = "{" clause { [ ";" ] clause } [ ";" ] "}" ;"""
         clauses: list[ast.Clause] = []
         with self.cursor.nested("{", where) as opening:
             while not self.cursor.at("}") and not self.cursor.at_end():
                 self.check_closed(opening)
                 clauses.append(self.clause())
+                self.semicolons()
             if not clauses and not self.cursor.at_end():
                 help = "Bind a variable: $p: Person."
                 raise self.cursor.fail("a pattern has at least one clause", opening, help=help)
         return tuple(clauses)
+
+    def semicolons(self) -> None:
+        """They may stand behind a clause or a statement, and mean nothing."""
+        while self.cursor.take(";"):
+            pass
 
     def check_closed(self, opening: Token | None) -> None:
         """A word that starts the next part of a query, followed by its brace, tells that this one was forgotten."""
@@ -228,7 +236,7 @@ class QueryParser(ExpressionParser):
             raise self.cursor.unclosed(opening)
 
     def clause(self) -> ast.Clause:
-        """clause = nested | binding | path | traversal | filter ;"""
+        """clause = nested | measured | binding | path | traversal | filter ;"""
         token, following = self.cursor.token, self.cursor.peek()
         if token.kind is Tok.VARIABLE:
             if following.text == ":":
@@ -237,6 +245,8 @@ class QueryParser(ExpressionParser):
                 return self.path()
             if self._is_traversal(token, following):
                 return self.traversal()
+        elif self._is_measured(token, following):
+            return self.measured_block()
         elif following.text == "{" and token.kind is Tok.NAME:
             return self.nested_block()
         return self.filter()
@@ -275,13 +285,57 @@ class QueryParser(ExpressionParser):
         """nested = ( "not" | "exists" | "optional" ) block ;"""
         self.count_part()
         token = self.cursor.token
-        words = [kind.value for kind in ast.BlockKind]
-        if token.text not in words:
-            message = f"expected `not`, `exists` or `optional` before a block, found {token}"
-            raise self.cursor.fail(message, options=words)
+        if token.text not in BLOCKS:
+            message = (
+                f"expected `not`, `exists`, `optional` or `count` before a block, found {token}"
+            )
+            raise self.cursor.fail(message, options=(*BLOCKS, "count"))
         self.cursor.advance()
         clauses = self.block(f"after `{token.text}`")
         return ast.Block(ast.BlockKind(token.text), clauses, between(token, self.cursor.previous))
+
+    def _is_measured(self, token: Token, following: Token) -> bool:
+        """Whether an aggregate stands here with a block behind it: `count {`, `sum(…) {`."""
+        if token.kind is not Tok.NAME or token.text not in MEASURES:
+            return False
+        return following.text == "{" if following.text != "(" else self._behind_bracket() == "{"
+
+    def _behind_bracket(self) -> str:
+        """The symbol behind the bracket that opens at the next token, which only holds an expression."""
+        depth, ahead = 0, 1
+        while self.cursor.index + ahead < len(self.cursor.lexed.kinds):
+            text = self.cursor.peek(ahead).text
+            depth += (text in ("(", "[")) - (text in (")", "]"))
+            ahead += 1
+            if depth == 0:
+                return self.cursor.peek(ahead).text
+        return ""
+
+    def measured_block(self) -> ast.Block:
+        """measured = ( "count" | ( "count" | "sum" | "avg" | "min" | "max" ) "(" … ")" ) block compare sum ;"""
+        self.count_part()
+        start = self.cursor.token
+        if self.cursor.peek().text == "{":
+            word = self.cursor.advance()
+            if word.text != "count":
+                help = f"Say of what: {word.text}($x.property) {{ … }}."
+                raise self.cursor.fail(f"`{word.text}` needs an argument", word, help=help)
+            at = between(word, word)
+            call = ast.Call("count", (), star=True, at=at, name_at=at)
+        else:
+            call = self.call()
+        clauses = self.block(f"after `{start.text}`")
+        if not self.cursor.at(*COMPARISONS):
+            help = "A block is measured and compared: count { … } > 2."
+            raise self.cursor.fail(
+                f"expected a comparison behind the block, found {self.cursor.token}", help=help
+            )
+        op = self.compare_op()
+        self.operators = 0
+        value = self.sum()
+        at = between(start, value.at)
+        measure = ast.BlockMeasure(call, op, value, at)
+        return ast.Block(ast.BlockKind.MEASURED, clauses, at, measure)
 
     def binding(self) -> ast.Binding:
         """binding = variable ":" TypeName [ "{" [ field { "," field } [ "," ] ] "}" ] ;"""
@@ -301,11 +355,12 @@ class QueryParser(ExpressionParser):
         return ast.Binding(var, name.text, tuple(fields), at, between(name, name))
 
     def field(self) -> ast.Field:
-        """field = ident ":" expr ;"""
-        name = self.cursor.ident("a property")
+        """field = name ":" expr ;"""
+        start = self.cursor.token
+        name = self.field_name("a property")
         self.cursor.expect(":", "after the property")
         value = self.expression()
-        return ast.Field(name.text, value, between(name, value.at))
+        return ast.Field(name, value, between(start, value.at))
 
     def path(self) -> ast.Traversal:
         """path = variable "=" "path" traversal ;"""
@@ -412,11 +467,13 @@ class QueryParser(ExpressionParser):
     # --- mutations ---
 
     def mutation(self) -> ast.Mutation:
-        """mutation = statement { statement } ;"""
+        """mutation = statement { [ ";" ] statement } [ ";" ] ;"""
         start = self.cursor.token
         statements = [self.statement()]
+        self.semicolons()
         while not self.cursor.at_end() and (self.opening is None or not self.cursor.at("}")):
             statements.append(self.statement())
+            self.semicolons()
         return ast.Mutation(tuple(statements), between(start, self.cursor.previous))
 
     def statement(self) -> ast.Statement:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast, checked
+from omnigraph.lang.query.aggregates import AggregateTyper
 from omnigraph.lang.query.scope import (
     ANONYMOUS,
+    IDS,
     CheckContext,
     Reported,
     Scope,
@@ -154,9 +156,9 @@ class PatternChecker:
 
     def match_field(self, var: Var, part: ast.Field) -> ir.Expr:
         prop = var.properties.get(part.name)
-        if prop is None and part.name != "id":
+        if prop is None and part.name not in IDS:
             message = f"type `{var.label}` has no property `{part.name}`"
-            options = [*var.properties, "id"]
+            options = [*var.properties, *IDS]
             raise self.context.unknown("T2", message, part.at, part.name, options)
         if prop is not None and prop.type.is_blob:
             message = f"the Blob property `{part.name}` cannot be matched"
@@ -281,14 +283,32 @@ class PatternChecker:
         errors = self.context.diagnostics.errors
         block = inner.block(clause.clauses)
         if not inner.mentioned and self.context.diagnostics.errors == errors:
-            message = f"the `{clause.kind.value}` block mentions no variable from outside"
+            word = clause.measure.aggregate.name if clause.measure else clause.kind.value
+            message = f"the `{word}` block mentions no variable from outside"
             raise self.context.error("T9", message, clause.at)
         self.mentioned |= inner.mentioned & self.scope.outer
-        self.nested.append(checked.Nested(clause.kind, block))
+        measure = None if clause.measure is None else self.measure(clause.measure, inner.scope)
+        self.nested.append(checked.Nested(clause.kind, block, measure))
         if clause.kind is ast.BlockKind.OPTIONAL:
             for name, var in inner.scope.vars.items():
                 if name not in self.scope.vars:
                     self.scope.bind(replace(var, optional=True))
+
+    def measure(self, node: ast.BlockMeasure, inner: Scope) -> ir.BlockTest:
+        """The aggregate over the block, and the comparison of it with a value of the row."""
+        found = AggregateTyper(self.context, inner, no_ranking).typed(self.typer(), node.aggregate)
+        found = replace(found, name=f"{ir.FRESH}m")
+
+        def output(typer: Typer, call: ast.Call) -> ir.Expr:
+            if call is not node.aggregate:
+                return no_aggregate(typer, call)
+            return ir.Output(found.name, found.type)
+
+        typer = Typer(self.context, self.scope, self.no_name, output, no_ranking)
+        predicate = typer.condition(ast.Binary(node.op, node.aggregate, node.value, node.at))
+        for name in variables(predicate):
+            self.mention(name)
+        return ir.BlockTest(found, predicate)
 
     def filter(self, clause: ast.Filter) -> None:
         typed = self.typer().condition(clause.expr)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast, checked
+from omnigraph.lang.query.aggregates import AggregateTyper
 from omnigraph.lang.query.expressions import OPERATORS_MAX
 from omnigraph.lang.query.scope import CheckContext, Reported, Scope, VarKind
 from omnigraph.lang.query.search import ranking
 from omnigraph.lang.query.typer import Typer, no_aggregate
-from omnigraph.lang.query.typing_rules import is_null, is_numeric, is_plain, is_time
 from omnigraph.lang.query.unparse import format_expr
 from omnigraph.lang.tree import depth, rebuild, variables, walk
-from omnigraph.model.types import PropType, Scalar
+from omnigraph.model.types import PropType
 
 COPIED_NODES_MAX = 5_000  # of expressions, by the names of columns that stand for them
 LEVELS_MAX = 150  # of an expression that uses such names
@@ -140,68 +140,9 @@ class ReturnChecker:
     # --- aggregates and scores ---
 
     def aggregate(self, typer: Typer, node: ast.Call) -> ir.Expr:
-        found = self.named_aggregate(typer, node)
+        found = AggregateTyper(self.context, self.scope, self.score).typed(typer, node)
         name = self.aggregates.setdefault(found, f"{ir.FRESH}a{len(self.aggregates)}")
         return ir.Output(name, found.type)
-
-    def named_aggregate(self, typer: Typer, node: ast.Call) -> ir.NamedAggregate:
-        """The aggregate, without its name: equal ones are computed once."""
-        if node.star:
-            if node.name != "count":
-                message = f"only count takes `*`, not {node.name}"
-                raise self.context.error("Q008", message, node.at)
-            return ir.NamedAggregate("", ir.AggregateFunction.COUNT_ROWS, None, False, ir.I64)
-        if len(node.args) != 1:
-            message = f"`{node.name}` takes one argument, not {len(node.args)}"
-            raise self.context.error("Q008", message, node.at)
-        function = ir.AggregateFunction(node.name)
-        arg = self.argument(typer, node.args[0])
-        kind = self.aggregate_type(function, arg, node)
-        if node.distinct and function is ir.AggregateFunction.COUNT:
-            arg = self.whole_identity(arg)
-        return ir.NamedAggregate("", function, arg, node.distinct, kind)
-
-    def whole_identity(self, arg: ir.Expr) -> ir.Expr:
-        """What tells entities of several types apart: the type and the id, since ids are unique within a type only."""
-        if not isinstance(arg, ir.IdOf) or len(self.scope.vars[arg.var].types) == 1:
-            return arg
-        parts = (ir.TypeOf(arg.var, arg.type), ir.Literal(" ", ir.STRING), arg)
-        return ir.Call(ir.Function.CONCAT, parts, arg.type)
-
-    def argument(self, typer: Typer, node: ast.Expr) -> ir.Expr:
-        """What is aggregated: a value of a row, or an entity by its id."""
-        inner = Typer(self.context, self.scope, typer.on_name, no_aggregate, self.score)
-        if isinstance(node, ast.Variable) and node.name not in self.context.params:
-            return inner.nullable_value(node)
-        arg = inner.expr(node)
-        if any(isinstance(part, ir.Output) for part in walk(arg)):
-            raise self.context.error("Q010", "aggregates do not nest", node.at)
-        return arg
-
-    def aggregate_type(
-        self, function: ir.AggregateFunction, arg: ir.Expr, node: ast.Call
-    ) -> PropType:
-        kind, entity = arg.type, isinstance(node.args[0], ast.Variable) and isinstance(arg, ir.IdOf)
-        match function:
-            case ir.AggregateFunction.COUNT:
-                return ir.I64
-            case ir.AggregateFunction.COLLECT if isinstance(kind, PropType) and is_plain(kind):
-                return PropType(kind.scalar, is_list=True)
-            case ir.AggregateFunction.SUM | ir.AggregateFunction.AVG if is_numeric(kind):
-                return ir.F64_OR_NULL
-            case ir.AggregateFunction.MIN | ir.AggregateFunction.MAX:
-                ordered = is_numeric(kind) or is_time(kind) or _is_text(kind)
-                if ordered and not entity and isinstance(kind, PropType) and not is_null(arg):
-                    return kind.with_nullable(True)
-            case _:
-                pass
-        wanted = {
-            "sum": "numbers",
-            "avg": "numbers",
-            "collect": "single values",
-        }.get(node.name, "numbers, Strings, Dates and DateTimes")
-        given = "a whole entity" if entity else str(kind)
-        raise self.context.error("T8", f"`{node.name}` takes {wanted}, not {given}", node.at)
 
     def score(self, typer: Typer, node: ast.Call) -> ir.Expr:
         found = ranking(typer, node)
@@ -261,10 +202,6 @@ def _is_operator(node: object) -> bool:
     return isinstance(node, ir.Arithmetic | ir.Not | ir.Call) and (
         not isinstance(node, ir.Call) or node.function is ir.Function.NEGATE
     )
-
-
-def _is_text(kind: ir.ValueType) -> bool:
-    return isinstance(kind, PropType) and kind.is_plain and kind.scalar is Scalar.STRING
 
 
 def _has_aggregate(expr: ir.Expr) -> bool:

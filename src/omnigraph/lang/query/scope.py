@@ -12,6 +12,7 @@ from omnigraph.model.catalog import Catalog, EntityType, InterfaceType, Property
 from omnigraph.model.types import PropType
 
 ANONYMOUS = "_"
+IDS = ("id", "@id")  # what the id of an entity is called
 RESERVED_PARAM = "__nanograph_now"  # under this name a caller may preset the time of the query
 
 

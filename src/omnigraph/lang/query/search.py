@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
-from omnigraph.lang.query.scope import VarKind
+from omnigraph.lang.query.scope import IDS, VarKind
 from omnigraph.lang.query.typing_rules import is_integer, is_null, is_string
 from omnigraph.model.catalog import Property
 from omnigraph.model.types import NUMERIC, PropType
@@ -155,7 +155,7 @@ def _vector_field(typer: Typer, node: ast.Call) -> tuple[ir.Column, Property]:
         if var is None:
             message = f"the variable `${part.var}` is not bound here"
             raise typer.context.error("T15", message, part.at)
-        if var.kind is VarKind.NODE and part.name not in (*var.properties, "id"):
+        if var.kind is VarKind.NODE and part.name not in (*var.properties, *IDS):
             message = f"type `{var.label}` has no property `{part.name}`"
             raise typer.context.unknown(
                 "T15", message, part.name_at, part.name, list(var.properties)

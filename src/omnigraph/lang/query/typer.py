@@ -13,7 +13,7 @@ from typing import Any
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.calls import check_call
-from omnigraph.lang.query.scope import CheckContext, Reported, Scope, Var, VarKind
+from omnigraph.lang.query.scope import IDS, CheckContext, Reported, Scope, Var, VarKind
 from omnigraph.lang.query.typing_rules import (
     I64_MAX,
     arithmetic_type,
@@ -32,7 +32,8 @@ from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import read_value
 
 ENDS = {"from": ir.End.SRC, "to": ir.End.DST, "src": ir.End.SRC, "dst": ir.End.DST}
-EDGE_COLUMNS = ("id", *ENDS)
+ENDS |= {"@src": ir.End.SRC, "@dst": ir.End.DST}
+EDGE_COLUMNS = (*IDS, *ENDS)
 AGGREGATES = ("count", "sum", "avg", "min", "max", "collect")
 RANKINGS = ("nearest", "bm25", "rrf")
 
@@ -196,7 +197,7 @@ class Typer:
             return self.context.error("Q018", message, node.at, help)
         word = "edge" if var.kind is VarKind.EDGE else "type"
         message = f"{word} `{var.label}` has no property `{node.name}`"
-        options = [*var.properties, *(EDGE_COLUMNS if var.kind is VarKind.EDGE else ("id",))]
+        options = [*var.properties, *(EDGE_COLUMNS if var.kind is VarKind.EDGE else IDS)]
         return self.context.unknown("T6", message, node.name_at, node.name, options)
 
     # --- operators ---
@@ -345,7 +346,7 @@ class Typer:
 def _structural(var: Var, name: str) -> ir.Expr | None:
     """The id, and the ends of an edge, which every entity has besides its properties."""
     kind = ir.STRING.with_nullable(var.optional)
-    if name == "id" and var.kind in (VarKind.NODE, VarKind.EDGE):
+    if name in IDS and var.kind in (VarKind.NODE, VarKind.EDGE):
         return ir.IdOf(var.name, kind)
     if var.kind is VarKind.EDGE and name in ENDS:
         return ir.EndpointOf(var.name, ENDS[name], kind)

@@ -99,6 +99,20 @@ def format_clause(
             return text if _stands_alone(expr, text, params) else f"({text})"
 
 
+def format_block(node: ast.Block) -> tuple[str, str]:
+    """What opens a block, and what closes it."""
+    if node.measure is None:
+        return f"{node.kind.value} {{", "}"
+    call, value = node.measure.aggregate, format_expr(node.measure.value, SUM)
+    word = call.name if call.star else format_expr(call)
+    return f"{word} {{", f"}} {node.measure.op.value} {_closed(value)}"
+
+
+def _closed(value: str) -> str:
+    """With brackets if what follows could be read as going on with it, as a bare word could."""
+    return f"({value})" if TRAILING_WORD.search(value) else value
+
+
 def _stands_alone(expr: ast.Expr, text: str, params: frozenset[str]) -> bool:
     """Whether a condition without brackets is read as one, whatever stands before and behind it.
 
