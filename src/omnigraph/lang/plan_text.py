@@ -317,6 +317,9 @@ def _literal(value: object) -> ast.Expr:
 
 
 def _statement(statement: ir.Statement) -> str:
+    if isinstance(statement, ir.Change):
+        found = "\n".join(_lines(statement.read.plan, 1))
+        return "\n".join([*map(_step, statement.steps), found])
     name = statement.target.type_name
     match statement:
         case ir.Insert(_, rows):
@@ -326,6 +329,19 @@ def _statement(statement: ir.Statement) -> str:
             return f"update {name} {values_set}"
         case ir.Delete(_, predicate):
             return f"delete {name}{_where(predicate)}"
+
+
+def _step(step: ir.Step) -> str:
+    match step:
+        case ir.Make(target, slot, values):
+            named = ", ".join(name for name, _ in values)
+            return f"insert {target.type_name} {_var(slot)} {{ {named} }}"
+        case ir.Put(slot, targets, values):
+            named = ", ".join(name for name, _ in values)
+            return f"update {'|'.join(t.type_name for t in targets)} {_var(slot)} set {{ {named} }}"
+        case ir.Drop(slot, targets, detach):
+            kinds = "|".join(t.type_name for t in targets)
+            return f"delete {kinds} {_var(slot)}" + " with its edges" * detach
 
 
 def _row(row: ir.InsertRow) -> str:

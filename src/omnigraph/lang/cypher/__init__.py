@@ -8,7 +8,7 @@ In the order of control flow:
 - `binder`       expressions to typed expressions; `functions` the functions
 - `patterns`     patterns to operators
 - `projecting`   WITH and RETURN: columns, grouping, order and cut
-- `bind`         whole queries, clause by clause; `procedures` what CALL takes
+- `bind`         whole queries, clause by clause; `writing` those that write; `procedures` what CALL takes
 - `codes`        the catalogue of codes
 
 A query is bound for the types its parameters have, because Cypher does not declare them.
@@ -16,8 +16,8 @@ A query is bound for the types its parameters have, because Cypher does not decl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import omnigraph.lang.cypher.codes  # noqa: F401  every diagnostic looks its code up in the catalogue
@@ -30,26 +30,7 @@ from omnigraph.lang.rewrite import rewrite
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
 
-__all__ = ["compile_cypher", "is_cypher", "kinds_of", "parse_cypher"]
-
-# What a text of the other language never starts with: `match {`, `query`, `insert T {`, `update T`, `delete T`.
-START = re.compile(
-    r"""(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*
-    (?: optional\s+match\b | match\s*(?:\(|[A-Za-z_`][\w`]*\s*=|shortestpath|allshortestpaths)
-      | unwind\b | with\b | return\b(?!\s*\{) | call\b | create\b | merge\b
-      | detach\s+delete\b )
-    """,
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-
-
-def is_cypher(text: str) -> bool:
-    """Whether a text can only be meant as Cypher.
-
-    >>> is_cypher("MATCH (p:Person) RETURN p.name"), is_cypher("match { $p: Person } return { $p.name }")
-    (True, False)
-    """
-    return START.match(text) is not None
+__all__ = ["compile_cypher", "kinds_of", "parse_cypher", "writes"]
 
 
 def parse_cypher(text: str, name: str = "") -> ast.Query:
@@ -69,9 +50,27 @@ def compile_cypher(
     source = Source(text)
     tree = parse(source)
     diagnostics = Diagnostics(source)
-    query = bind_read(tree, catalog, diagnostics, values or {})
+    if not writes(tree):
+        query = bind_read(tree, catalog, diagnostics, values or {})
+        diagnostics.raise_errors()
+        return rewrite(query)
+    from omnigraph.lang.cypher.writing import bind_write
+
+    query = bind_write(tree, catalog, diagnostics, values or {})
     diagnostics.raise_errors()
-    return rewrite(query)
+    return _rewritten(query)
+
+
+def _rewritten(query: ir.Query) -> ir.Query:
+    """A mutation whose reads are rewritten like any read."""
+    assert isinstance(query.body, ir.Mutation)  # noqa: S101 - of a text that writes
+    statements = []
+    for statement in query.body.statements:
+        assert isinstance(statement, ir.Change)  # noqa: S101 - the only one Cypher makes
+        whole = rewrite(replace(query, body=statement.read))
+        assert isinstance(whole.body, ir.Read)  # noqa: S101
+        statements.append(replace(statement, read=whole.body))
+    return replace(query, body=ir.Mutation(tuple(statements)))
 
 
 def writes(tree: ast.Query) -> bool:
