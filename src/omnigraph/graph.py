@@ -69,7 +69,7 @@ class Graph(Versions):
     def __init__(self, repository: Repository, *, group_commit: bool = True) -> None:
         self._repo = repository
         self._grouping = group_commit
-        self._queries: dict[tuple[str, str, str | None, Want], ir.Query] = {}
+        self._queries: dict[tuple[str, str, str | None, Want, object], ir.Query] = {}
 
     @cached_property
     def _writers(self) -> Writers:  # type: ignore[override]

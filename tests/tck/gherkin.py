@@ -45,7 +45,7 @@ class _Reading:
             for i, line in enumerate(lines)
             if re.match(r"\s*(Background|Scenario|Scenario Outline):", line)
         ]
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
             head = lines[start].strip()
             steps, examples = _steps(lines[start + 1 : end])
             if head.startswith("Background"):
@@ -94,7 +94,11 @@ def _steps(lines: list[str]) -> tuple[list[Step], list[dict[str, str]]]:
 
 def _cells(line: str) -> tuple[str, ...]:
     parts = re.split(r"(?<!\\)\|", line.strip()[1:-1])
-    return tuple(part.strip().replace("\\|", "|") for part in parts)
+    return tuple(re.sub(r"\\([\\|n])", _unescaped, part.strip()) for part in parts)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
 
 
 def _filled(step: Step, values: dict[str, str]) -> Step:

@@ -40,12 +40,15 @@ class Sketch:
     types: dict[str, None] = field(default_factory=dict)
     node_props: dict[str, set[str]] = field(default_factory=dict)
     rel_props: dict[str, set[str]] = field(default_factory=dict)
+    vars: dict[str, str] = field(default_factory=dict)  # of UNWIND, and the types of their values
 
     def read(self, tree: ast.Query, writes: bool) -> None:
         known: dict[str, frozenset[str]] = {}
         for part in tree.parts:
             for clause in part.clauses:
                 made = writes and isinstance(clause, WRITERS)
+                if isinstance(clause, ast.Unwind) and isinstance(clause.part, ast.ListLiteral):
+                    self.vars[clause.var] = _member_kind(clause.part)
                 for node in walk(clause):
                     if isinstance(node, ast.PathPattern):
                         self.pattern(node, known, made)
@@ -76,7 +79,7 @@ class Sketch:
     def props(self, into: dict[str, set[str]], given: ast.Expr | None) -> None:
         if isinstance(given, ast.MapLiteral):
             for name, value in given.items:
-                kind = kind_of(value)
+                kind = kind_of(value, self.vars)
                 into.setdefault(name, set()).update([kind] if kind else [])
 
     def other(self, clause: Any) -> None:
@@ -86,6 +89,8 @@ class Sketch:
                 case ast.Property(_, name):
                     self.node_props.setdefault(name, set())
                     self.rel_props.setdefault(name, set())
+                case ast.Call("avg" | "sum" | "percentilecont", (ast.Property(_, name), *_)):
+                    self.node_props.setdefault(name, set()).add("I64")
                 case ast.HasLabels(_, labels):
                     self.labels |= dict.fromkeys(labels)
                 case ast.SetItem(ast.Property(_, name), _, value) if value is not None:
@@ -99,8 +104,17 @@ class Sketch:
                     pass
 
 
-def kind_of(value: ast.Expr) -> str | None:
+def _member_kind(part: ast.ListLiteral) -> str:
+    try:
+        return (kind_of(part) or "[I64]")[1:-1]
+    except NotTyped:
+        return "I64"
+
+
+def kind_of(value: ast.Expr, known: Mapping[str, str] | None = None) -> str | None:
     match value:
+        case ast.Variable(name) if known and name in known:
+            return known[name]
         case ast.Literal(bool()):
             return "Bool"
         case ast.Literal(int()):
@@ -212,10 +226,7 @@ class _Drawn:
         for name, kinds in sorted(found.items()):
             if not PROPERTY.match(name) or name in RESERVED:
                 raise NotTyped("a name the schema language does not allow")
-            kinds = set(kinds)
-            if kinds == {"I64", "F64"}:
-                raise NotTyped("values of several types in one place")
             if len(kinds) > 1:
                 raise NotTyped("values of several types in one place")
-            parts.append(f"{name}: {kinds.pop() if kinds else self.more.get(name, 'String')}?")
+            parts.append(f"{name}: {next(iter(kinds), self.more.get(name, 'String'))}?")
         return " ".join(parts)

@@ -42,7 +42,7 @@ class Expected:
         if re.match(r"-?\.?\d", token):
             self.take()
             return float(token) if re.search(r"[.eE]", token) else int(token)
-        if token == "-":
+        if token == "-":  # noqa: S105
             self.take()
             return -self.value()
         match token:
@@ -171,7 +171,7 @@ class Actual:
     def entity(self, value: dict[str, Any]) -> Any:
         own = {"id", "type", "from", "to"} if "from" in value else {"id", "type"}
         props = frozenset(
-            (k, ("list", tuple(v)) if isinstance(v, list) else v)
+            (k, self._value(v, ir.STRING))
             for k, v in value.items()
             if k not in own and v is not None
         )

@@ -66,7 +66,7 @@ class TableRows:
         assert name is not None  # noqa: S101 - the languages let statements read nothing else
         return one_array(self.rows.column(name))
 
-    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:
+    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:  # noqa: ARG002
         raise AssertionError(f"{type(expr).__name__} names entities, and a table has none")
 
 

@@ -6,7 +6,6 @@ own, each of which knows the row it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,12 +14,13 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import LimitExceeded
 from omnigraph.expressions import lists
-from omnigraph.expressions.arrow import RowSource, column, evaluate
+from omnigraph.expressions.arrow import RowSource, column
 from omnigraph.expressions.comparing import Value, to_mask
 from omnigraph.expressions.lists import Ints, Lists
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 
+RANDOM = np.random.default_rng()
 NUMBERS_MAX = 50_000_000  # members range() makes for all rows of a block
 
 
@@ -92,6 +92,8 @@ def _plain(expr: ir.Expr, source: RowSource) -> pa.Array:
             return lists.joined([of(part) for part in parts])
         case ir.Numbers(first, last, step):
             return _numbers(of(first), of(last), of(step))
+        case ir.Random():
+            return pa.array(RANDOM.random(source.n))
         case ir.As(part, kind):
             return lists.fitted(of(part), arrow_shape(kind))
         case ir.Alike(left, right):
@@ -199,14 +201,21 @@ def _quantified(expr: ir.Quantified, source: RowSource) -> pa.Array:
     apart = lists.taken_apart(column(expr.part, source))
     inner = MemberRows(source, apart.owners, {expr.var: apart.members})
     yes, no, unknown = lists.counted(column(expr.predicate, inner), apart.owners, source.n)
-    answers: dict[ir.Test, Callable[[], tuple[Ints, Ints]]] = {
-        ir.Test.ALL: lambda: (no + unknown == 0, (no == 0) & (unknown > 0)),
-        ir.Test.ANY: lambda: (yes > 0, (yes == 0) & (unknown > 0)),
-        ir.Test.NONE: lambda: (yes + unknown == 0, (yes == 0) & (unknown > 0)),
-        ir.Test.SINGLE: lambda: (yes == 1, (yes < 2) & (unknown > 0)),
-    }
-    truth, open_ = answers[expr.test]()
-    return pa.array(truth, mask=~apart.valid | open_)
+    truth, unsettled = _answer(expr.test, yes, no, unknown)
+    return pa.array(truth, mask=~apart.valid | unsettled)
+
+
+def _answer(test: ir.Test, yes: Ints, no: Ints, unknown: Ints) -> tuple[lists.Mask, lists.Mask]:
+    """What so many members that are true, false and unknown say, and whether that is unknown."""
+    match test:
+        case ir.Test.ALL:
+            return no + unknown == 0, (no == 0) & (unknown > 0)
+        case ir.Test.ANY:
+            return yes > 0, (yes == 0) & (unknown > 0)
+        case ir.Test.NONE:
+            return yes + unknown == 0, (yes == 0) & (unknown > 0)
+        case ir.Test.SINGLE:
+            return yes == 1, (yes < 2) & (unknown > 0)
 
 
 def _fold(expr: ir.Fold, source: RowSource) -> pa.Array:
@@ -225,6 +234,3 @@ def _fold(expr: ir.Fold, source: RowSource) -> pa.Array:
         index[rows] = source.n + np.arange(len(rows))
         total = pa.concat_arrays([total, made]).take(pa.array(index))
     return total.take(pa.array(np.arange(source.n), mask=~apart.valid))
-
-
-__all__ = ["MemberRows", "computed", "evaluate"]

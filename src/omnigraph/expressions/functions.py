@@ -302,6 +302,8 @@ def _of_lists(function: ir.Function) -> Callable[[_Given], Value]:
         numbers = given.args[0]
         whole = pa.repeat(numbers, given.n) if isinstance(numbers, pa.Scalar) else numbers
         share = _plain(given.args[1], given.n) if len(given.args) > 1 else np.zeros(given.n)
+        if ((share < 0) | (share > 1)).any():
+            raise OptionInvalid("a percentile is a number from 0 to 1")
         found, known = LISTS_ONLY[function](lists.taken_apart(whole), share.astype(np.float64))
         return pa.array(found, given.kind, mask=~known)
 
@@ -326,7 +328,7 @@ CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
     ir.Function.DATE_SUB: _shift(-1),
     ir.Function.DAYS_BETWEEN: _days_between,
     ir.Function.NEGATE: _negate,
-    ir.Function.ENDS_WITH: lambda given: _ends_with(*given.args, given.n),
+    ir.Function.ENDS_WITH: lambda given: _ends_with(given.args[0], given.args[1], given.n),
     ir.Function.LTRIM: lambda given: pc.utf8_ltrim_whitespace(*given.args),
     ir.Function.RTRIM: lambda given: pc.utf8_rtrim_whitespace(*given.args),
     ir.Function.ABS: lambda given: _checked(lambda: pc.abs_checked(*given.args), given.kind),
@@ -348,9 +350,9 @@ CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
     ir.Function.REPLACE: lambda given: _in_duckdb(
         "CASE WHEN b = '' THEN a ELSE replace(a, b, c) END", given.n, *given.args
     ),
-    ir.Function.SPLIT: lambda given: _split(given),
+    ir.Function.SPLIT: _split,
     ir.Function.REVERSE: lambda given: _reversed(given.args[0]),
-    ir.Function.QUOTIENT: lambda given: _quotient(given),
+    ir.Function.QUOTIENT: _quotient,
     **{function: _of_floats(function) for function in FLOATS_ONLY},
     **{function: _of_lists(function) for function in LISTS_ONLY},
 }

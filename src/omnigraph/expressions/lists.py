@@ -174,16 +174,13 @@ def _alike_structs(left: pa.Array, right: pa.Array) -> pa.Array:
     found = pa.array(np.ones(len(left), np.bool_))
     for i in range(left.type.num_fields):
         ours, theirs = pc.struct_field(left, [i]), pc.struct_field(right, [i])
-        both = alike(ours, theirs)
-        # A key without a value and one with null cannot be told apart in a column.
-        absent = pc.and_(ours.is_null(), theirs.is_null())
-        found = pc.and_kleene(found, pc.if_else(absent, True, both))
+        found = pc.and_kleene(found, alike(ours, theirs))
     return found.take(pa.array(np.arange(len(left)), mask=~known))
 
 
 def all_of(truth: pa.Array, owners: Ints, rows: int) -> tuple[Mask, Mask]:
     """Per row whether all its members are true, and whether that is unknown."""
-    yes, no, unknown = counted(truth, owners, rows)
+    _, no, unknown = counted(truth, owners, rows)
     return no + unknown == 0, (no == 0) & (unknown > 0)
 
 

@@ -87,6 +87,7 @@ def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
             return cast_value(evaluate(part, bound, row), kind)
         case ir.Call(ir.Function.COALESCE, args, kind):
             values = (evaluate(a, bound, row) for a in args)
+            assert isinstance(kind, PropType)  # noqa: S101 - of single values alone
             return _widened(next((v for v in values if v is not None), None), kind)
         case _:
             return _strict(expr, bound, row)

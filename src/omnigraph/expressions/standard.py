@@ -11,30 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.expressions.lists import Lists, Mask
-from omnigraph.lang.ir import Function as F
+from omnigraph.lang.ir import Function
 
 Floats = npt.NDArray[np.float64]
 
-FLOATS_ONLY: Mapping[F, Callable[..., Any]] = {
-    F.POWER: np.power,
-    F.SQRT: np.sqrt,
-    F.EXP: np.exp,
-    F.LOG: np.log,
-    F.LOG10: np.log10,
-    F.SIN: np.sin,
-    F.COS: np.cos,
-    F.TAN: np.tan,
-    F.COT: lambda x: 1 / np.tan(x),
-    F.ASIN: np.arcsin,
-    F.ACOS: np.arccos,
-    F.ATAN: np.arctan,
-    F.ATAN2: np.arctan2,
-    F.DEGREES: np.degrees,
-    F.RADIANS: np.radians,
+FLOATS_ONLY: Mapping[Function, Callable[..., Any]] = {
+    Function.POWER: np.power,
+    Function.SQRT: np.sqrt,
+    Function.EXP: np.exp,
+    Function.LOG: np.log,
+    Function.LOG10: np.log10,
+    Function.SIN: np.sin,
+    Function.COS: np.cos,
+    Function.TAN: np.tan,
+    Function.COT: lambda x: 1 / np.tan(x),
+    Function.ASIN: np.arcsin,
+    Function.ACOS: np.arccos,
+    Function.ATAN: np.arctan,
+    Function.ATAN2: np.arctan2,
+    Function.DEGREES: np.degrees,
+    Function.RADIANS: np.radians,
 }
 
 
-def _of_numbers(function: F) -> Callable[..., float | None]:
+def _of_numbers(function: Function) -> Callable[..., float | None]:
     def compute(*args: float) -> float | None:
         with np.errstate(all="ignore"):
             found = float(FLOATS_ONLY[function](*(np.float64(arg) for arg in args)))
@@ -90,11 +90,11 @@ def _at(given: Lists, place: npt.NDArray[np.int64]) -> Floats:
     return found
 
 
-LISTS_ONLY: Mapping[F, Callable[[Lists, Floats], tuple[Floats, Mask]]] = {
-    F.DEVIATION: _deviation(of_all=False),
-    F.DEVIATION_OF_ALL: _deviation(of_all=True),
-    F.PERCENTILE_DISC: _discrete,
-    F.PERCENTILE_CONT: _continuous,
+LISTS_ONLY: Mapping[Function, Callable[[Lists, Floats], tuple[Floats, Mask]]] = {
+    Function.DEVIATION: _deviation(of_all=False),
+    Function.DEVIATION_OF_ALL: _deviation(of_all=True),
+    Function.PERCENTILE_DISC: _discrete,
+    Function.PERCENTILE_CONT: _continuous,
 }
 
 
@@ -117,23 +117,23 @@ def _epoch_millis(moment: dt.datetime) -> int:
     return math.floor(moment.timestamp() * 1000)
 
 
-MATHEMATICS: Mapping[F, Callable[..., Any]] = {
+MATHEMATICS: Mapping[Function, Callable[..., Any]] = {
     **{function: _of_numbers(function) for function in FLOATS_ONLY},
-    F.QUOTIENT: _quotient,
-    F.ABS: abs,
-    F.CEIL: lambda x: float(math.ceil(x)) if math.isfinite(x) else x,
-    F.FLOOR: lambda x: float(math.floor(x)) if math.isfinite(x) else x,
-    F.ROUND: lambda x: float(math.floor(x + 0.5)) if math.isfinite(x) else x,
-    F.SIGN: lambda x: (x > 0) - (x < 0),
+    Function.QUOTIENT: _quotient,
+    Function.ABS: abs,
+    Function.CEIL: lambda x: float(math.ceil(x)) if math.isfinite(x) else x,
+    Function.FLOOR: lambda x: float(math.floor(x)) if math.isfinite(x) else x,
+    Function.ROUND: lambda x: float(math.floor(x + 0.5)) if math.isfinite(x) else x,
+    Function.SIGN: lambda x: (x > 0) - (x < 0),
 }
-TEXTS: Mapping[F, Callable[..., Any]] = {
-    F.ENDS_WITH: str.endswith,
-    F.LTRIM: str.lstrip,
-    F.RTRIM: str.rstrip,
-    F.REPLACE: _replace,
-    F.SPLIT: _split,
-    F.REVERSE: _reversed,
-    F.LEFT: lambda text, count: text[: max(count, 0)],
-    F.RIGHT: lambda text, count: text[-count:] if count > 0 else "",
-    F.EPOCH_MILLIS: _epoch_millis,
+TEXTS: Mapping[Function, Callable[..., Any]] = {
+    Function.ENDS_WITH: str.endswith,
+    Function.LTRIM: str.lstrip,
+    Function.RTRIM: str.rstrip,
+    Function.REPLACE: _replace,
+    Function.SPLIT: _split,
+    Function.REVERSE: _reversed,
+    Function.LEFT: lambda text, count: text[: max(count, 0)],
+    Function.RIGHT: lambda text, count: text[-count:] if count > 0 else "",
+    Function.EPOCH_MILLIS: _epoch_millis,
 }

@@ -50,6 +50,8 @@ def composite_tree(expr: ir.Expr, tree: Tree) -> ast.Expr:
             return call("joined", *parts)
         case ir.Numbers(first, last, step):
             return call("range", first, last, step)
+        case ir.Random():
+            return call("rand")
         case ir.Case(whens, default):
             return call("case", *(part for when in whens for part in when), default)
         case ir.Alike(left, right):

@@ -8,6 +8,7 @@ from typing import Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
+from omnigraph.lang.diagnostics import Diagnostic, LanguageError
 from omnigraph.lang.query import QueryKindMismatch, Want
 from omnigraph.model.catalog import Catalog
 
@@ -43,6 +44,20 @@ def parameter_types(params: Mapping[str, Any] | None) -> object:
     from omnigraph.lang.cypher import kinds_of
 
     return kinds_of(params)
+
+
+def check_cypher(text: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
+    """What is wrong with a text in Cypher; one with parameters is judged as far as it can be without their values."""
+    from omnigraph.lang import cypher
+    from omnigraph.lang.query.params import ParamMissing
+
+    try:
+        cypher.compile_cypher(text, catalog)
+    except LanguageError as broken:
+        return broken.diagnostics
+    except ParamMissing:
+        pass
+    return ()
 
 
 def compile_cypher(

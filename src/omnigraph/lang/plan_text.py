@@ -338,7 +338,8 @@ def _step(step: ir.Step) -> str:
             return f"insert {target.type_name} {_var(slot)} {{ {named} }}"
         case ir.Put(slot, targets, values):
             named = ", ".join(name for name, _ in values)
-            return f"update {'|'.join(t.type_name for t in targets)} {_var(slot)} set {{ {named} }}"
+            kinds = "|".join(t.type_name for t in targets)
+            return f"update {kinds} {_var(slot)} set {{ {named} }}"  # noqa: S608 - a text for people
         case ir.Drop(slot, targets, detach):
             kinds = "|".join(t.type_name for t in targets)
             return f"delete {kinds} {_var(slot)}" + " with its edges" * detach

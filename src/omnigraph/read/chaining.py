@@ -18,6 +18,17 @@ from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Rows, Values, Variable
 
 
+def chained(step: PlanStep, rows: Rows, ctx: Context) -> Iterator[Rows]:
+    """The rows of one of these operators for some of its input."""
+    match step.op:
+        case ir.Let():
+            yield let(step.op, rows, ctx)
+        case ir.Attach():
+            yield attach(step.op, rows, ctx)
+        case _:
+            yield from unwind(step, rows, ctx)
+
+
 def let(op: ir.Let, rows: Rows, ctx: Context) -> Rows:
     """The rows with new values, and of what they bound only what is kept."""
     made = columns([c.expr for c in op.columns], rows, ctx)

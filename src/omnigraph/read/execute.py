@@ -233,15 +233,9 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
         case ir.Trail():
             for rows in below():
                 yield from trails.trail(step, rows, ctx)
-        case ir.Let():
+        case ir.Let() | ir.Attach() | ir.Unwind():
             for rows in below():
-                yield chaining.let(step.op, rows, ctx)
-        case ir.Attach():
-            for rows in below():
-                yield chaining.attach(step.op, rows, ctx)
-        case ir.Unwind():
-            for rows in below():
-                yield from chaining.unwind(step, rows, ctx)
+                yield from chaining.chained(step, rows, ctx)
         case ir.PerRow():
             for rows in below():
                 yield measured.per_row(step, rows, block, ctx)

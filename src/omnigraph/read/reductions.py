@@ -182,9 +182,8 @@ def _collected(data: ValueColumn, kind: pa.DataType, in_order: bool = False) -> 
     if data.weight is not None:
         again = np.repeat(np.arange(len(of)), data.weight)
         values, of = values.take(pa.array(again)), of[again]
-    if in_order:
-        order = np.argsort(of, kind="stable")
-    else:
+    order = np.argsort(of, kind="stable")
+    if not in_order:
         order = order_by([(pa.array(of), False), (values, False)], len(of))
     offsets = of[order].searchsorted(np.arange(data.groups + 1)).astype(np.int32)
     members = values.take(pa.array(order))

@@ -39,6 +39,8 @@ def references(found: Entities, ctx: Context) -> pa.Array:
 
 
 def _encoded(found: Entities, ctx: Context) -> Ints:
+    if not found.types:
+        return np.zeros(len(found.position), np.int64)
     numbers = np.array([_number_of(t, found.edge, ctx) for t in found.types], np.int64)
     own = numbers[0] if found.code is None else numbers[found.code]
     encoded: Ints = (own << POSITION_BITS) | np.maximum(found.position, 0).astype(np.int64)
@@ -168,6 +170,8 @@ def _keys(found: Entities, ctx: Context) -> pa.Array:
 def _written(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
     """A value with every reference in it as a whole entity, and every trail as a path."""
     match kind:
+        case ir.RefValue((), _):
+            return pa.nulls(len(given), pa.string())
         case ir.RefValue(types, edge):
             return values.entities(entities(given, types, edge, ctx), ctx)
         case ir.TrailValue():

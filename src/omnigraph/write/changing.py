@@ -26,6 +26,8 @@ from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.keys import fresh_ids, key_ids
 from omnigraph.read import run_query
+from omnigraph.read.blocks import number_rows
+from omnigraph.read.groups import encode_any
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import column
 from omnigraph.values.columns import to_column
@@ -67,9 +69,10 @@ def change(op: ir.Change, progress: MutationProgress, bound: Bound) -> MutationP
     if unseen:
         raise WritesUnseen("a type this write reads is changed by a write before it")
     query = ir.Query("change", op.params, op.read)
-    found = run_query(query, bound.values, txn.snapshot, now=bound.now).to_arrow()
+    result = run_query(query, bound.values, txn.snapshot, now=bound.now)
+    found = result.to_arrow()
     progress = progress.after(Changes(), read_whole(sorted(tables)))
-    work = _Work(progress, _unique_columns(found), found.num_rows)
+    work = _Work(progress, _unique_columns(found), len(result))
     for name, ids, types in op.slots:
         work.slots[name] = Slot(work.column(ids), work.column(types))
     for step in op.steps:
@@ -153,21 +156,9 @@ class _Work:
 
     def _kinds_of_rows(self, rows: Ints, names: Sequence[str]) -> tuple[Ints, Ints]:
         """One row of each kind, and for every row the number of its kind."""
-        if not names:
-            return rows[:1], np.zeros(len(rows), np.int64)
-        keys = pa.table({str(i): self._once_key(n) for i, n in enumerate(names)})
-        keys = keys.take(pa.array(rows)).append_column("row", pa.array(np.arange(len(rows))))
-        grouped = keys.group_by([str(i) for i in range(len(names))], use_threads=False)
-        one = grouped.aggregate([("row", "min")])["row_min"].to_numpy()
-        order = np.sort(one)
-        firsts = keys.select([str(i) for i in range(len(names))]).to_pylist()
-        number = {tuple(firsts[i].values()): n for n, i in enumerate(order.tolist())}
-        of = np.array([number[tuple(row.values())] for row in firsts], np.int64)
-        return rows[order], of
-
-    def _once_key(self, name: str) -> pa.Array:
-        found = self.slots[name].ids if name in self.slots else self.column(name)
-        return found if not pa.types.is_nested(found.type) else found.cast(pa.string())
+        keys = [self.slots[n].ids if n in self.slots else self.column(n) for n in names]
+        of, first = number_rows([encode_any(k.take(pa.array(rows))) for k in keys], len(rows))
+        return rows[first], of
 
     def _given(self, step: ir.Make, kind: Kind, rows: Ints) -> tuple[Incoming, pa.Array]:
         index, columns = pa.array(rows), {}

@@ -25,12 +25,13 @@ from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import WRITING, bind_read
 from omnigraph.lang.cypher.parser import parse
+from omnigraph.lang.cypher.scope import parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.rewrite import rewrite
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
 
-__all__ = ["compile_cypher", "kinds_of", "parse_cypher", "writes"]
+__all__ = ["compile_cypher", "kinds_of", "parameters_of", "parse_cypher", "writes"]
 
 
 def parse_cypher(text: str, name: str = "") -> ast.Query:
@@ -71,6 +72,12 @@ def _rewritten(query: ir.Query) -> ir.Query:
         assert isinstance(whole.body, ir.Read)  # noqa: S101
         statements.append(replace(statement, read=whole.body))
     return replace(query, body=ir.Mutation(tuple(statements)))
+
+
+def parameters_of(tree: ast.Query) -> tuple[str, ...]:
+    """The names of the parameters a query reads."""
+    found = (n.name for n in parts_of(tree) if isinstance(n, ast.Parameter))
+    return tuple(dict.fromkeys(found))
 
 
 def writes(tree: ast.Query) -> bool:

@@ -12,11 +12,12 @@ from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal
 from omnigraph.lang.cypher.patterns import PatternBinder
 from omnigraph.lang.cypher.projecting import Column, Projector
-from omnigraph.lang.cypher.scope import Binding, Flow, Reported
+from omnigraph.lang.cypher.scope import Binding, Flow, Reported, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.ir import AggregateFunction as A
 from omnigraph.model.catalog import Catalog
 
+LOCAL = (ast.ListComprehension, ast.Quantifier, ast.Reduce, ast.NodePattern, ast.RelPattern)
 WRITING = (ast.Create, ast.Merge, ast.Set, ast.Remove, ast.Delete)
 QUERY = "cypher"  # the name of a query that has none
 
@@ -164,6 +165,8 @@ class QueryBinder:
             r.var for p in patterns for r in p.rels
         }
         expr = flow.names[name]
+        if types.is_null(expr.type):
+            expr = ir.Literal(None, ir.RefValue(tuple(self.binding.catalog.nodes)))
         if name not in used or isinstance(expr, ir.RefOf) or not isinstance(expr.type, ir.RefValue):
             return
         var = self.binding.fresh(name)
@@ -173,7 +176,9 @@ class QueryBinder:
 
     def where(self, flow: Flow, predicate: ast.Expr) -> None:
         """Conditions, one after the other; whether a pattern occurs is asked of those rows that are left."""
-        parts = predicate.parts if _is_and(predicate) else (predicate,)
+        parts: tuple[ast.Expr, ...] = (predicate,)
+        if isinstance(predicate, ast.Connective) and predicate.operator == "and":
+            parts = predicate.parts
         later = []
         for part in parts:
             if _is_existence(part):
@@ -207,8 +212,9 @@ class QueryBinder:
             if not item.aliased:
                 message = f"`{item.name}` needs a name"
                 raise self.binding.error("C012", message, item.at, f"Write {item.name} AS name.")
-        self.projector(flow, projection).project(final=False)
-        if projection.predicate is not None:
+        early = projection.predicate is not None and _reads_others(projection)
+        self.projector(flow, projection).project(final=False, where=early)
+        if projection.predicate is not None and not early:
             self.where(flow, projection.predicate)
 
     # --- blocks ----------------------------------------------------------------------------------------------------
@@ -221,20 +227,28 @@ class QueryBinder:
             help = "Unwind the list, match, and collect again."
             raise self.binding.error("C015", message, node.at, help)
         if isinstance(node, ast.PatternExpr) and node.pattern.shortest:
-            return self.one_path(flow, node)
+            return self.one_path(node)
         block, value = self.subquery(flow, node)
         name = self.binding.fresh()
         if value is not None:
-            kind = types.list_of(types.plain(value.type))
-            made = ir.NamedAggregate(name, A.IN_ORDER, value, False, kind)
-            flow.plan = ir.PerRow(flow.plan, block.plan, made)
-            return ir.ValueOf(name, kind)
+            return self.listed(flow, block, value, name)
         made = ir.NamedAggregate(name, A.COUNT_ROWS, None, False, types.I64)
         flow.plan = ir.PerRow(flow.plan, block.plan, made)
         count = ir.ValueOf(name, types.I64)
         if isinstance(node, ast.Subquery) and node.kind == "count":
             return count
         return ir.Compare(ir.CompareOp.GT, count, ir.Literal(0, ir.I64))
+
+    def listed(self, flow: Flow, block: Flow, value: ir.Expr, name: str) -> ir.Expr:
+        """A value of each solution, nulls among them: aggregates leave them out, so each is collected in a map."""
+        item = types.plain(value.type)
+        held = ir.MapValue((("value", item),))
+        kind = types.list_of(held)
+        made = ir.NamedAggregate(name, A.IN_ORDER, ir.MakeMap((value,), held), False, kind)
+        flow.plan = ir.PerRow(flow.plan, block.plan, made)
+        var = self.binding.fresh()
+        body = ir.Field(ir.ValueOf(var, held), "value", item)
+        return ir.Each(var, ir.ValueOf(name, kind), None, body, types.list_of(item))
 
     def subquery(self, flow: Flow, node: ast.Expr) -> tuple[Flow, ir.Expr | None]:
         """The block of a subquery, and of a pattern comprehension what is listed of each solution."""
@@ -270,18 +284,27 @@ class QueryBinder:
                     # Written for readers; checked like any other.
                     checked = Flow(block.plan, dict(block.names), dict(block.types), block.nested)
                     self.projector(checked, made).columns(self.binder(checked))
+                case _ if isinstance(clause, WRITING):
+                    message = "a subquery only reads"
+                    raise self.binding.error("C013", message, clause.at)
                 case _:
                     message = "a subquery holds MATCH, UNWIND and WHERE, and RETURN at its end"
                     raise self.binding.error("C015", message, clause.at)
 
-    def one_path(self, flow: Flow, node: ast.PatternExpr) -> ir.Expr:
+    def one_path(self, node: ast.PatternExpr) -> ir.Expr:
         message = "shortestPath stands in MATCH"
         help = "Write MATCH p = shortestPath((a)-[*]-(b))."
         raise self.binding.error("C015", message, node.at, help)
 
 
-def _is_and(node: ast.Expr) -> bool:
-    return isinstance(node, ast.Connective) and node.operator == "and"
+def _reads_others(projection: ast.Projection) -> bool:
+    """Whether the condition of WITH reads a variable that WITH does not name."""
+    named = {item.name for item in projection.items}
+    if projection.star:
+        return False
+    own = {n.var for n in parts_of(projection.predicate) if isinstance(n, LOCAL)}
+    read = {n.name for n in parts_of(projection.predicate) if isinstance(n, ast.Variable)}
+    return bool(read - named - own)
 
 
 def _is_existence(node: ast.Expr) -> bool:
@@ -300,9 +323,7 @@ def _is_existence(node: ast.Expr) -> bool:
 
 def _finished(plan: ir.Op, columns: list[Column]) -> ir.Read:
     """The output columns, with every reference written out."""
-    made = []
-    for column in columns:
-        made.append(ir.NamedExpr(column.name, _written(column.expr)))
+    made = [ir.NamedExpr(column.name, _written(column.expr)) for column in columns]
     outputs = tuple(ir.OutputColumn(c.name, c.expr.type) for c in made)
     return ir.Read(ir.Project(plan, tuple(made)), outputs)
 

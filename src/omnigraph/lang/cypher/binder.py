@@ -62,6 +62,11 @@ class ExprBinder:
     # --- expressions -----------------------------------------------------------------------------------------------
 
     def expr(self, node: ast.Expr) -> ir.Expr:
+        found = self._expr(node)
+        # What can be nothing but null is null, wherever it comes from.
+        return ir.Literal(None, ir.NULL) if found.type == ir.NULL else found
+
+    def _expr(self, node: ast.Expr) -> ir.Expr:
         match node:
             case ast.Literal(value):
                 return literal(value)
@@ -106,6 +111,9 @@ class ExprBinder:
             raise binding.error("C006", message, node.at)
         if types.is_null(kind):
             return ir.Literal(None, ir.NULL)
+        value = binding.values[node.name]
+        if types.is_list(kind) and (None in value or types.is_null(types.item_of(kind))):
+            kind = ir.ListValue(types.item_of(kind))  # lists of properties hold no nulls
         binding.params[node.name] = kind
         return ir.Param(node.name, kind)
 
@@ -147,6 +155,8 @@ class ExprBinder:
 
     def entity_property(self, part: ir.Expr, kind: ir.RefValue, name: str, at: Located) -> ir.Expr:
         props = self.binding.property(kind, name)
+        if not kind.types:
+            return ir.Literal(None, ir.NULL)
         known = [p for p in props if p is not None]
         if not known and name == "id":
             return self.identity(part)
@@ -288,7 +298,12 @@ class ExprBinder:
         self.require_list(members, at)
         constant = isinstance(members, ir.Literal | ir.Param)
         kind = types.item_of(members.type)
-        if constant and _comparable(item.type, kind) and not _may_hold_null(members, self.binding):
+        if (
+            constant
+            and not is_null_literal(item)
+            and _comparable(item.type, kind)
+            and not _may_hold_null(members, self.binding)
+        ):
             return ir.In(item, members)
         shared = types.common([item.type, kind])
         if shared is None:
@@ -411,15 +426,16 @@ class ExprBinder:
         subject = None if node.subject is None else self.expr(node.subject)
         whens = []
         for condition, result in node.whens:
-            if subject is None:
-                test = self.truth(condition)
-            else:
-                test = compared(Op.EQ, subject, self.expr(condition))
-            whens.append((test, self.expr(result)))
+            whens.append((self.case_test(subject, condition), self.expr(result)))
         default = ir.Literal(None, ir.NULL) if node.default is None else self.expr(node.default)
         kind = self.common([*(r for _, r in whens), default], node.at, "the result of CASE")
         made = tuple((test, as_type(result, kind)) for test, result in whens)
         return ir.Case(made, as_type(default, kind), kind)
+
+    def case_test(self, subject: ir.Expr | None, condition: ast.Expr) -> ir.Expr:
+        if subject is None:
+            return self.truth(condition)
+        return compared(Op.EQ, subject, self.expr(condition))
 
     def map_projection(self, node: ast.MapProjection) -> ir.Expr:
         part = self.variable(node.var, node.at)
@@ -468,7 +484,7 @@ class ExprBinder:
         total, var = self.binding.fresh(node.total), self.binding.fresh(node.var)
         kind = types.plain(first.type)
         for _ in range(2):  # a sum that starts with 0 and adds floats is a float
-            names = {
+            names: dict[str, ir.Expr] = {
                 node.total: ir.ValueOf(total, kind),
                 node.var: ir.ValueOf(var, types.item_of(part.type)),
             }

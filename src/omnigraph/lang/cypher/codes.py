@@ -1,4 +1,4 @@
-"""The catalogue of the codes of Cypher. C0xx: what is written cannot be meant; syntax errors are those of all languages."""
+"""The catalogue of the codes of Cypher: what is written cannot be meant. Syntax errors are those of all languages."""
 
 from __future__ import annotations
 

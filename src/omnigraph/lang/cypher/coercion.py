@@ -57,6 +57,8 @@ def compared(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
     if all(types.is_number(k) for k in kinds) or _one_scalar(*kinds):
         return ir.Compare(op, left, right)
     shared = types.common(kinds)
+    if all(isinstance(k, ir.MapValue) for k in kinds) and _keys(kinds[0]) != _keys(kinds[1]):
+        return _different(op, left, right)
     if shared is None or (isinstance(shared, ir.MapValue) and op not in (Op.EQ, Op.NE)):
         return _different(op, left, right)
     alike = ir.Alike(as_type(left, shared), as_type(right, shared))
@@ -67,6 +69,12 @@ def compared(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
             return ir.Not(alike)
         case _:
             return null_of(types.BOOL)
+
+
+def _keys(kind: ValueType) -> frozenset[str]:
+    return (
+        frozenset(name for name, _ in kind.fields) if isinstance(kind, ir.MapValue) else frozenset()
+    )
 
 
 def _one_scalar(one: ValueType, other: ValueType) -> bool:

@@ -11,8 +11,7 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import ExprBinder, map_literal
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
 from omnigraph.lang.cypher.scope import labels_of_edge
-from omnigraph.lang.ir import Function as F
-from omnigraph.lang.ir import ValueType
+from omnigraph.lang.ir import Function, ValueType
 from omnigraph.model.types import PropType
 
 AGGREGATES = frozenset(
@@ -93,7 +92,7 @@ def _exists(binder: ExprBinder, node: ast.Call) -> ir.Expr:
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def _number(function: F, kind: PropType | None = types.F64) -> Signature:
+def _number(function: Function, kind: PropType | None = types.F64) -> Signature:
     def make(given: Given) -> ir.Expr:
         (part,) = (given.of(0, types.is_number, "a number"),)
         if is_null_literal(part):
@@ -108,7 +107,7 @@ def _number(function: F, kind: PropType | None = types.F64) -> Signature:
 
 def _two_numbers(given: Given) -> ir.Expr:
     parts = tuple(as_type(given.of(i, types.is_number, "numbers"), types.F64) for i in (0, 1))
-    return ir.Call(F.ATAN2, parts, types.F64)
+    return ir.Call(Function.ATAN2, parts, types.F64)
 
 
 def _constant(value: float) -> Signature:
@@ -126,7 +125,9 @@ def _to_number(kind: PropType) -> Signature:
         if kind == types.I64 and types.is_string(part.type):
             # "2.7" is 2: the number it spells, cut off.
             return ir.Call(
-                F.COALESCE, (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)), kind
+                Function.COALESCE,
+                (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)),
+                kind,
             )
         return ir.Cast(part, kind)
 
@@ -138,7 +139,7 @@ def _to_boolean(given: Given) -> ir.Expr:
     if types.is_bool(part.type):
         return part
     if types.is_string(part.type):
-        return ir.Cast(ir.Call(F.LOWER, (part,), types.STRING), types.BOOL)
+        return ir.Cast(ir.Call(Function.LOWER, (part,), types.STRING), types.BOOL)
     if types.is_integer(part.type):
         return ir.Cast(part, types.BOOL)
     if is_null_literal(part):
@@ -158,7 +159,7 @@ def _to_string(given: Given) -> ir.Expr:
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 
-def _texts(function: F, count: int, kind: ValueType = types.STRING) -> Signature:
+def _texts(function: Function, count: int, kind: ValueType = types.STRING) -> Signature:
     def make(given: Given) -> ir.Expr:
         parts = [given.of(i, types.is_string, "a text") for i in range(count)]
         return ir.Call(function, tuple(as_type(p, types.STRING) for p in parts), kind)
@@ -166,7 +167,7 @@ def _texts(function: F, count: int, kind: ValueType = types.STRING) -> Signature
     return Signature(count, count, make)
 
 
-def _cut(function: F, least: int, most: int) -> Signature:
+def _cut(function: Function, least: int, most: int) -> Signature:
     def make(given: Given) -> ir.Expr:
         text = as_type(given.of(0, types.is_string, "a text"), types.STRING)
         counts = [
@@ -180,17 +181,15 @@ def _cut(function: F, least: int, most: int) -> Signature:
 
 def _reverse(given: Given) -> ir.Expr:
     part = given.of(0, lambda k: types.is_string(k) or types.is_list(k), "a text or a list")
-    return ir.Call(F.REVERSE, (part,), types.plain(part.type))
+    return ir.Call(Function.REVERSE, (part,), types.plain(part.type))
 
 
 def _size(given: Given) -> ir.Expr:
     part = given.args[0]
     if is_null_literal(part):
         return null_of(types.I64)
-    if isinstance(part.type, ir.TrailValue):
-        return _length(given)
     part = given.of(0, lambda k: types.is_string(k) or types.is_list(k), "a text or a list")
-    return ir.Call(F.LENGTH, (part,), types.I64)
+    return ir.Call(Function.LENGTH, (part,), types.I64)
 
 
 # --- lists ---------------------------------------------------------------------------------------------------------
@@ -245,7 +244,7 @@ def _coalesce(given: Given) -> ir.Expr:
     parts = [as_type(arg, kind) for arg in known]
     whens = tuple((given.binder.is_null(part, True), part) for part in parts[:-1])
     if all(isinstance(p.type, PropType) and p.type.is_plain for p in parts):
-        return ir.Call(F.COALESCE, tuple(parts), kind)
+        return ir.Call(Function.COALESCE, tuple(parts), kind)
     return ir.Case(whens, parts[-1], kind) if whens else parts[-1]
 
 
@@ -372,7 +371,7 @@ def _length(given: Given) -> ir.Expr:
     part = given.of(0, _is_trail, "a path")
     if is_null_literal(part):
         return null_of(types.I64)
-    return ir.Call(F.LENGTH, (trail_get(part, True),), types.I64)
+    return ir.Call(Function.LENGTH, (trail_get(part, True),), types.I64)
 
 
 # --- times ---------------------------------------------------------------------------------------------------------
@@ -408,19 +407,21 @@ def _from_parts(given: Given, part: ir.MakeMap, kind: PropType) -> ir.Expr:
 
     def digits(name: str, count: int, missing: int) -> ir.Expr:
         number = ir.Cast(held.get(name, ir.Literal(missing, ir.I64)), types.STRING)
-        padded = ir.Call(F.CONCAT, (ir.Literal("0" * count, ir.STRING), number), types.STRING)
-        return ir.Call(F.RIGHT, (padded, ir.Literal(count, ir.I64)), types.STRING)
+        padded = ir.Call(
+            Function.CONCAT, (ir.Literal("0" * count, ir.STRING), number), types.STRING
+        )
+        return ir.Call(Function.RIGHT, (padded, ir.Literal(count, ir.I64)), types.STRING)
 
     texts = [digits("year", 4, 0), "-", digits("month", 2, 1), "-", digits("day", 2, 1)]
     if kind == types.DATETIME:
         texts += ["T", digits("hour", 2, 0), ":", digits("minute", 2, 0), ":"]
         texts += [digits("second", 2, 0), "Z"]
     parts = tuple(ir.Literal(t, ir.STRING) if isinstance(t, str) else t for t in texts)
-    return ir.Cast(ir.Call(F.CONCAT, parts, types.STRING), kind)
+    return ir.Cast(ir.Call(Function.CONCAT, parts, types.STRING), kind)
 
 
 def _timestamp(_: Given) -> ir.Expr:
-    return ir.Call(F.EPOCH_MILLIS, (ir.Now(),), types.I64)
+    return ir.Call(Function.EPOCH_MILLIS, (ir.Now(),), types.I64)
 
 
 def _is_empty(given: Given) -> ir.Expr:
@@ -428,25 +429,26 @@ def _is_empty(given: Given) -> ir.Expr:
 
 
 FUNCTIONS: dict[str, Signature] = {
-    "abs": _number(F.ABS, None),
-    "ceil": _number(F.CEIL),
-    "floor": _number(F.FLOOR),
-    "round": _number(F.ROUND),
-    "sign": _number(F.SIGN, types.I64),
-    "sqrt": _number(F.SQRT),
-    "exp": _number(F.EXP),
-    "log": _number(F.LOG),
-    "log10": _number(F.LOG10),
-    "sin": _number(F.SIN),
-    "cos": _number(F.COS),
-    "tan": _number(F.TAN),
-    "cot": _number(F.COT),
-    "asin": _number(F.ASIN),
-    "acos": _number(F.ACOS),
-    "atan": _number(F.ATAN),
+    "abs": _number(Function.ABS, None),
+    "ceil": _number(Function.CEIL),
+    "floor": _number(Function.FLOOR),
+    "round": _number(Function.ROUND),
+    "sign": _number(Function.SIGN, types.I64),
+    "sqrt": _number(Function.SQRT),
+    "exp": _number(Function.EXP),
+    "log": _number(Function.LOG),
+    "log10": _number(Function.LOG10),
+    "sin": _number(Function.SIN),
+    "cos": _number(Function.COS),
+    "tan": _number(Function.TAN),
+    "cot": _number(Function.COT),
+    "asin": _number(Function.ASIN),
+    "acos": _number(Function.ACOS),
+    "atan": _number(Function.ATAN),
     "atan2": Signature(2, 2, _two_numbers),
-    "degrees": _number(F.DEGREES),
-    "radians": _number(F.RADIANS),
+    "degrees": _number(Function.DEGREES),
+    "radians": _number(Function.RADIANS),
+    "rand": Signature(0, 0, lambda _: ir.Random()),
     "e": _constant(math.e),
     "pi": _constant(math.pi),
     "tointeger": _to_number(types.I64),
@@ -458,18 +460,18 @@ FUNCTIONS: dict[str, Signature] = {
     "tofloatlist": _each_to(_to_number(types.F64).make),
     "tostringlist": _each_to(_to_string),
     "tobooleanlist": _each_to(_to_boolean),
-    "tolower": _texts(F.LOWER, 1),
-    "toupper": _texts(F.UPPER, 1),
-    "lower": _texts(F.LOWER, 1),
-    "upper": _texts(F.UPPER, 1),
-    "trim": _texts(F.TRIM, 1),
-    "ltrim": _texts(F.LTRIM, 1),
-    "rtrim": _texts(F.RTRIM, 1),
-    "replace": _texts(F.REPLACE, 3),
-    "split": _texts(F.SPLIT, 2, STRINGS),
-    "substring": _cut(F.SUBSTRING, 2, 3),
-    "left": _cut(F.LEFT, 2, 2),
-    "right": _cut(F.RIGHT, 2, 2),
+    "tolower": _texts(Function.LOWER, 1),
+    "toupper": _texts(Function.UPPER, 1),
+    "lower": _texts(Function.LOWER, 1),
+    "upper": _texts(Function.UPPER, 1),
+    "trim": _texts(Function.TRIM, 1),
+    "ltrim": _texts(Function.LTRIM, 1),
+    "rtrim": _texts(Function.RTRIM, 1),
+    "replace": _texts(Function.REPLACE, 3),
+    "split": _texts(Function.SPLIT, 2, STRINGS),
+    "substring": _cut(Function.SUBSTRING, 2, 3),
+    "left": _cut(Function.LEFT, 2, 2),
+    "right": _cut(Function.RIGHT, 2, 2),
     "reverse": Signature(1, 1, _reverse),
     "size": Signature(1, 1, _size),
     "char_length": Signature(1, 1, _size),

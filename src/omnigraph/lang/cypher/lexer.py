@@ -1,7 +1,7 @@
 """Text to tokens, for Cypher: strings in either quotes, names in backticks, keywords in any case.
 
-The tokens are those of `omnigraph.lang.lexer`, and so are its bounds. Tokens keep their text as it was written; a name in
-backticks is therefore never taken for a keyword.
+The tokens are those of `omnigraph.lang.lexer`, and so are its bounds. Tokens keep their text as it was written; a name
+in backticks is therefore never taken for a keyword.
 """
 
 from __future__ import annotations

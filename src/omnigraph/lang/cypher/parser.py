@@ -316,7 +316,8 @@ class Parser(ExpressionParser):
         start = self.token
         left = self.take("<") is not None
         self.expect("-", "in a relationship")
-        var, types, hops, properties = None, (), None, None
+        var, hops, properties = None, None, None
+        types: tuple[str, ...] = ()
         if self.at("["):
             with self.nested("[", "in a relationship"):
                 var = self.name("a variable") if self.token.kind is Tok.NAME else None

@@ -56,6 +56,7 @@ class PatternBinder:
         """Add the patterns to the flow."""
         for pattern in patterns:
             self.collect(pattern)
+        self.check_names(patterns)
         possible = self.narrow()
         self.name_all()
         if possible:
@@ -72,8 +73,14 @@ class PatternBinder:
         for i, rel in enumerate(pattern.rels):
             rels.append(self.rel(rel, nodes[i], nodes[i + 1], pattern))
         self.paths.append((pattern, nodes, rels))
-        if pattern.var is not None and (pattern.var in self.flow.names or pattern.var in self.own):
-            raise self.binding.error("C008", f"`{pattern.var}` is bound already", pattern.at)
+
+    def check_names(self, patterns: tuple[ast.PathPattern, ...]) -> None:
+        """The name of a path is that of nothing else."""
+        taken = set(self.flow.names) | set(self.own)
+        for pattern in patterns:
+            if pattern.var is not None and pattern.var in taken:
+                raise self.binding.error("C008", f"`{pattern.var}` is bound already", pattern.at)
+            taken |= {pattern.var} if pattern.var is not None else set()
 
     def node(self, pattern: ast.NodePattern) -> str:
         allowed = self.labelled(pattern)
@@ -105,6 +112,8 @@ class PatternBinder:
     def known_node(self, name: str, pattern: ast.NodePattern) -> Node:
         """A variable bound before; a reference becomes a variable again."""
         expr = self.flow.names[name]
+        if types.is_null(expr.type):
+            expr = null_of(ir.RefValue(tuple(self.binding.catalog.nodes)))
         if not isinstance(expr.type, ir.RefValue) or expr.type.edge:
             message = f"`{name}` is {types.name_of(expr.type)}, not a node"
             raise self.binding.error("C008", message, pattern.at)
@@ -330,8 +339,6 @@ class PatternBinder:
                 edge_var=rel.var,
                 into=into,
             )
-        if rel.known is not None:
-            self.filter(ir.Same(rel.var, rel.known.var))
 
     def trail(
         self,
@@ -392,7 +399,10 @@ class PatternBinder:
         )
 
     def unique(self) -> None:
-        """No two relationships of the pattern are the same."""
+        """No two relationships of the pattern are the same, and those bound before are those."""
+        for rel in self.rels:
+            if rel.known is not None:
+                self.filter(ir.Same(rel.var, rel.known.var))
         for i, one in enumerate(self.rels):
             for other in self.rels[:i]:
                 if set(self.edges_of(one)) & set(self.edges_of(other)):

@@ -10,7 +10,7 @@ from omnigraph.lang.cypher.binder import Blocks, ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal
 from omnigraph.lang.cypher.scope import Binding, Flow
 from omnigraph.lang.ir import AggregateFunction as A
-from omnigraph.lang.ir import Function as F
+from omnigraph.lang.ir import Function
 from omnigraph.lang.tree import is_node, rebuild, variables, walk
 from omnigraph.model.types import PropType
 
@@ -35,21 +35,25 @@ class Projector:
     aggregates: list[ir.NamedAggregate] = field(default_factory=list)
     made: set[str] = field(default_factory=set)  # the columns aggregates are read under
 
-    def project(self, final: bool) -> list[Column]:
-        """Put the projection on the flow; RETURN leaves output columns, WITH variables."""
+    def project(self, final: bool, where: bool = False) -> list[Column]:
+        """Put the projection on the flow; RETURN leaves output columns, WITH variables.
+
+        With `where` the condition of WITH is judged here, for it reads variables that end here.
+        """
         binder = ExprBinder(self.binding, self.flow, self.blocks, self.aggregate)
         columns = self.columns(binder)
         order = self.order(binder, columns)
         grouped = bool(self.aggregates) or self.node.distinct
+        test = self.condition(binder, columns) if where else None
         if grouped:
-            columns, order = self.group(columns, order)
+            columns, order, test = self.group(columns, order, test)
         plan = self.flow.plan
         if order:
             plan = ir.Sort(plan, order, () if grouped else self.ties(order))
         skip, limit = self.count(self.node.skip), self.count(self.node.limit)
         if skip is not None or limit is not None:
             plan = ir.Slice(plan, skip, limit)
-        self.flow.plan = plan
+        self.flow.plan = plan if test is None else ir.Filter(plan, test)
         if not final:
             self.rebind(columns)
         return columns
@@ -64,6 +68,10 @@ class Projector:
                 raise self.binding.error("C007", message, self.node.at)
             found = [Column(n, e, False) for n, e in sorted(self.flow.names.items())]
         for item in self.node.items:
+            if isinstance(item.expr, ast.PatternExpr):
+                message = "a pattern is a condition, not a value"
+                help = "Write EXISTS { … } or COUNT { … }."
+                raise self.binding.error("C015", message, item.at, help)
             before = len(self.aggregates)
             names = len(self.made)
             expr = binder.expr(item.expr)
@@ -94,8 +102,12 @@ class Projector:
             binder.aggregate = None
         # An alias is no variable of a list: patterns may look at it, and aggregates may be repeated.
         aliases = Aliased(binder)
+        known = len(self.aggregates)
         for wanted in self.node.order:
             expr = aliases.expr(wanted.expr)
+            if len(self.aggregates) > known:
+                message = "an aggregate that rows are ordered by is one of the columns"
+                raise self.binding.error("C010", message, wanted.expr.at)
             if is_null_literal(expr):
                 continue
             if isinstance(expr, ir.RefOf):
@@ -104,6 +116,14 @@ class Projector:
             keys.append(ir.SortKey(expr, wanted.descending))
         binder.inner, binder.aggregate = outer, saved
         return tuple(keys)
+
+    def condition(self, binder: ExprBinder, columns: list[Column]) -> ir.Expr:
+        """The condition of WITH, where names of columns hide variables."""
+        assert self.node.predicate is not None  # noqa: S101 - asked for where there is one
+        binder.inner = {column.name: column.expr for column in columns}
+        found = Aliased(binder).truth(self.node.predicate)
+        binder.inner = {}
+        return found
 
     def ties(self, order: tuple[ir.SortKey, ...]) -> tuple[ir.Expr, ...]:
         """What makes the order of rows total: the ids of what is bound."""
@@ -128,8 +148,8 @@ class Projector:
     # --- grouping --------------------------------------------------------------------------------------------------
 
     def group(
-        self, columns: list[Column], order: tuple[ir.SortKey, ...]
-    ) -> tuple[list[Column], tuple[ir.SortKey, ...]]:
+        self, columns: list[Column], order: tuple[ir.SortKey, ...], test: ir.Expr | None
+    ) -> tuple[list[Column], tuple[ir.SortKey, ...], ir.Expr | None]:
         """Rows become groups: the columns without aggregates are what they are grouped by."""
         keys = {c.name: c.expr for c in columns if not c.aggregates}
         named = tuple(ir.NamedExpr(f"{ir.FRESH}k{i}", e) for i, e in enumerate(keys.values()))
@@ -151,7 +171,7 @@ class Projector:
             for c in columns
         ]
         sorted_by = tuple(ir.SortKey(over_groups(k.expr), k.descending) for k in order)
-        return made, sorted_by
+        return made, sorted_by, None if test is None else over_groups(test)
 
     def inner_variables(self, expr: ir.Expr) -> frozenset[str]:
         """The variables of lists gone through within an expression."""
@@ -199,19 +219,21 @@ class Projector:
             return self.add(A.TOTAL, as_type(arg, types.I64), node.distinct, types.I64)
         if node.name == "sum":
             total = self.add(A.SUM, arg, node.distinct, types.F64)
-            return ir.Call(F.COALESCE, (total, ir.Literal(0.0, ir.F64)), types.F64)
+            return ir.Call(Function.COALESCE, (total, ir.Literal(0.0, ir.F64)), types.F64)
         if node.name == "avg":
             return self.add(A.AVG, arg, node.distinct, types.F64)
         values = self.add(
             A.COLLECT, as_type(arg, types.F64), node.distinct, types.list_of(types.F64)
         )
         if node.name in ("stdev", "stdevp"):
-            function = F.DEVIATION if node.name == "stdev" else F.DEVIATION_OF_ALL
+            function = Function.DEVIATION if node.name == "stdev" else Function.DEVIATION_OF_ALL
             return ir.Call(function, (values,), types.F64)
         share = as_type(binder.expr(node.args[1]), types.F64)
-        function = F.PERCENTILE_CONT if node.name == "percentilecont" else F.PERCENTILE_DISC
+        function = (
+            Function.PERCENTILE_CONT if node.name == "percentilecont" else Function.PERCENTILE_DISC
+        )
         found = ir.Call(function, (values, share), types.F64)
-        discrete = whole and function is F.PERCENTILE_DISC
+        discrete = whole and function is Function.PERCENTILE_DISC
         return ir.Cast(found, types.I64) if discrete else found
 
     def add(self, function: A, arg: ir.Expr | None, distinct: bool, kind: ir.ValueType) -> ir.Expr:
@@ -266,6 +288,11 @@ class Aliased:
 
     def expr(self, node: ast.Expr) -> ir.Expr:
         found = self._binder.expr(node)
+        self._flow.plan = self._shown.plan
+        return found
+
+    def truth(self, node: ast.Expr) -> ir.Expr:
+        found = self._binder.truth(node)
         self._flow.plan = self._shown.plan
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from omnigraph.lang import ir
@@ -75,6 +75,15 @@ class Binding:
     def property_names(self, kind: ir.RefValue) -> list[str]:
         types: Mapping[str, Any] = self.catalog.edges if kind.edge else self.catalog.nodes
         return list(dict.fromkeys(name for t in kind.types for name in types[t].properties))
+
+
+def parts_of(node: Any) -> list[Any]:
+    """A part of a syntax tree, and everything below it."""
+    if isinstance(node, tuple):
+        return [part for item in node for part in parts_of(item)]
+    if not is_dataclass(node):
+        return []
+    return [node, *(p for f in fields(node) for p in parts_of(getattr(node, f.name)))]
 
 
 def labels_of_edge(edge: EdgeType) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import QUERY, WRITING, QueryBinder
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import is_null_literal
-from omnigraph.lang.cypher.scope import Binding, Flow, Reported
+from omnigraph.lang.cypher.scope import Binding, Flow, Reported, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.source import Located
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
@@ -143,6 +143,10 @@ class WriteBinder:
     def create(self, pattern: ast.PathPattern, merging: Merging | None = None) -> None:
         if pattern.var is not None and merging is None and not self.is_plain(pattern):
             raise self.binding.error("C017", "this pattern cannot be created", pattern.at)
+        first = pattern.nodes[0]
+        known = first.var in self.names or first.var in self.flow.names
+        if not pattern.rels and known and not _is_new(merging, first.var or ""):
+            raise self.binding.error("C008", f"`{first.var}` is bound already", pattern.at)
         slots = [self.node(node, merging) for node in pattern.nodes]
         for i, rel in enumerate(pattern.rels):
             self.rel(rel, slots[i], slots[i + 1], merging)
@@ -269,7 +273,7 @@ class WriteBinder:
 
     def read(self, node: ast.Expr) -> ir.Expr:
         """A value as the rows have it; what the query itself wrote is not there yet."""
-        for part in _parts(node):
+        for part in parts_of(node):
             if isinstance(part, ast.Variable) and part.name in self.names:
                 message = f"`{part.name}` is made by this query, and is not there to be read yet"
                 raise self.binding.error("C015", message, part.at)
@@ -373,7 +377,7 @@ class WriteBinder:
             targets = tuple(
                 ir.Target(EDGE if isinstance(k, EdgeType) else NODE, k.name) for k in kinds
             )
-            drops.append(ir.Drop(slot, targets, detach))
+            drops.extend([ir.Drop(slot, targets, detach)] if targets else [])
         drops.sort(key=lambda drop: drop.targets[0].kind is NODE)
         self.steps.extend(drops)
 
@@ -390,13 +394,3 @@ class Merging:
 
 def _is_new(merging: Merging | None, name: str) -> bool:
     return merging is not None and name in merging.found
-
-
-def _parts(node: Any) -> list[Any]:
-    from dataclasses import fields, is_dataclass
-
-    if isinstance(node, tuple):
-        return [part for item in node for part in _parts(item)]
-    if not is_dataclass(node):
-        return []
-    return [node, *(p for f in fields(node) for p in _parts(getattr(node, f.name)))]

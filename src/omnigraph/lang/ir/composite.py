@@ -217,6 +217,13 @@ class Numbers:
 
 
 @value
+class Random:
+    """A number from 0 to below 1, another one for each row."""
+
+    type: PropType = PropType(Scalar.F64)
+
+
+@value
 class Case:
     """The value behind the first condition that is true, else the default."""
 
@@ -321,6 +328,7 @@ Composite = (
     | Sublist
     | Joined
     | Numbers
+    | Random
     | Case
     | Each
     | Quantified

@@ -86,7 +86,7 @@ class Make:
 
 @value
 class Put:
-    """New values for properties of the entity in a slot, which has one of the types; of several rows the last counts."""
+    """New values for properties of the entity in a slot, which has one of the types; the last row of several counts."""
 
     slot: str
     targets: tuple[Target, ...]

@@ -141,6 +141,7 @@ def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
                 timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
                 max_rows=_rows_max(call, asked.max_rows),
                 explain=asked.explain,
+                language=asked.language,
             )
     except QueryKindMismatch as mistake:
         mistake.help = "Send mutations to /mutate."
