@@ -406,6 +406,13 @@ class WriteConflict(OmnigraphError):
     default_help = "Nothing was changed. Read the branch again and repeat the write."
 
 
+class WritesUnseen(OmnigraphError):
+    """A write reads patterns of a type that an earlier write of the same commit changes."""
+
+    code, kind = "writes_unseen", Kind.CONFLICT
+    default_help = "Publish the earlier write first: run the two one after the other."
+
+
 class PreconditionFailed(OmnigraphError):
     """The branch is not at the commit the write was made conditional on."""
 

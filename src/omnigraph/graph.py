@@ -22,6 +22,7 @@ from omnigraph.deferred import Deferred
 from omnigraph.errors import BranchNotFound, OptionInvalid
 from omnigraph.fingerprint import fingerprint, named
 from omnigraph.lang import ir
+from omnigraph.lang.languages import compile_cypher, is_cypher_text, parameter_types
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
@@ -68,7 +69,7 @@ class Graph(Reviewing):
     def __init__(self, repository: Repository, *, group_commit: bool = True) -> None:
         self._repo = repository
         self._grouping = group_commit
-        self._queries: dict[tuple[str, str, str | None, Want], ir.Query] = {}
+        self._queries: dict[tuple[str, str, str | None, Want, object], ir.Query] = {}
 
     @cached_property
     def _writers(self) -> Writers:  # type: ignore[override]
@@ -118,11 +119,14 @@ class Graph(Reviewing):
         at: object = None,
         engine: str = "local",
         *,
+        language: str | None = None,
         timeout: float | None = None,
         max_rows: int | None = None,
         explain: bool = False,
     ) -> Result:
         """Run a read on the head of a branch, or at any point in time, with the schema that was in force there.
+
+        The text is in `.gq` or in Cypher; `language` ("gq" or "cypher") says which where it could be either.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-query", schema="node Person { name: String @key }")
@@ -134,7 +138,7 @@ class Graph(Reviewing):
         started = time.monotonic()
         with metrics.operation("query"):
             snapshot = self._state(branch, at)
-            query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
+            query = self._compiled(snapshot.commit.schema, text, name, Want.READ, params, language)
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
                 if engine == "spark":
@@ -179,7 +183,9 @@ class Graph(Reviewing):
         started = time.monotonic()
         with metrics.operation("query_many"):
             snapshot = self._state(branch, at)
-            query = self._compiled(snapshot.commit.schema, text, name, Want.READ)
+            query = self._compiled(
+                snapshot.commit.schema, text, name, Want.READ, next(iter(params), None)
+            )
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
                 return run_many(
@@ -189,12 +195,25 @@ class Graph(Reviewing):
     def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:
         """Whether it may be run; under a policy, that is asked here."""
 
-    def _compiled(self, schema: str, text: str, name: str | None, want: Want) -> ir.Query:
-        """A query is compiled once per text and schema."""
-        key = (schema, text, name, want)
+    def _compiled(
+        self,
+        schema: str,
+        text: str,
+        name: str | None,
+        want: Want,
+        params: Mapping[str, Any] | None = None,
+        language: str | None = None,
+    ) -> ir.Query:
+        """A query is compiled once per text and schema, and in Cypher once per types of its parameters."""
+        cypher = is_cypher_text(text, language)
+        key = (schema, text, name, want, parameter_types(params) if cypher else None)
         known = self._queries.get(key)
         if known is None:
-            known = compile_query(text, self._repo.schema(schema).catalog, name, want=want)
+            catalog = self._repo.schema(schema).catalog
+            if cypher:
+                known = compile_cypher(text, catalog, params, want=want)
+            else:
+                known = compile_query(text, catalog, name, want=want)
             self._queries[key] = known
             while len(self._queries) > self._repo.limits.queries_cached_max:
                 self._queries.pop(next(iter(self._queries)), None)
@@ -327,10 +346,13 @@ class Graph(Reviewing):
         actor: str | None = None,
         idempotency_key: str | None = None,
         *,
+        language: str | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> MutateResult:
         """Run a mutation as one commit; one that matches nothing makes none, and a dry run only counts.
+
+        The text is in `.gq` or in Cypher, as with `query`.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-mutate", schema="node Person { name: String @key }")
@@ -339,7 +361,7 @@ class Graph(Reviewing):
         """
         with metrics.operation("mutate"):
             done = self.publish(
-                self.mutation(text, params, name),
+                self.mutation(text, params, name, language),
                 branch=branch,
                 actor=actor,
                 message=message,
@@ -359,12 +381,17 @@ class Graph(Reviewing):
 
     @verb
     def mutation(
-        self, text: str, params: Mapping[str, Any] | None = None, name: str | None = None
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        language: str | None = None,
     ) -> Verb:
         """A mutation as a verb, compiled for the schema of whatever state it meets."""
 
         def write(txn: WriteTxn) -> PublishPlan:
-            query = self._compiled(txn.snapshot.commit.schema, text, name, Want.MUTATION)
+            schema = txn.snapshot.commit.schema
+            query = self._compiled(schema, text, name, Want.MUTATION, params, language)
             self._permit_mutation(query, txn)
             return ops.mutate(query, params)(txn)
 

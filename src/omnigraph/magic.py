@@ -1,4 +1,4 @@
-"""The notebook magic: `%load_ext omnigraph.magic`, then cells that start with `%%gq`.
+"""The notebook magic: `%load_ext omnigraph.magic`, then cells that start with `%%gq` or `%%cypher`.
 
     %%gq g --branch draft --out people
     match { $p: Person } return { $p.name }
@@ -35,23 +35,44 @@ def load_ipython_extension(ipython: Any) -> None:
         """Run the cell as a query or a mutation on a graph."""
         return run_cell(line, cell, ipython.user_ns)
 
+    def cypher(line: str, cell: str) -> Any:
+        """Run the cell, in Cypher, on a graph."""
+        return run_cell(line, cell, ipython.user_ns, "cypher")
+
     ipython.register_magic_function(gq, "cell", "gq")
+    ipython.register_magic_function(cypher, "cell", "cypher")
 
 
-def run_cell(line: str, cell: str, names: dict[str, Any]) -> Any:
+def run_cell(line: str, cell: str, names: dict[str, Any], language: str | None = None) -> Any:
     """Run the text of a cell with the variables of the notebook."""
+    from omnigraph.lang.languages import is_cypher_text
     from omnigraph.lang.query import ast, choose, parse_queries
 
     given = _parse(line)
     graph: Any = names.get(given.graph)
     if not hasattr(graph, "query"):
         raise MagicMisused(f"{given.graph!r} is not a graph")
+    if is_cypher_text(cell, language):
+        return _cypher(graph, cell, names, given)
     chosen = choose(parse_queries(cell, bare=True), given.name)
     params = {p.name: names[p.name] for p in chosen.params if p.name in names} or None
     if isinstance(chosen.body, ast.Mutation):
         found = graph.mutate(cell, params, name=given.name, branch=given.branch)
     else:
         found = graph.query(cell, params, name=given.name, branch=given.branch, at=given.at)
+    if given.out:
+        names[given.out] = found
+    return found
+
+
+def _cypher(graph: Any, cell: str, names: dict[str, Any], given: argparse.Namespace) -> Any:
+    from omnigraph.lang.cypher import parameters_of, parse_cypher, writes
+
+    tree = parse_cypher(cell)
+    params = {name: names[name] for name in parameters_of(tree) if name in names} or None
+    where = {"branch": given.branch, "language": "cypher"}
+    run = graph.mutate if writes(tree) else graph.query
+    found = run(cell, params, **where, **({} if writes(tree) else {"at": given.at}))
     if given.out:
         names[given.out] = found
     return found

@@ -31,6 +31,7 @@ from omnigraph.cli.options import (
     DryRun,
     Engine,
     File,
+    Language,
     LoadId,
     Message,
     Name,
@@ -81,6 +82,7 @@ def query(
     explain: Annotated[bool, Option("--explain", help="Show the plan instead of rows.")] = False,
     engine: Annotated[str, Option("--engine", help="local or spark.")] = "local",
     timeout: Annotated[float | None, Option("--timeout", help="Time limit in seconds.")] = None,
+    language: Language = None,
     rows: Annotated[
         int, Option("--rows", help="Maximum number of rows in a table; 0 for all.")
     ] = ROWS_SHOWN_MAX,
@@ -88,8 +90,8 @@ def query(
     """Run a query.
 
     Give the query with -e, or with --file and the name of one of its queries; the name alone is a stored query of a
-    server. With -e the body alone is enough, without `query name() { … }` around it. --at reads any point in time,
-    with the schema of that time.
+    server. With -e the body alone is enough, without `query name() { … }` around it. The text may be Cypher. --at
+    reads any point in time, with the schema of that time.
     """
     values = params_of(params)
     started = time.perf_counter()
@@ -108,6 +110,7 @@ def query(
             engine=engine,
             timeout=timeout,
             explain=explain,
+            language=language,
         )
     if explain:
         _print_plan(show, result)
@@ -163,6 +166,7 @@ def mutate(
     message: Message = None,
     dry_run: DryRun = False,
     key: Annotated[str | None, Option("--idempotency-key", help="Safe-retry key.")] = None,
+    language: Language = None,
 ) -> None:
     """Insert, update or delete rows, as one commit."""
     source = query_text(text, file)
@@ -178,6 +182,7 @@ def mutate(
             message=message,
             actor=actor_of(writer.actor),
             idempotency_key=key,
+            language=language,
             dry_run=dry_run,
         )
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")

@@ -50,7 +50,12 @@ Loss = Annotated[
 DROPS = ("drop_type", "drop_property")
 DROPPED = "Dropped data leaves the branch; earlier commits keep it until a cleanup. Continue?"
 LOST = "Dropped data is lost permanently, with the earlier commits of the branch. Continue?"
-LANGUAGES = ("omnigraph.lang.schema", "omnigraph.lang.query", "omnigraph.cli.context")
+LANGUAGES = (
+    "omnigraph.lang.schema",
+    "omnigraph.lang.query",
+    "omnigraph.lang.cypher",
+    "omnigraph.cli.context",
+)
 
 
 # --- schema ------------------------------------------------------------------------------------------------------

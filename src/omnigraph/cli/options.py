@@ -79,6 +79,9 @@ Name = Annotated[
 Params = Annotated[
     str | None, Option("--params", help="Parameter values, as JSON or @FILE.", metavar="JSON")
 ]
+Language = Annotated[
+    str | None, Option("--language", help="gq or cypher, where the text could be either.")
+]
 Engine = Annotated[str, Option("--engine", help="auto, local or spark.")]
 LoadId = Annotated[
     str | None,

@@ -129,8 +129,7 @@ def serve(
     "omnigraph mcp http://localhost:8080/graphs/people",
 )
 def mcp(
-    uri: Uri = None,
-    store: Store = None,
+    where: Where,
     queries: Annotated[
         list[str] | None, Option("--queries", help="Stored queries: a .gq file or a folder.")
     ] = None,
@@ -159,11 +158,11 @@ def mcp(
         raise McpMissing(f"the package {missing.name} is not installed") from missing
     import omnigraph
 
-    where, name = address(Where(store, None, None), uri), actor_of(actor)
-    is_served = where.startswith(("http://", "https://"))
+    place, name = address(where), actor_of(actor)
+    is_served = place.startswith(("http://", "https://"))
     if is_served and (queries or policy or actor):
         raise UsageError("a server has stored queries, a policy and actors of its own")
-    graph = omnigraph.open(where, policy=policy, actor=name)
+    graph = omnigraph.open(place, policy=policy, actor=name)
     stored = {}
     if queries:
         from omnigraph.server.stored_queries import stored_queries

@@ -22,6 +22,7 @@ from omnigraph.cli.progress import explaining_interrupts
 from omnigraph.config import home
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError, did_you_mean
+from omnigraph.lang.languages import is_cypher_text
 from omnigraph.lang.query import ast, parse_queries
 from omnigraph.lang.query.calls import function_names
 from omnigraph.model.catalog import Catalog
@@ -126,8 +127,7 @@ class Shell:
 
     def statement(self, text: str) -> None:
         self.last = text
-        queries = parse_queries(text, bare=True).queries
-        if queries and isinstance(queries[0].body, ast.Mutation):
+        if _writes(text):
             self._mutate(text)
             return
         result = self.graph.query(
@@ -182,8 +182,20 @@ def is_complete(lines: list[str]) -> bool:
         return True
     if text.rstrip().endswith(";"):
         return True
+    if is_cypher_text(text):
+        return False  # it ends where its writer says so
     is_bare = not text.lstrip().startswith("query")
     return not _is_open(text) and _parses(text) and not (is_bare and len(lines) > 1)
+
+
+def _writes(text: str) -> bool:
+    """Whether a statement changes the graph."""
+    if is_cypher_text(text):
+        from omnigraph.lang.cypher import parse_cypher, writes
+
+        return writes(parse_cypher(text))
+    queries = parse_queries(text, bare=True).queries
+    return bool(queries) and isinstance(queries[0].body, ast.Mutation)
 
 
 def _is_open(text: str) -> bool:

@@ -51,6 +51,7 @@ from omnigraph.errors import (
     StoreOutcomeUnknown,
     StoreUnavailable,
     WriteConflict,
+    WritesUnseen,
 )
 from omnigraph.model.catalog import Catalog
 from omnigraph.storage.objects import numbered
@@ -345,6 +346,10 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             intent = Intent(plan, touches(plan, catalog))
         except Overtaken:
             raise
+        except WritesUnseen as unseen:
+            if not attempt.accepted:
+                ticket.error = unseen
+            continue  # it runs again once what stands before it is published
         except Exception as error:
             ticket.error = error
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from omnigraph.expressions import functions
 from omnigraph.expressions.comparing import Mask, Value, compare, has_member, is_one_of, to_mask
 from omnigraph.expressions.scalar import ArithmeticOverflow
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
+from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
+from omnigraph.lang.ir.composite import Composite
 from omnigraph.lang.tree import children, is_constant, stored_column
 from omnigraph.model.columns import arrow_type, one_array
 from omnigraph.model.types import FLOATS, PropType
@@ -27,6 +29,7 @@ from omnigraph.model.types import FLOATS, PropType
 Known = dict[int, Value]
 NOTHING: Known = {}
 NO_PARAMETERS = ir.Bound()
+COMPOSITE = get_args(Composite)
 
 
 class RowSource(Protocol):
@@ -42,6 +45,9 @@ class RowSource(Protocol):
 
     def read(self, expr: ir.Expr) -> Value:
         """The column an expression without operands names."""
+
+    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:
+        """What an expression over references to entities comes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,9 @@ class TableRows:
         name = stored_column(expr)
         assert name is not None  # noqa: S101 - the languages let statements read nothing else
         return one_array(self.rows.column(name))
+
+    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:  # noqa: ARG002
+        raise AssertionError(f"{type(expr).__name__} names entities, and a table has none")
 
 
 def selected(predicate: ir.Expr, rows: pa.Table) -> pa.Table:
@@ -130,6 +139,10 @@ def evaluate(expr: ir.Expr, source: RowSource, known: Known = NOTHING) -> Value:
             | ir.Same()
             | ir.TextMatch()
             | ir.Highlight()
+            | ir.RefOf()
+            | ir.TrailOf()
+            | ir.ValueOf()
+            | ir.Apart()
         ):
             return source.read(expr)
         case _:
@@ -139,9 +152,10 @@ def evaluate(expr: ir.Expr, source: RowSource, known: Known = NOTHING) -> Value:
 def _constant(expr: ir.Expr, bound: ir.Bound) -> pa.Scalar:
     """A constant in the type it was checked to have."""
     kind = expr.type
-    assert isinstance(kind, PropType)  # noqa: S101 - entities and paths are never constant
+    shape = arrow_shape(kind)
     try:
-        return pa.scalar(_in_type(evaluate_constant(expr, bound), kind), arrow_type(kind))
+        value = evaluate_constant(expr, bound)
+        return pa.scalar(_in_type(value, kind) if isinstance(kind, PropType) else value, shape)
     except (OverflowError, pa.ArrowInvalid) as misfit:
         raise ArithmeticOverflow(f"a constant does not fit {kind}") from misfit
 
@@ -165,6 +179,10 @@ def _operation(expr: ir.Expr, source: RowSource, known: Known) -> Value:
 
 
 def _computed(expr: ir.Expr, source: RowSource, known: Known) -> Value:
+    if isinstance(expr, COMPOSITE):
+        from omnigraph.expressions.composite import computed
+
+        return computed(expr, source)
     match expr:
         case ir.In(item, members) | ir.Has(members, item) if is_constant(members):
             one = evaluate(item, source, known)
@@ -223,7 +241,7 @@ def _apply(expr: ir.Expr, operands: list[Value], n: int) -> Value:
         case ir.Arithmetic(op):
             return functions.arithmetic(op, operands[0], operands[1], arrow_type(expr.type))
         case ir.Call(function):
-            return functions.call(function, operands, arrow_type(expr.type), n)
+            return functions.call(function, operands, arrow_shape(expr.type), n)
         case ir.Cast(_, kind):
             return functions.cast(operands[0], kind)
         case _:

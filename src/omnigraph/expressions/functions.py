@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import LimitExceeded, OptionInvalid
+from omnigraph.expressions import lists
 from omnigraph.expressions.comparing import Value
 from omnigraph.expressions.scalar import (
     FUNCTIONS,
@@ -20,6 +21,7 @@ from omnigraph.expressions.scalar import (
     ArithmeticOverflow,
     text_too_long,
 )
+from omnigraph.expressions.standard import FLOATS_ONLY, LISTS_ONLY
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
 from omnigraph.model.columns import arrow_type, one_array
@@ -248,6 +250,66 @@ def _negate(given: _Given) -> Value:
     return _checked(lambda: pc.negate_checked(_widened(given.args[0], given.kind)), given.kind)
 
 
+def _ends_with(text: Value, suffix: Value, n: int) -> Value:
+    if isinstance(suffix, pa.Scalar):
+        return _with_pattern(text, suffix, pc.ends_with, n)
+    return _in_duckdb("ends_with(a, b)", n, text, suffix)
+
+
+def _split(given: _Given) -> Value:
+    text, separator = given.args
+    if isinstance(separator, pa.Scalar) and separator.is_valid and separator.as_py():
+        found = pc.split_pattern(text, pattern=separator.as_py())
+    else:
+        found = _in_duckdb("string_split(a, b)", given.n, text, separator)
+    return one_array(found).cast(given.kind)
+
+
+def _reversed(value: Value) -> Value:
+    if pa.types.is_string(value.type) or pa.types.is_large_string(value.type):
+        return pc.utf8_reverse(value)
+    return lists.reversed_lists(value)
+
+
+def _quotient(given: _Given) -> Value:
+    """Integers divided towards zero; null by zero."""
+    a, b = (_plain(arg, given.n) for arg in given.args)
+    known = _valid(given.args[0], given.n) & _valid(given.args[1], given.n) & (b != 0)
+    safe = np.where(known, b, 1)
+    found = a // safe
+    found = found + ((a % safe != 0) & ((a < 0) != (safe < 0)))
+    return pa.array(found.astype(np.int64), given.kind, mask=~known)
+
+
+def _of_floats(function: ir.Function) -> Callable[[_Given], Value]:
+    """What numpy computes; null where that is not a number though its operands are."""
+
+    def compute(given: _Given) -> Value:
+        args = [_plain(arg, given.n).astype(np.float64) for arg in given.args]
+        known = np.logical_and.reduce([_valid(arg, given.n) for arg in given.args])
+        with np.errstate(all="ignore"):
+            found = FLOATS_ONLY[function](*args)
+        known &= ~np.isnan(found) | np.logical_or.reduce([np.isnan(arg) for arg in args])
+        return pa.array(found, given.kind, mask=~known)
+
+    return compute
+
+
+def _of_lists(function: ir.Function) -> Callable[[_Given], Value]:
+    """What the members of a list of numbers come to."""
+
+    def compute(given: _Given) -> Value:
+        numbers = given.args[0]
+        whole = pa.repeat(numbers, given.n) if isinstance(numbers, pa.Scalar) else numbers
+        share = _plain(given.args[1], given.n) if len(given.args) > 1 else np.zeros(given.n)
+        if ((share < 0) | (share > 1)).any():
+            raise OptionInvalid("a percentile is a number from 0 to 1")
+        found, known = LISTS_ONLY[function](lists.taken_apart(whole), share.astype(np.float64))
+        return pa.array(found, given.kind, mask=~known)
+
+    return compute
+
+
 CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
     ir.Function.LOWER: _changed_case(ir.Function.LOWER, pc.ascii_lower),
     ir.Function.UPPER: _changed_case(ir.Function.UPPER, pc.ascii_upper),
@@ -266,6 +328,33 @@ CALLS: dict[ir.Function, Callable[[_Given], Value]] = {
     ir.Function.DATE_SUB: _shift(-1),
     ir.Function.DAYS_BETWEEN: _days_between,
     ir.Function.NEGATE: _negate,
+    ir.Function.ENDS_WITH: lambda given: _ends_with(given.args[0], given.args[1], given.n),
+    ir.Function.LTRIM: lambda given: pc.utf8_ltrim_whitespace(*given.args),
+    ir.Function.RTRIM: lambda given: pc.utf8_rtrim_whitespace(*given.args),
+    ir.Function.ABS: lambda given: _checked(lambda: pc.abs_checked(*given.args), given.kind),
+    ir.Function.CEIL: lambda given: pc.ceil(*given.args),
+    ir.Function.FLOOR: lambda given: pc.floor(*given.args),
+    ir.Function.ROUND: lambda given: pc.floor(pc.add(given.args[0], 0.5)),
+    ir.Function.SIGN: lambda given: pc.cast(pc.sign(*given.args), given.kind),
+    ir.Function.EPOCH_MILLIS: lambda given: pc.cast(
+        pc.cast(given.args[0], pa.timestamp("ms", "UTC"), safe=False), given.kind
+    ),
+    ir.Function.LEFT: lambda given: _substring(
+        _Given([given.args[0], pa.scalar(0, pa.int64()), given.args[1]], given.kind, given.n)
+    ),
+    ir.Function.RIGHT: lambda given: _in_duckdb(
+        "CASE WHEN b <= 0 THEN '' ELSE right(a, least(b, 2147483647)::bigint) END",
+        given.n,
+        *given.args,
+    ),
+    ir.Function.REPLACE: lambda given: _in_duckdb(
+        "CASE WHEN b = '' THEN a ELSE replace(a, b, c) END", given.n, *given.args
+    ),
+    ir.Function.SPLIT: _split,
+    ir.Function.REVERSE: lambda given: _reversed(given.args[0]),
+    ir.Function.QUOTIENT: _quotient,
+    **{function: _of_floats(function) for function in FLOATS_ONLY},
+    **{function: _of_lists(function) for function in LISTS_ONLY},
 }
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from omnigraph.errors import Kind, LimitExceeded, OmnigraphError
+from omnigraph.expressions.standard import MATHEMATICS, TEXTS
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
 from omnigraph.lang.ir import Bound
@@ -86,6 +87,7 @@ def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
             return cast_value(evaluate(part, bound, row), kind)
         case ir.Call(ir.Function.COALESCE, args, kind):
             values = (evaluate(a, bound, row) for a in args)
+            assert isinstance(kind, PropType)  # noqa: S101 - of single values alone
             return _widened(next((v for v in values if v is not None), None), kind)
         case _:
             return _strict(expr, bound, row)
@@ -303,4 +305,6 @@ FUNCTIONS: Mapping[ir.Function, Callable[..., Any]] = {
     ir.Function.DATE_SUB: lambda value, days: _shift(value, -days),
     ir.Function.DAYS_BETWEEN: _days_between,
     ir.Function.NEGATE: _negative,
+    **MATHEMATICS,
+    **TEXTS,
 }

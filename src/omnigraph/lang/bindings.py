@@ -13,6 +13,7 @@ class BindingKind(Enum):
     EDGE = "edge"
     PATH = "path"
     SCORE = "score"
+    VALUE = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
             return {var: BoundName(BindingKind.NODE, types)}
         case ir.Outer():
             return dict(outer or {})
-        case ir.Expand() | ir.ShortestPath():
+        case ir.Expand() | ir.ShortestPath() | ir.Trail():
             return bindings(op.input, outer) | _reached(op)
         case ir.Optional(source, block, vars):
             below = bindings(source, outer)
@@ -53,16 +54,28 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
             return below | dict.fromkeys((op.name, op.place), BoundName(BindingKind.SCORE))
         case ir.Filter() | ir.SemiJoin() | ir.Sort() | ir.Slice():
             return bindings(op.input, outer)
+        case ir.Let(source, columns, keep):
+            below = bindings(source, outer)
+            kept = {name: below[own] for name, own in keep if own in below}
+            return kept | {c.name: BoundName(BindingKind.VALUE, nullable=True) for c in columns}
+        case ir.Attach(source, var, _, types, edge):
+            kind = BindingKind.EDGE if edge else BindingKind.NODE
+            return bindings(source, outer) | {var: BoundName(kind, types, nullable=True)}
+        case ir.Unwind(source, _, name):
+            return bindings(source, outer) | {name: BoundName(BindingKind.VALUE, nullable=True)}
+        case ir.PerRow(source, _, aggregate):
+            made = BoundName(BindingKind.VALUE, nullable=True)
+            return bindings(source, outer) | {aggregate.name: made}
         case ir.Project() | ir.Aggregate() | ir.Distinct() | ir.Union():
             return {}
 
 
-def _reached(op: ir.Expand | ir.ShortestPath) -> Bindings:
+def _reached(op: ir.Expand | ir.ShortestPath | ir.Trail) -> Bindings:
     found = {} if op.into else {op.dst: BoundName(BindingKind.NODE, op.dst_types)}
     match op:
         case ir.Expand(edge_var=str(var)):
             found[var] = BoundName(BindingKind.EDGE, tuple(dict.fromkeys(s.edge for s in op.steps)))
-        case ir.ShortestPath():
+        case ir.ShortestPath() | ir.Trail():
             found[op.path_var] = BoundName(BindingKind.PATH)
         case _:
             pass

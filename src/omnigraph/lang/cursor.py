@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
-from omnigraph.lang.lexer import NESTING_MAX, Tok, Token, lex, unquote
+from omnigraph.lang.lexer import NESTING_MAX, Lexed, Tok, Token, lex, unquote
 from omnigraph.lang.source import Located
 
 T = TypeVar("T")
@@ -26,10 +26,16 @@ class Unparsable(Exception):
 class Cursor:
     """A position in the tokens of a text."""
 
-    def __init__(self, diagnostics: Diagnostics, *, semicolons: bool = False) -> None:
+    def __init__(
+        self,
+        diagnostics: Diagnostics,
+        *,
+        semicolons: bool = False,
+        lexed: Lexed | None = None,
+    ) -> None:
         self.diagnostics = diagnostics
         self.text = diagnostics.source.text
-        self.lexed = lex(diagnostics, semicolons=semicolons)
+        self.lexed = lex(diagnostics, semicolons=semicolons) if lexed is None else lexed
         self.index = 0
         self.token = self.lexed.token(0)  # the token to be read next
         self.previous = self.token  # the token read last

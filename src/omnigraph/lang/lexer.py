@@ -116,7 +116,7 @@ HINTS = {
 
 def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
     """The tokens and comments of the diagnostics' source; a semicolon is a token only of the query language."""
-    text = _bounded(diagnostics)
+    text = bounded(diagnostics)
     lexed = Lexed(semicolons=semicolons)
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
@@ -136,7 +136,7 @@ def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
         if kind is Tok.SYMBOL:
             depth += BRACKETS.get(match[group], 0)
             if depth > NESTING_MAX:
-                _too_deep(match, lexed, diagnostics)
+                too_deep(match, lexed, diagnostics)
                 break
         elif kind is Tok.STRING:
             _check_escapes(match[group], match.start(group), diagnostics)
@@ -144,7 +144,7 @@ def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
     return lexed
 
 
-def _bounded(diagnostics: Diagnostics) -> str:
+def bounded(diagnostics: Diagnostics) -> str:
     """The text to lex, which is empty when it is too long or cannot be written as UTF-8."""
     text = diagnostics.source.text
     if len(text) > TEXT_CHARS_MAX:
@@ -193,7 +193,7 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
             diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))
 
 
-def _too_deep(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
+def too_deep(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
     """Nesting is bounded before anything recurses, and the rest of the text is left alone."""
     lexed.torn = True
     message = f"brackets are nested deeper than {NESTING_MAX} levels"

@@ -101,7 +101,7 @@ def comparable(columns: tuple[ir.NamedExpr, ...]) -> tuple[ir.Expr, ...]:
     found = []
     for column in columns:
         kind = column.expr.type
-        if not isinstance(kind, ir.EntityValue | ir.PathValue) and kind.is_plain:
+        if isinstance(kind, PropType) and kind.is_plain:
             found.append(ir.Output(column.name, kind))
     return tuple(found)
 

@@ -11,6 +11,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 
 from omnigraph.lang import ir
+from omnigraph.lang.composite_text import COMPOSITE, composite_tree
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.unparse import format_expr, format_fields
 from omnigraph.values.spelling import datetime_text
@@ -57,7 +58,7 @@ def inputs(op: ir.Op) -> tuple[ir.Op, ...]:
             return primary, secondary
         case ir.Union(parts):
             return parts
-        case ir.SemiJoin(source, block) | ir.Optional(source, block):
+        case ir.SemiJoin(source, block) | ir.Optional(source, block) | ir.PerRow(source, block):
             return source, block
         case _:
             return (op.input,)
@@ -75,8 +76,17 @@ def _detail(op: ir.Op, made: Made) -> str:
     match op:
         case ir.NodeScan(var, types, predicate):
             return f"{_var(var)}: {'|'.join(types)}{_where(predicate)}"
-        case ir.Expand() | ir.ShortestPath():
+        case ir.Expand() | ir.ShortestPath() | ir.Trail():
             return _walk(op) + _where(op.predicate)
+        case ir.Let(_, columns, keep):
+            kept = [_var(name) for name, _ in keep]
+            return ", ".join(kept + [_column(column, made) for column in columns])
+        case ir.Attach(_, var, part, types):
+            return f"{_var(var)}: {'|'.join(types)} = {_text(part, made)}"
+        case ir.Unwind(_, part, name):
+            return f"{_text(part, made)} as {_var(name)}"
+        case ir.PerRow(_, _, aggregate):
+            return format_expr(_aggregate(aggregate, made))
         case ir.Filter(_, predicate):
             return _text(predicate, made)
         case ir.SemiJoin(measure=ir.BlockTest(aggregate, predicate)):
@@ -109,16 +119,19 @@ def _detail(op: ir.Op, made: Made) -> str:
             return ""
 
 
-def _walk(op: ir.Expand | ir.ShortestPath) -> str:
-    path = f"{_var(op.path_var)} = path " if isinstance(op, ir.ShortestPath) else ""
+def _walk(op: ir.Expand | ir.ShortestPath | ir.Trail) -> str:
+    words = {ir.ShortestPath: "path", ir.Trail: "trail"}
+    word = words.get(type(op), "")
+    path = f"{_var(op.path_var)} = {word} " if not isinstance(op, ir.Expand) else ""
     edge = f"{_var(op.edge_var)}:" if isinstance(op, ir.Expand) and op.edge_var else ""
-    hops = "" if op.min_hops == op.max_hops == 1 else f"{{{op.min_hops},{op.max_hops}}}"
+    most = "" if op.max_hops is None else op.max_hops
+    hops = "" if op.min_hops == op.max_hops == 1 else f"{{{op.min_hops},{most}}}"
     ways: dict[ir.Direction, list[str]] = {}
     for step in op.steps:
         ways.setdefault(step.direction, []).append(step.edge)
     arrows = [ARROWS[way].format(f"{edge}{'|'.join(names)}{hops}") for way, names in ways.items()]
     end = " (bound)" if op.into else f": {'|'.join(op.dst_types)}"
-    back = " backwards" if isinstance(op, ir.ShortestPath) and op.backwards else ""
+    back = " backwards" if not isinstance(op, ir.Expand) and op.backwards else ""
     return f"{path}{_var(op.src)} {' or '.join(arrows)} {_var(op.dst)}{end}{back}"
 
 
@@ -238,6 +251,10 @@ def _tree(expr: ir.Expr, made: Made = NOTHING) -> ast.Expr:
             return ast.Call(part.value, (_variable(var),))
         case ir.ScoreOf(name) | ir.Output(name):
             return made.get(name, ast.Name(name))
+        case ir.RefOf(var) | ir.TrailOf(var) | ir.ValueOf(var):
+            return _variable(var)
+        case _ if isinstance(expr, COMPOSITE):
+            return composite_tree(expr, lambda part: _tree(part, made))
         case _:
             return _operation(expr, made)
 
@@ -302,6 +319,9 @@ def _literal(value: object) -> ast.Expr:
 
 
 def _statement(statement: ir.Statement) -> str:
+    if isinstance(statement, ir.Change):
+        found = "\n".join(_lines(statement.read.plan, 1))
+        return "\n".join([*map(_step, statement.steps), found])
     name = statement.target.type_name
     match statement:
         case ir.Insert(_, rows):
@@ -311,6 +331,20 @@ def _statement(statement: ir.Statement) -> str:
             return f"update {name} {values_set}"
         case ir.Delete(_, predicate):
             return f"delete {name}{_where(predicate)}"
+
+
+def _step(step: ir.Step) -> str:
+    match step:
+        case ir.Make(target, slot, values):
+            named = ", ".join(name for name, _ in values)
+            return f"insert {target.type_name} {_var(slot)} {{ {named} }}"
+        case ir.Put(slot, targets, values):
+            named = ", ".join(name for name, _ in values)
+            kinds = "|".join(t.type_name for t in targets)
+            return f"update {kinds} {_var(slot)} set {{ {named} }}"  # noqa: S608 - a text for people
+        case ir.Drop(slot, targets, detach):
+            kinds = "|".join(t.type_name for t in targets)
+            return f"delete {kinds} {_var(slot)}" + " with its edges" * detach
 
 
 def _row(row: ir.InsertRow) -> str:

@@ -76,6 +76,8 @@ def _push(plan: ir.Op, parts: Parts) -> tuple[ir.Op, Parts]:
         case ir.Filter(source):
             below, stay = _push(source, parts)
             return replace(plan, input=below), stay
+        case ir.Attach() | ir.Unwind() | ir.PerRow() | ir.Trail():
+            return _push_below(plan, parts)
         case ir.SemiJoin() | ir.Score():
             return replace(plan, input=_pushed(plan.input, parts)), ()
         case ir.Optional(vars=new):
@@ -108,6 +110,15 @@ def _push_into_walk(plan: ir.Expand | ir.ShortestPath, parts: Parts) -> tuple[ir
     below, stay = _split(rest, lambda names: bool(names) and not names & (new | path))
     predicate = conjunction((*conjuncts(plan.predicate), *own))
     return replace(plan, input=_pushed(plan.input, below), predicate=predicate), stay
+
+
+def _push_below(
+    plan: ir.Attach | ir.Unwind | ir.PerRow | ir.Trail, parts: Parts
+) -> tuple[ir.Op, Parts]:
+    """What says nothing about what an operator adds is judged before it."""
+    new = bindings(plan).keys() - bindings(plan.input).keys()
+    below, stay = _split(parts, lambda names: bool(names) and not names & new)
+    return replace(plan, input=_pushed(plan.input, below)), stay
 
 
 def _push_into_join(join: ir.Join, parts: Parts) -> tuple[ir.Op, Parts]:

@@ -111,7 +111,7 @@ def variables(node: Node) -> frozenset[str]:
     found = set()
     for part in walk(node):
         match part:
-            case ir.Same(left, right):
+            case ir.Same(left, right) | ir.Apart(left, right):
                 found |= {left, right}
             case (
                 ir.Column(var=var)
@@ -121,6 +121,9 @@ def variables(node: Node) -> frozenset[str]:
                 | ir.EntityOf(var=var)
                 | ir.PathOf(var=var)
                 | ir.PathGet(var=var)
+                | ir.RefOf(var=var)
+                | ir.TrailOf(var=var)
+                | ir.ValueOf(var=var)
             ):
                 found.add(var)
             case _:

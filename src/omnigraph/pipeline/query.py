@@ -9,19 +9,20 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
+from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
+from omnigraph.lang.ir.composite import Composite
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import conjunction, walk
-from omnigraph.model.columns import arrow_type
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.ranks import fuse, rank, score
 from omnigraph.pipeline.rowset import (
@@ -67,11 +68,35 @@ def run_on_spark(
     """Run a read on one state of a graph; with `explain` the result tells its plan, without figures."""
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
+    refuse_unknown(query.body.plan)
     run = QueryRun(pinned, bind_params(query, params, now or dt.datetime.now(dt.UTC)))
     engine = Engine(Scanner(session, run, _fields(query.body.plan)), run)
     bag = engine.bag(query.body.plan)
     trace = Trace.of_plan(query.body.plan) if explain else None
     return _result(query.body, bag, Context(snapshot, run.bound, trace=trace))
+
+
+class NotOnSpark(OmnigraphError):
+    """The plan has an operator that Spark cannot run yet."""
+
+    code, kind = "not_on_spark", Kind.INVALID
+    default_help = "Run the query with engine='local'."
+
+
+LOCAL_ONLY = (ir.Let, ir.Attach, ir.Unwind, ir.Trail, ir.PerRow, *get_args(Composite))
+
+
+def not_on_spark(what: str) -> NotOnSpark:
+    return NotOnSpark(f"Spark cannot run {what} yet")
+
+
+def refuse_unknown(plan: ir.Op) -> None:
+    """Say at once what Spark has no way to run."""
+    for node in walk(plan):
+        if isinstance(node, LOCAL_ONLY):
+            raise not_on_spark(type(node).__name__)
+        if isinstance(node, ir.NamedAggregate) and node.function is F.IN_ORDER:
+            raise not_on_spark("collect() in the order of rows")
 
 
 def _fields(plan: ir.Op) -> dict[str, frozenset[str]]:
@@ -130,6 +155,8 @@ class Engine:
                 return self._slice(op, self.bag(op.input))
             case ir.Union(inputs):
                 return _union([self.bag(part) for part in inputs])
+            case ir.Let() | ir.Attach() | ir.Unwind() | ir.Trail() | ir.PerRow():
+                raise not_on_spark(type(op).__name__)
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
@@ -227,7 +254,7 @@ class Engine:
         wanted, key = measure.aggregate, ("\x05", measure.aggregate.name)
         if wanted.arg is not None:
             inner = self.computed(inner, {key: wanted.arg})
-        slot = RowColumn(fresh_name(), arrow_type(wanted.type))
+        slot = RowColumn(fresh_name(), arrow_shape(wanted.type))
         kind = ddl({slot.name: slot.type})[slot.name].dataType
         value = _aggregated(wanted, None if wanted.arg is None else inner.col(key))
         found = inner.frame.groupBy(inner.col(tag).alias("found")).agg(
@@ -291,7 +318,7 @@ class Engine:
         made: dict[Key, RowColumn] = {}
         columns = []
         for named in op.aggregates:
-            slot = made[OUT + named.name, VALUE] = RowColumn(fresh_name(), arrow_type(named.type))
+            slot = made[OUT + named.name, VALUE] = RowColumn(fresh_name(), arrow_shape(named.type))
             arg = None if named.arg is None else keyed.col(("\x05", named.name))
             kind = ddl({slot.name: slot.type})[slot.name].dataType
             columns.append(_aggregated(named, arg).cast(kind).alias(slot.name))
@@ -366,6 +393,12 @@ def _aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
             return f.min(arg)
         case F.MAX:
             return f.max(arg)
+        case F.TOTAL:
+            whole = arg.cast("long")
+            total = f.sum_distinct(whole) if named.distinct else f.sum(whole)
+            return f.coalesce(total, f.lit(0).cast("long"))
+        case F.IN_ORDER:
+            raise not_on_spark("collect in the order of rows")
         case F.COLLECT:
             return f.sort_array(
                 f.collect_set(_one_zero(named, arg)) if named.distinct else f.collect_list(arg)

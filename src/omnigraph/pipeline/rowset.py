@@ -207,6 +207,9 @@ class BatchRows:
     def bound(self) -> ir.Bound:
         return self.ctx.bound
 
+    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:  # noqa: ARG002
+        raise AssertionError(f"{type(expr).__name__} is refused before a task starts")
+
     def read(self, expr: ir.Expr) -> pa.Array:
         match expr:
             case ir.Column(var, name):

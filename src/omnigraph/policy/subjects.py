@@ -31,7 +31,8 @@ def types_searched(query: ir.Query) -> frozenset[str]:
     """The types whose rows a mutation looks for: what it finds, or only how much, tells of them."""
     match query.body:
         case ir.Mutation(statements):
-            searches = tuple(s for s in statements if not isinstance(s, ir.Insert))
+            found = (s.read if isinstance(s, ir.Change) else s for s in statements)
+            searches = tuple(s for s in found if not isinstance(s, ir.Insert))
             return frozenset(_named(searches))
         case _:
             return frozenset()
@@ -44,9 +45,13 @@ def _named(part: Any) -> Iterator[str]:
             yield from (edge, near, far)
         case ir.Target(_, type_name):
             yield type_name
-        case ir.NodeScan(_, types) | ir.EntityValue(types):
+        case ir.NodeScan(_, types) | ir.EntityValue(types) | ir.RefValue(types):
             yield from types
-        case ir.Expand() | ir.ShortestPath():
+        case ir.TrailValue(nodes, edges):
+            yield from (*nodes, *edges)
+        case ir.Attach(types=types):
+            yield from types
+        case ir.Expand() | ir.ShortestPath() | ir.Trail():
             yield from part.dst_types
     if isinstance(part, tuple):
         for item in part:

@@ -10,9 +10,9 @@ from itertools import repeat
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
-from omnigraph.model.columns import arrow_type
 from omnigraph.read.arrays import Ints
 from omnigraph.read.blocks import number_rows
 from omnigraph.read.budget import Held
@@ -30,6 +30,7 @@ from omnigraph.read.reductions import (
     known_values,
     reduced,
     sums,
+    totals,
 )
 from omnigraph.read.rows import LazyColumn, Rows, concat_rows
 from omnigraph.read.sorting import RUN_ROWS, Keyed, SortedRuns, together
@@ -283,7 +284,7 @@ def _with_columns(rows: Rows, columns: dict[str, pa.Array | LazyColumn]) -> Rows
 def _keeps_values(wanted: ir.NamedAggregate) -> bool:
     if wanted.function in (F.MIN, F.MAX):
         return False
-    return wanted.distinct or wanted.function is F.COLLECT
+    return wanted.distinct or wanted.function in (F.COLLECT, F.IN_ORDER)
 
 
 def _state(
@@ -296,6 +297,8 @@ def _state(
         case F.MIN | F.MAX:
             largest = wanted.function is F.MAX
             return {_name(i, VALUE): extreme(data, largest=largest, kind=data.values.type)}
+        case F.TOTAL:
+            return {_name(i, COUNT): pa.array(totals(data))}
         case F.SUM | F.AVG:
             return {
                 _name(i, COUNT): pa.array(counts(data)),
@@ -334,12 +337,12 @@ def _of_values(i: int, wanted: ir.NamedAggregate, rows: Rows, of: Ints, groups: 
     data = ValueColumn(values, of, often.to_numpy(zero_copy_only=False).astype(np.int64), groups)
     if wanted.distinct:
         data = ValueColumn(*each_once(values, of), groups)
-    return reduced(wanted.function, data, arrow_type(wanted.type))
+    return reduced(wanted.function, data, arrow_shape(wanted.type))
 
 
 def _final(i: int, wanted: ir.NamedAggregate, rows: Rows) -> pa.Array:
     """What the state of an aggregate comes to."""
-    kind = arrow_type(wanted.type)
+    kind = arrow_shape(wanted.type)
     match wanted.function:
         case F.MIN | F.MAX:
             found = rows.column(_name(i, VALUE))

@@ -27,6 +27,7 @@ class Context:
     budget: Budget = field(default_factory=Budget)
     max_rows: int | None = None
     trace: Trace | None = None
+    numbers: dict[str, int] = field(default_factory=dict)  # of types, in references to entities
     topologies: dict[str, Topology] = field(default_factory=dict)  # by edge type, as far as used
     _columns: dict[tuple[str, bool], TableColumns] = field(default_factory=dict)
 

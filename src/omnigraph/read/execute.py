@@ -17,7 +17,18 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import walk
-from omnigraph.read import aggregate, blocks, expand, measured, rank, relational, scan, shortest
+from omnigraph.read import (
+    aggregate,
+    blocks,
+    chaining,
+    expand,
+    measured,
+    rank,
+    relational,
+    scan,
+    shortest,
+    trails,
+)
 from omnigraph.read.budget import Budget, running, stopped, who_cancels
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.context import Context
@@ -135,7 +146,7 @@ def _types_in(plan: ir.Op) -> tuple[tuple[str, bool], ...]:
     found: dict[tuple[str, bool], None] = {}
     for node in walk(plan):
         match node:
-            case ir.NodeScan(types=types) | ir.Expand(dst_types=types):
+            case ir.NodeScan(types=types) | ir.Expand(dst_types=types) | ir.Trail(dst_types=types):
                 found |= dict.fromkeys((name, False) for name in types)
             case ir.EdgeStep(edge):
                 found[edge, True] = None
@@ -219,6 +230,15 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
             yield from relational.sort(step, below(), ctx)
         case ir.Slice():
             yield from relational.cut(step.op, below(), ctx)
+        case ir.Trail():
+            for rows in below():
+                yield from trails.trail(step, rows, ctx)
+        case ir.Let() | ir.Attach() | ir.Unwind():
+            for rows in below():
+                yield from chaining.chained(step, rows, ctx)
+        case ir.PerRow():
+            for rows in below():
+                yield measured.per_row(step, rows, block, ctx)
         case ir.Union():
             yield from relational.append(below(i) for i in range(len(step.inputs)))
 

@@ -13,9 +13,9 @@ from omnigraph.expressions import arrow
 from omnigraph.expressions.comparing import Mask, Value
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.read import values
+from omnigraph.read import refs, values
 from omnigraph.read.context import Context
-from omnigraph.read.rows import Entities, Paths, Rows
+from omnigraph.read.rows import Entities, Paths, Rows, Values
 
 
 def column(expr: ir.Expr, rows: Rows, ctx: Context) -> pa.Array:
@@ -89,12 +89,29 @@ class Bindings:
                 return rows.column(name)
             case ir.Same(left, right):
                 return _same(rows.entities(left), rows.entities(right))
+            case ir.RefOf(var):
+                return refs.references(rows.entities(var), ctx)
+            case ir.TrailOf(var):
+                return refs.trails(_paths(rows, var), ctx)
+            case ir.ValueOf(var):
+                return _value(rows, var)
+            case ir.Apart(left, right):
+                return refs.apart(rows.variables[left], rows.variables[right])
             case ir.TextMatch():
                 return _text_match(expr, rows, ctx)
             case ir.Highlight():
                 return _highlight(expr, rows, ctx)
             case _:
                 raise AssertionError(f"{type(expr).__name__} is not read from rows")
+
+    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:
+        return refs.resolve(expr, given, self.ctx)
+
+
+def _value(rows: Rows, var: str) -> pa.Array:
+    found = rows.variables[var]
+    assert isinstance(found, Values)  # noqa: S101
+    return found.array
 
 
 def _paths(rows: Rows, var: str) -> Paths:

@@ -24,7 +24,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import conjunction, conjuncts, walk
 from omnigraph.model.columns import one_array
-from omnigraph.model.types import INTEGERS, Scalar
+from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.read.execute import run_query
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
@@ -174,6 +174,8 @@ def _asked(part: ir.Expr, var: str) -> tuple[ir.Column | ir.IdOf, ir.Param] | No
             pass
         case _:
             return None
+    if not isinstance(param.type, PropType):
+        return None
     plain = of.type.is_plain and param.type.is_plain and of.type.scalar is param.type.scalar
     whole = of.type.scalar is Scalar.STRING or of.type.scalar in INTEGERS
     return (of, param) if of.var == var and plain and whole else None
@@ -186,6 +188,7 @@ def _uses(query: ir.Query, param: str) -> int:
 def _with_list(
     query: ir.Query, start: ir.NodeScan, part: int, of: ir.Column | ir.IdOf, param: ir.Param
 ) -> Together:
+    assert isinstance(param.type, PropType)  # noqa: S101 - `_asked` has seen to it
     kind = replace(param.type, is_list=True, nullable=False)
     parts = list(conjuncts(start.predicate))
     parts[part] = ir.In(of, ir.Param(param.name, kind))

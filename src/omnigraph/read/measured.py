@@ -11,17 +11,19 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.lists import Lists, taken_apart
+from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
-from omnigraph.model.columns import arrow_type
 from omnigraph.read.aggregate import aggregate
 from omnigraph.read.blocks import Run, distinct_rows, run_tagged, tag_of
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
 from omnigraph.read.plan import PlanStep, needs_of_outer
-from omnigraph.read.rows import Rows
+from omnigraph.read.rows import Rows, Values
 
 ASKED = "asked"  # the column that says for which row a solution is
-COUNTS = (ir.AggregateFunction.COUNT_ROWS, ir.AggregateFunction.COUNT)
+COUNTS = (ir.AggregateFunction.COUNT_ROWS, ir.AggregateFunction.COUNT, ir.AggregateFunction.TOTAL)
+LISTS = (ir.AggregateFunction.COLLECT, ir.AggregateFunction.IN_ORDER)
 
 
 def measured_join(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
@@ -37,6 +39,18 @@ def measured_join(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
     with_value = {op.measure.aggregate.name: values.take(pa.array(group))}
     told = replace(rows, columns=rows.columns | with_value)
     return rows.filter(holds(op.measure.predicate, told, ctx)).keep(step.live)
+
+
+def per_row(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
+    """Every row with what an aggregate over the solutions of the block for it comes to."""
+    op = step.op
+    assert isinstance(op, ir.PerRow)  # noqa: S101
+    outer = rows.keep(needs_of_outer(step.inputs[1]))
+    group, firsts = distinct_rows(outer)
+    asked = replace(outer.take(firsts), weight=None)
+    solutions = _tagged_by_column(run_tagged(step.inputs[1], asked, run), tag_of(asked))
+    values = _measured(op.aggregate, solutions, asked.n, ctx).take(pa.array(group))
+    return rows.with_variables({op.aggregate.name: Values(values)}).keep(step.live)
 
 
 def _tagged_by_column(solutions: Iterator[Rows], tag: str) -> Iterator[Rows]:
@@ -55,7 +69,10 @@ def _measured(
         number[rows.column(ASKED).to_numpy()] = np.arange(filled, filled + rows.n)
         parts.append(rows.column(wanted.name))
         filled += rows.n
-    kind = arrow_type(wanted.type)
+    kind = arrow_shape(wanted.type)
     known = pa.chunked_array(parts, kind).combine_chunks() if filled else pa.nulls(1, kind)
     values = known.take(pa.array(np.maximum(number, 0), mask=number < 0))
+    if wanted.function in LISTS:
+        apart = taken_apart(values)
+        return Lists(apart.counts, apart.members, np.ones(n, np.bool_)).made()
     return values.fill_null(0) if wanted.function in COUNTS else values

@@ -21,6 +21,8 @@ COUNTING = frozenset(
         ir.AggregateFunction.SUM,
         ir.AggregateFunction.AVG,
         ir.AggregateFunction.COLLECT,
+        ir.AggregateFunction.IN_ORDER,
+        ir.AggregateFunction.TOTAL,
     }
 )
 
@@ -58,7 +60,7 @@ def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
             below = (False,) * len(step.inputs)
         case ir.SemiJoin(measure=measure):
             below = (early, measure is None)  # that there is one takes one solution
-        case ir.Optional() | ir.Join():
+        case ir.Optional() | ir.Join() | ir.PerRow():
             below = (early, False)
         case _:
             below = (early,) * len(step.inputs)
@@ -73,6 +75,10 @@ def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
         match node:
             case ir.PathOf(var) | ir.PathGet(var, ir.PathPart.NODES | ir.PathPart.EDGES):
                 found.add(var)
+            case ir.TrailOf(var):
+                found.add(var)
+            case ir.Apart(left, right):
+                found |= {left, right}
             case _:
                 pass
     return frozenset(found)
@@ -99,8 +105,10 @@ def _step(
     match op:
         case ir.NodeScan() | ir.Outer():
             return PlanStep(op, (), live, bag)
-        case ir.Expand() | ir.ShortestPath():
+        case ir.Expand() | ir.ShortestPath() | ir.Trail():
             return _traversal(op, live, bag, spelled)
+        case ir.Let() | ir.Attach() | ir.Unwind() | ir.PerRow():
+            return _valued(op, live, bag, spelled)
         case ir.Filter(source, predicate):
             return PlanStep(op, (below(source, live | names_read([predicate])),), live, bag)
         case ir.SemiJoin(source, block, _, measure):
@@ -161,21 +169,57 @@ def _of_best(op: ir.Sort, cut: ir.Slice | None) -> ir.Slice | None:
 
 
 def _traversal(
-    op: ir.Expand | ir.ShortestPath, live: frozenset[str], bag: bool, spelled: frozenset[str]
+    op: ir.Expand | ir.ShortestPath | ir.Trail,
+    live: frozenset[str],
+    bag: bool,
+    spelled: frozenset[str],
 ) -> PlanStep:
     introduced = set() if op.into else {op.dst}
     match op:
         case ir.Expand(edge_var=str(edge)):
             introduced.add(edge)
-        case ir.ShortestPath(path_var=path):
+        case ir.ShortestPath(path_var=path) | ir.Trail(path_var=path):
             introduced.add(path)
         case _:
             pass
     wanted = (live - introduced) | {op.src} | ({op.dst} if op.into else set())
-    steps_of_paths = isinstance(op, ir.ShortestPath) and op.path_var in spelled
+    if isinstance(op, ir.Trail) and op.edge_predicate is not None:
+        wanted |= names_read([op.edge_predicate]) - {op.edge_var}
+    steps_of_paths = not isinstance(op, ir.Expand) and op.path_var in spelled
     return PlanStep(
         op, (_step(op.input, wanted, bag, None, spelled),), live, bag, steps_of_paths=steps_of_paths
     )
+
+
+def _valued(
+    op: ir.Let | ir.Attach | ir.Unwind | ir.PerRow,
+    live: frozenset[str],
+    bag: bool,
+    spelled: frozenset[str],
+) -> PlanStep:
+    """An operator that adds values; what nobody reads is not computed."""
+
+    def below(read: frozenset[str]) -> PlanStep:
+        return _step(op.input, read, bag, None, spelled)
+
+    match op:
+        case ir.Let(_, columns, keep):
+            op = replace(op, columns=tuple(c for c in columns if c.name in live))
+            kept = frozenset(own for name, own in keep if name in live)
+            wanted = kept | names_read(c.expr for c in op.columns)
+        case ir.Attach(_, name, part):
+            if name not in live:
+                return below(live)
+            wanted = (live - {name}) | names_read([part])
+        case ir.Unwind(_, part, name):
+            wanted = (live - {name}) | names_read([part])
+        case ir.PerRow(_, block, aggregate):
+            if aggregate.name not in live:
+                return below(live)
+            inner = _step(block, names_read([aggregate.arg]), True, None, spelled)
+            outer = (live - {aggregate.name}) | needs_of_outer(inner)
+            return PlanStep(op, (below(outer), inner), live, bag)
+    return PlanStep(op, (below(wanted),), live, bag)
 
 
 def _join(op: ir.Join, live: frozenset[str], bag: bool, spelled: frozenset[str]) -> PlanStep:
@@ -213,7 +257,7 @@ def _outer_leaves(step: PlanStep) -> Iterator[PlanStep]:
     match step.op:
         case ir.Outer():
             yield step
-        case ir.SemiJoin() | ir.Optional():
+        case ir.SemiJoin() | ir.Optional() | ir.PerRow():
             yield from _outer_leaves(step.inputs[0])
         case _:
             for child in step.inputs:

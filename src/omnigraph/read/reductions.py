@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.expressions.scalar import ArithmeticOverflow
+from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
-from omnigraph.model.columns import arrow_type
 from omnigraph.read.arrays import AnyArray, Ints, count_distinct
 from omnigraph.read.blocks import number_rows
 from omnigraph.read.context import Context
@@ -20,10 +21,11 @@ from omnigraph.read.rows import Entities, Rows
 from omnigraph.read.sorting import order_by
 
 EXACT_SUM_MAX = 2**53
+I64_MAX = 2**63 - 1
 
 
 def aggregated(wanted: ir.NamedAggregate, rows: Rows, groups: Groups, ctx: Context) -> pa.Array:
-    kind = arrow_type(wanted.type)
+    kind = arrow_shape(wanted.type)
     if wanted.arg is None:
         return pa.array(add_up(groups.of, rows.weight, len(groups)), kind)
     if wanted.function is F.COUNT and wanted.distinct and isinstance(wanted.arg, ir.IdOf):
@@ -91,8 +93,10 @@ def reduced(function: F, data: ValueColumn, kind: pa.DataType) -> pa.Array:
                 return pa.array(sums(data) / np.maximum(number, 1), kind, mask=number == 0)
         case F.MIN | F.MAX:
             return extreme(data, largest=function is F.MAX, kind=kind)
-        case F.COLLECT:
-            return _collected(data, kind)
+        case F.COLLECT | F.IN_ORDER:
+            return _collected(data, kind, in_order=function is F.IN_ORDER)
+        case F.TOTAL:
+            return pa.array(totals(data), kind)
 
 
 def add_up(of: Ints, weight: Ints | None, groups: int) -> Ints:
@@ -146,12 +150,41 @@ def _firsts(ordered: Ints, groups: int) -> Ints:
     return np.where(there, first, -1)
 
 
-def _collected(data: ValueColumn, kind: pa.DataType) -> pa.Array:
+def totals(data: ValueColumn) -> Ints:
+    """The exact sums of integers; one that does not fit is an error."""
+    values = data.values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    largest = int(np.abs(values.astype(np.float64)).max(initial=0.0)) + 1
+    most = (
+        largest
+        * max(len(values), 1)
+        * int(1 if data.weight is None else data.weight.max(initial=1))
+    )
+    if most < I64_MAX:
+        found = np.zeros(data.groups, np.int64)
+        np.add.at(found, data.of, values if data.weight is None else values * data.weight)
+        return found
+    return _large_totals(values, data)
+
+
+def _large_totals(values: Ints, data: ValueColumn) -> Ints:
+    """In numbers of any size, so that what does not fit is seen."""
+    exact = [0] * data.groups
+    often = [1] * len(values) if data.weight is None else data.weight.tolist()
+    for group, value, times in zip(data.of.tolist(), values.tolist(), often, strict=True):
+        exact[group] += value * times
+    if any(abs(total) > I64_MAX for total in exact):
+        raise ArithmeticOverflow("a sum does not fit I64")
+    return np.array(exact, np.int64)
+
+
+def _collected(data: ValueColumn, kind: pa.DataType, in_order: bool = False) -> pa.Array:
     values, of = data.values, data.of
     if data.weight is not None:
         again = np.repeat(np.arange(len(of)), data.weight)
         values, of = values.take(pa.array(again)), of[again]
-    order = order_by([(pa.array(of), False), (values, False)], len(of))
+    order = np.argsort(of, kind="stable")
+    if not in_order:
+        order = order_by([(pa.array(of), False), (values, False)], len(of))
     offsets = of[order].searchsorted(np.arange(data.groups + 1)).astype(np.int32)
     members = values.take(pa.array(order))
     return pa.ListArray.from_arrays(pa.array(offsets), members).cast(kind)

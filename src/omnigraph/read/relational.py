@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.expressions.comparing import same_as, to_mask
-from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.model.types import PropType
 from omnigraph.read.aggregate import aggregate
@@ -276,7 +275,7 @@ def rows_wanted(op: ir.Slice, ctx: Context) -> int | None:
 def _count(expr: ir.Expr | None, ctx: Context) -> int | None:
     if expr is None:
         return None
-    value = evaluate_constant(expr, ctx.bound)
+    value = column(expr, Rows(1), ctx)[0].as_py()
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise OptionInvalid(f"skip and limit take whole numbers from 0, not {value!r}")
     return value

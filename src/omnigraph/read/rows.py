@@ -122,7 +122,25 @@ def _mirrored(counts: Ints) -> Ints:
     return found
 
 
-Variable = Entities | Paths
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values a variable stands for, one per row."""
+
+    array: pa.Array
+
+    def take(self, index: AnyArray) -> Values:
+        return Values(self.array.take(pa.array(index)))
+
+    def slice(self, part: slice) -> Values:
+        start, end, _ = part.indices(len(self.array))
+        return Values(self.array.slice(start, end - start))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+
+Variable = Entities | Paths | Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +336,8 @@ def _concat_columns(parts: list[pa.Array]) -> pa.Array:
 
 
 def _concat(parts: list[Variable]) -> Variable:
+    if isinstance(parts[0], Values):
+        return Values(_concat_columns([p.array for p in parts if isinstance(p, Values)]))
     if isinstance(parts[0], Entities):
         return concat_entities([p for p in parts if isinstance(p, Entities)])
     return concat_paths([p for p in parts if isinstance(p, Paths)])
@@ -355,6 +375,8 @@ def _codes(part: Entities, types: tuple[str, ...]) -> Positions:
 
 def unbound(like: Variable, n: int) -> Variable:
     """A variable an optional block did not bind."""
+    if isinstance(like, Values):
+        return Values(pa.nulls(n, like.array.type))
     if isinstance(like, Paths):
         return (
             like.take(NO_POSITIONS)

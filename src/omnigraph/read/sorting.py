@@ -66,7 +66,9 @@ def rank_of(value: Any) -> tuple[int, Any]:
             return (2, 0)
         case str():
             return (1, value.encode())
-        case list() | dict():
+        case list():
+            return (1, tuple(rank_of(member) for member in value))
+        case dict():
             return (1, text_of(value))
         case _:
             return (1, value)
@@ -79,10 +81,19 @@ def _sortable(values: pa.Array) -> list[pa.Array]:
             return [nan, values]
     if pa.types.is_boolean(values.type):
         return [values.cast(pa.int8())]
+    if pa.types.is_list(values.type):
+        return [_ranks(values)]
     if pa.types.is_nested(values.type):
         texts = [None if v is None else text_of(v) for v in values.to_pylist()]
         return [pa.array(texts, pa.string())]
     return [values]
+
+
+def _ranks(values: pa.Array) -> pa.Array:
+    """Lists as numbers in their order: member by member, a shorter one before those it begins."""
+    ranks = [None if v is None else rank_of(v) for v in values.to_pylist()]
+    place = {rank: i for i, rank in enumerate(sorted({r for r in ranks if r is not None}))}
+    return pa.array([None if r is None else place[r] for r in ranks], pa.int64())
 
 
 def text_of(value: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.read.arrays import Ints
-from omnigraph.read.rows import Entities, Paths, Rows, Variable, step_counts
+from omnigraph.read.rows import Entities, Paths, Rows, Values, Variable, step_counts
 
 CHUNK_ROWS = 4_096  # that are read at once
 
@@ -82,6 +82,8 @@ def _numbers(array: pa.Array) -> Any:
 
 
 def _parts(variable: Variable) -> list[pa.Array]:
+    if isinstance(variable, Values):
+        return [variable.array]
     if isinstance(variable, Entities):
         codes = [] if variable.code is None else [pa.array(variable.code)]
         return [pa.array(variable.position), *codes]
@@ -99,6 +101,8 @@ def _lists(members: pa.Array, counts: Ints) -> pa.Array:
 
 
 def _variable(like: Variable, arrays: Iterator[pa.Array]) -> Variable:
+    if isinstance(like, Values):
+        return Values(next(arrays))
     if isinstance(like, Entities):
         position = _numbers(next(arrays))
         code = None if like.code is None else _numbers(next(arrays))

@@ -17,6 +17,8 @@ from omnigraph.read.rows import Entities, Paths
 
 def entity_column(entities: Entities, name: str, ctx: Context) -> pa.Array:
     """A column of the bound entities; null where unbound."""
+    if not entities.types:
+        return pa.nulls(len(entities.position), pa.string())
     if entities.code is None:
         return ctx.columns(entities.types[0], entities.edge).take(name, entities.position)
     return by_type(
@@ -55,6 +57,8 @@ def by_type(entities: Entities, fetch: Callable[[int, Positions], pa.Array]) -> 
 def entities(found: Entities, wanted: ir.EntityValue, ctx: Context) -> pa.Array:
     """Each entity as one value: `id`, `type`, for edges `from` and `to`, and the properties of any of the types."""
     kinds = [ctx.kind(name, found.edge) for name in found.types]
+    if not kinds:
+        return pa.nulls(len(found.position), pa.string())
     every = [ctx.kind(name, found.edge) for name in wanted.types]
     shape = plain_shape(every) if wanted.plain else entity_shape(every)
     if found.code is None:

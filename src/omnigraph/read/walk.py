@@ -58,8 +58,12 @@ class Way:
 class Space:
     """All nodes a walk can stand on, numbered through, and the ways between them."""
 
-    def __init__(self, steps: tuple[ir.EdgeStep, ...], ctx: Context) -> None:
-        self.types = tuple(dict.fromkeys(t for s in steps for t in (s.near, s.far)))
+    def __init__(
+        self, steps: tuple[ir.EdgeStep, ...], ctx: Context, others: tuple[str, ...] = ()
+    ) -> None:
+        """`others` are types nothing leads to, which a walk of no hops may stand on all the same."""
+        met = (t for s in steps for t in (s.near, s.far))
+        self.types = tuple(dict.fromkeys((*met, *others)))
         sizes = [ctx.columns(t).n for t in self.types]
         self.starts: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.size = int(self.starts[-1])
@@ -138,6 +142,8 @@ class Space:
             hop = way.every(back).hop(nodes[chosen] - start)
             code = np.full(len(hop.node), edge_types.index(name), np.int64)
             parts.append((chosen[hop.source], hop.node + self.starts[far], code, hop.edge))
+        if not parts:
+            return NOBODY, NOBODY, NOBODY, NOBODY
         source, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
         return source, node, code, edge.astype(np.int64)
 

@@ -38,16 +38,19 @@ def watched(
                 at,
                 call.actor,
                 kinds(params),
-                _plan(call, text, name, branch, at),
+                _plan(call, text, name, params, branch, at),
             )
 
 
-def _plan(call: HttpCall, text: str, name: str | None, branch: str, at: str | None) -> str:
+def _plan(
+    call: HttpCall, text: str, name: str | None, params: Any, branch: str, at: str | None
+) -> str:
     """The plan by which it was run, with the types of the values its text holds in their place."""
     graph = call.unguarded
     try:
         schema = graph._pinned(branch, at).commit.schema
-        query = graph._compiled(schema, text, name, Want.READ)
+        given = params if isinstance(params, Mapping) else next(iter(params or ()), None)
+        query = graph._compiled(schema, text, name, Want.READ, given)
     except OmnigraphError as error:  # a branch that is gone, a text that never compiled
         return f"({error.code})"
     return plan_text(transform(query, _redacted))

@@ -73,6 +73,7 @@ class QueryRequest(WireRequest, frozen=True):
     explain: bool = False
     rows_shown: RowsShown | None = None
     column_types: bool = False
+    language: str | None = None
 
 
 class QueryManyRequest(StrictRequest, frozen=True):
@@ -97,6 +98,7 @@ class MutateRequest(WireRequest, frozen=True):
     message: Message | None = None
     timeout: float | None = None
     dry_run: bool = False
+    language: str | None = None
 
 
 class InvokeRequest(WireRequest, frozen=True):

@@ -133,6 +133,10 @@ class MutationProgress:
 
 def run(statement: ir.Statement, progress: MutationProgress, bound: Bound) -> MutationProgress:
     """One statement."""
+    if isinstance(statement, ir.Change):
+        from omnigraph.write.changing import change
+
+        return change(statement, progress, bound)
     kind = _kind(statement.target, progress.txn.catalog)
     match statement:
         case ir.Insert(_, rows):
@@ -163,7 +167,7 @@ def _insert(
     try:
         given = _given(rows, kind, bound)
     except Misfit as misfit:
-        return progress.broken([_misfit(misfit, kind)])
+        return progress.broken([misfit_found(misfit, kind)])
     resolved = resolve(progress.txn, [given], Mode.MERGE)
     return progress.after(resolved.changes).counted(kind, len(rows)).broken(resolved.violations)
 
@@ -179,8 +183,8 @@ def _given(rows: tuple[ir.InsertRow, ...], kind: Kind, bound: Bound) -> Incoming
         named = [name in values for values in assigned]
         if any(named):
             given = [_value(v.get(name), bound) for v in assigned]
-            with _placed(kind, prop):
-                columns[name] = column_of(given, prop.type, _context())
+            with placed(kind, prop):
+                columns[name] = column_of(given, prop.type, value_context())
         if any(named) and not all(named):
             absent[name] = pa.array([not is_named for is_named in named])
     return Incoming(kind.name, pa.table(columns), absent, edge=isinstance(kind, EdgeType))
@@ -191,7 +195,7 @@ def _value(expr: ir.Expr | None, bound: Bound) -> Any:
 
 
 @contextmanager
-def _placed(kind: Kind, prop: Property) -> Iterator[None]:
+def placed(kind: Kind, prop: Property) -> Iterator[None]:
     """Says of a misfit which property it is about."""
     try:
         yield
@@ -199,11 +203,13 @@ def _placed(kind: Kind, prop: Property) -> Iterator[None]:
         raise misfit.at(f"{kind.name}.{prop.name}", prop.type, prop.name) from None
 
 
-def _context() -> ReadingContext:
+def value_context() -> ReadingContext:
+    """How values of statements are read."""
     return replace(Options().context, typed=True)
 
 
-def _misfit(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
+def misfit_found(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
+    """A value that does not fit, as what is reported."""
     entity = ids[misfit.row].as_py() if ids is not None and misfit.row is not None else None
     return replace(misfit.violation(kind.name), id=entity)
 
@@ -228,10 +234,10 @@ def _update(
     for assign in values:
         prop = kind.properties[assign.property]
         try:
-            with _placed(kind, prop):
+            with placed(kind, prop):
                 new = _assigned(assign.value, prop, TableRows(found.rows, bound))
         except Misfit as misfit:
-            return progress.broken([_misfit(misfit, kind, column(rows, "id"))])
+            return progress.broken([misfit_found(misfit, kind, column(rows, "id"))])
         rows = rows.set_column(schema.get_field_index(assign.property), assign.property, new)
     before = found.rows.select([*before_columns(kind), ADDRESS])
     change = TypeChanges(kind, updates=rows.cast(schema), before=before)
@@ -242,9 +248,9 @@ def _update(
 def _assigned(value: ir.Expr, prop: Property, rows: TableRows) -> pa.Array:
     """The new values of a property. A blob that is the same for every row is read once."""
     if prop.type.is_blob and is_constant(value):
-        given = column_of([evaluate(value, rows.bound)], prop.type, _context())
+        given = column_of([evaluate(value, rows.bound)], prop.type, value_context())
         return pa.repeat(given[0], rows.n)
-    return to_column(computed(value, rows), prop.type, _context())
+    return to_column(computed(value, rows), prop.type, value_context())
 
 
 # --- delete ------------------------------------------------------------------------------------------------------
@@ -257,21 +263,22 @@ def _delete(
     columns = before_columns(kind)
     found = matching(progress.txn, kind, predicate, bound, columns)
     progress = progress.after(
-        _deletion(kind, found.rows.select([*columns, ADDRESS])), {kind.table_id: found.reads}
+        deletion(kind, found.rows.select([*columns, ADDRESS])), {kind.table_id: found.reads}
     ).counted(kind, found.rows.num_rows)
     if isinstance(kind, EdgeType) or not found.rows.num_rows:
         return progress
-    return _cascade(kind, column(found.rows, "id"), progress)
+    return cascade(kind, column(found.rows, "id"), progress)
 
 
-def _deletion(kind: Kind, rows: pa.Table) -> Changes:
+def deletion(kind: Kind, rows: pa.Table) -> Changes:
+    """Rows that go."""
     return Changes({kind.table_id: TypeChanges(kind, deletes=rows)} if rows.num_rows else {})
 
 
-def _cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> MutationProgress:
+def cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> MutationProgress:
     """The edges of nodes that go, go too."""
     for kind, rows, reads in list(incident_rows(progress.txn, node, removed)):
-        progress = progress.after(_deletion(kind, rows), {kind.table_id: reads})
+        progress = progress.after(deletion(kind, rows), {kind.table_id: reads})
         progress = progress.counted(kind, rows.num_rows)
     return replace(progress, cascaded=progress.cascaded | {node.table_id})
 

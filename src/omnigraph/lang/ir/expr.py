@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, StrEnum
 from typing import Any
 
+from omnigraph.lang.ir.composite import Composite, ListValue, MapValue, RefValue, TrailValue
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.model.value import value
 
@@ -51,7 +52,7 @@ class PathValue:
         return "Path?" if self.nullable else "Path"
 
 
-ValueType = PropType | EntityValue | PathValue
+ValueType = PropType | EntityValue | PathValue | RefValue | TrailValue | ListValue | MapValue
 
 
 # --- expressions -------------------------------------------------------------------------------------------------
@@ -59,10 +60,10 @@ ValueType = PropType | EntityValue | PathValue
 
 @value
 class Literal:
-    """A constant: str, bool, int, float, date, aware datetime, tuple of those, or None."""
+    """A constant: str, bool, int, float, date, aware datetime, tuple of those, or None; null also of other types."""
 
     value: Any
-    type: PropType
+    type: ValueType
 
 
 @value
@@ -76,7 +77,7 @@ class ListOf:
 @value
 class Param:
     name: str
-    type: PropType
+    type: ValueType
 
 
 @value
@@ -317,13 +318,47 @@ class Function(Enum):
     DATE_SUB = "date_sub"
     DAYS_BETWEEN = "days_between"  # (from, to): whole days, rounded towards zero
     NEGATE = "-"
+    QUOTIENT = "div"  # (integer, integer): towards zero; null by zero
+    POWER = "^"  # (number, number): F64
+    ABS = "abs"
+    CEIL = "ceil"  # F64, like floor and round
+    FLOOR = "floor"
+    ROUND = "round"  # halves upwards
+    SIGN = "sign"  # I64
+    SQRT = "sqrt"  # null below 0, as the logarithms are
+    EXP = "exp"
+    LOG = "log"
+    LOG10 = "log10"
+    SIN = "sin"
+    COS = "cos"
+    TAN = "tan"
+    COT = "cot"
+    ASIN = "asin"
+    ACOS = "acos"
+    ATAN = "atan"
+    ATAN2 = "atan2"
+    DEGREES = "degrees"
+    RADIANS = "radians"
+    ENDS_WITH = "ends_with"  # (text, text)
+    REPLACE = "replace"  # (text, what, by)
+    LTRIM = "ltrim"
+    RTRIM = "rtrim"
+    REVERSE = "reverse"  # (text) or (list)
+    SPLIT = "split"  # (text, separator)
+    LEFT = "left"  # (text, count)
+    RIGHT = "right"
+    EPOCH_MILLIS = "epoch_millis"  # (DateTime)
+    PERCENTILE_CONT = "percentile_cont"  # (list of numbers ascending, share)
+    PERCENTILE_DISC = "percentile_disc"
+    DEVIATION = "stdev"  # (list of numbers): of a sample
+    DEVIATION_OF_ALL = "stdev_p"
 
 
 @value
 class Call:
     function: Function
     args: tuple[Expr, ...]
-    type: PropType
+    type: ValueType
 
 
 @value
@@ -420,4 +455,5 @@ Expr = (
     | Cast
     | TextMatch
     | Highlight
+    | Composite
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from omnigraph.lang.ir.expr import Column, Expr
-from omnigraph.model.types import PropType
+from omnigraph.lang.ir.expr import Column, Expr, ValueType
 from omnigraph.model.value import value
 
 # --- rankings ----------------------------------------------------------------------------------------------------
@@ -214,6 +213,8 @@ class AggregateFunction(Enum):
     MIN = "min"
     MAX = "max"
     COLLECT = "collect"  # a list of the values that are not null, ascending; empty over nothing
+    IN_ORDER = "collect_in_order"  # the same in the order of the rows
+    TOTAL = "total"  # the exact sum of integers; 0 over nothing
 
 
 @value
@@ -222,7 +223,7 @@ class NamedAggregate:
     function: AggregateFunction
     arg: Expr | None  # none for COUNT_ROWS
     distinct: bool
-    type: PropType
+    type: ValueType
 
 
 @value
@@ -270,6 +271,64 @@ class Union:
     inputs: tuple[Op, ...]
 
 
+@value
+class Let:
+    """Rows with values under new names, and of the variables below only those in `keep`, as (name, name below)."""
+
+    input: Op
+    columns: tuple[NamedExpr, ...]
+    keep: tuple[tuple[str, str], ...]
+
+
+@value
+class Attach:
+    """Binds a variable to the entity a reference names; unbound where it is null."""
+
+    input: Op
+    var: str
+    part: Expr
+    types: tuple[str, ...]
+    edge: bool = False
+
+
+@value
+class Unwind:
+    """A row for each member of a list; none for a list that is empty or null."""
+
+    input: Op
+    part: Expr
+    name: str
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """A row for every walk of so many hops that follows no edge twice, bound as a path to `path_var`."""
+
+    input: Op
+    src: str
+    dst: str
+    path_var: str
+    steps: tuple[EdgeStep, ...]
+    dst_types: tuple[str, ...]
+    min_hops: int
+    max_hops: int | None
+    predicate: Expr | None = None  # over dst alone
+    edge_predicate: Expr | None = None  # over the edges of the path, each in turn as `edge_var`
+    edge_var: str = ""
+    into: bool = False
+    backwards: bool = False  # the walk starts at the end of the path
+
+
+@value
+class PerRow:
+    """Adds, for each row, an aggregate over the solutions the block has for it."""
+
+    input: Op
+    block: Op
+    aggregate: NamedAggregate
+
+
 Op = (
     NodeScan
     | Outer
@@ -288,4 +347,9 @@ Op = (
     | Sort
     | Slice
     | Union
+    | Let
+    | Attach
+    | Unwind
+    | Trail
+    | PerRow
 )

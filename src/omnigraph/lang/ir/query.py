@@ -10,7 +10,6 @@ from typing import Any
 
 from omnigraph.lang.ir.expr import Expr, ValueType
 from omnigraph.lang.ir.ops import Op
-from omnigraph.model.types import PropType
 from omnigraph.model.value import value
 
 # --- mutations ---------------------------------------------------------------------------------------------------
@@ -69,7 +68,58 @@ class Delete:
     predicate: Expr
 
 
-Statement = Insert | Update | Delete
+@value
+class Make:
+    """A new entity for each row: its properties, and the ends of an edge, are what later steps know as slots.
+
+    With `only` it is made for the rows where that column is true, and with `once` for rows equal in these columns once.
+    """
+
+    target: Target
+    slot: str
+    values: tuple[tuple[str, str], ...]  # property, and the column of its value
+    src: str | None = None
+    dst: str | None = None
+    only: str | None = None
+    once: tuple[str, ...] | None = None
+
+
+@value
+class Put:
+    """New values for properties of the entity in a slot, which has one of the types; the last row of several counts."""
+
+    slot: str
+    targets: tuple[Target, ...]
+    values: tuple[tuple[str, str], ...]
+    only: str | None = None
+
+
+@value
+class Drop:
+    """The entity in a slot goes; a node that has edges goes with them if `detach`, else not at all."""
+
+    slot: str
+    targets: tuple[Target, ...]
+    detach: bool
+
+
+Step = Make | Put | Drop
+
+
+@value
+class Change:
+    """What a read finds, and what is done for each of its rows, step by step.
+
+    `slots` are the entities it finds: a name, and the columns of their ids and types.
+    """
+
+    read: Read
+    params: tuple[ParamDecl, ...]
+    slots: tuple[tuple[str, str, str], ...]
+    steps: tuple[Step, ...]
+
+
+Statement = Insert | Update | Delete | Change
 
 
 # --- queries -----------------------------------------------------------------------------------------------------
@@ -78,7 +128,7 @@ Statement = Insert | Update | Delete
 @value
 class ParamDecl:
     name: str
-    type: PropType
+    type: ValueType
 
 
 @value

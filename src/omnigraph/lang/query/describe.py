@@ -51,6 +51,10 @@ def describe_operation(query: ir.Query, catalog: Catalog) -> Operation:
     reads: set[Entity] = set()
     writes: set[Entity] = set()
     for statement in query.body.statements:
+        if isinstance(statement, ir.Change):
+            reads |= _read_by(statement.read.plan)
+            writes |= _changed_by(statement, catalog)
+            continue
         target = (statement.target.kind.value, statement.target.type_name)
         touched = {target, *_cascade(statement, catalog)}
         reads |= touched | _endpoints(statement, catalog)
@@ -72,14 +76,26 @@ def _read_by(plan: ir.Op) -> set[Entity]:
     return found
 
 
-def _cascade(statement: ir.Statement, catalog: Catalog) -> set[Entity]:
+def _changed_by(change: ir.Change, catalog: Catalog) -> set[Entity]:
+    """The types whose rows the steps of a change touch."""
+    found: set[Entity] = set()
+    for step in change.steps:
+        targets = (step.target,) if isinstance(step, ir.Make) else step.targets
+        found |= {(t.kind.value, t.type_name) for t in targets}
+        if isinstance(step, ir.Drop):
+            nodes = [t.type_name for t in targets if t.kind is ir.TargetKind.NODE]
+            found |= {("edge", e.name) for n in nodes for e in catalog.incident_edges(n)}
+    return found
+
+
+def _cascade(statement: ir.Insert | ir.Update | ir.Delete, catalog: Catalog) -> set[Entity]:
     """The edges that go with a deleted node."""
     if isinstance(statement, ir.Delete) and statement.target.kind is ir.TargetKind.NODE:
         return {("edge", e.name) for e in catalog.incident_edges(statement.target.type_name)}
     return set()
 
 
-def _endpoints(statement: ir.Statement, catalog: Catalog) -> set[Entity]:
+def _endpoints(statement: ir.Insert | ir.Update | ir.Delete, catalog: Catalog) -> set[Entity]:
     """The node types an inserted edge must find its ends in."""
     kind = catalog.entity(statement.target.type_name)
     if isinstance(statement, ir.Insert) and isinstance(kind, EdgeType):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from omnigraph.agents.stored import StoredQuery
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.diagnostics import Diagnostics, LanguageError
+from omnigraph.lang.languages import check_cypher, is_cypher_text
 from omnigraph.lang.query import parse_queries
 from omnigraph.lang.query.check import check
 from omnigraph.lang.schema import lint_schema, parse_schema
@@ -30,6 +31,8 @@ def check_query(call: HttpCall) -> Answer:
     """Everything the compiler says about a text of queries, and what each of them takes."""
     asked: QueryCheckRequest = call.body
     catalog = call.snapshot(asked.branch, asked.at).catalog
+    if is_cypher_text(asked.query):
+        return Answer(CheckOutput([d.to_json() for d in check_cypher(asked.query, catalog)], []))
     try:
         tree = parse_queries(asked.query, bare=True)
     except LanguageError as broken:

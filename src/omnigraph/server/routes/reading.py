@@ -142,6 +142,7 @@ def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
                 timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
                 max_rows=_rows_max(call, asked.max_rows),
                 explain=asked.explain,
+                language=asked.language,
             )
             return found.nodes_as_ids() if call.wants_ids else found
     except QueryKindMismatch as mistake:

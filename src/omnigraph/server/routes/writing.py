@@ -9,6 +9,7 @@ from functools import lru_cache
 from omnigraph.branch import WriteBlock
 from omnigraph.errors import BranchNotFound, OmnigraphError, PreconditionFailed
 from omnigraph.fingerprint import fingerprint
+from omnigraph.lang.languages import is_cypher_text
 from omnigraph.lang.query import choose, parse_queries
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
@@ -62,8 +63,10 @@ def _kind_of(call: HttpCall, branch: str, type_name: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def query_name(text: str, name: str | None) -> str:
-    """The name of the query that is meant: the one named, or the only one."""
+def query_name(text: str, name: str | None, language: str | None = None) -> str:
+    """The name of the query that is meant: the one named, or the only one; a text in Cypher has none."""
+    if is_cypher_text(text, language):
+        return name or "cypher"
     return choose(parse_queries(text, bare=True), name).name
 
 
@@ -72,7 +75,8 @@ def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
     text = asked.text if asked.text is not None else asked.query_source
     if text is None:
         raise RequestInvalid("the body needs `query`")
-    return text, query_name(text, asked.name if asked.name is not None else asked.query_name)
+    name = asked.name if asked.name is not None else asked.query_name
+    return text, query_name(text, name, asked.language)
 
 
 def mutate(call: HttpCall) -> Answer:
@@ -93,6 +97,7 @@ def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer
             message=asked.message,
             actor=call.actor,
             idempotency_key=call.idempotency_key(),
+            language=asked.language,
             dry_run=asked.dry_run,
             timeout=call.seconds(call.bounds.write_seconds_max, asked.timeout),
         )

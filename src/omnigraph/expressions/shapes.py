@@ -1,0 +1,29 @@
+"""The Arrow types of values of any type; those of properties are in `model.columns`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.lang import ir
+from omnigraph.model.columns import arrow_type
+from omnigraph.model.types import PropType
+
+REFERENCE = pa.int64()
+TRAIL = pa.struct([("nodes", pa.list_(REFERENCE)), ("edges", pa.list_(REFERENCE))])
+
+
+def arrow_shape(kind: ir.ValueType) -> pa.DataType:
+    """The Arrow type of values of a type, as they are computed with; whole entities have none of their own."""
+    match kind:
+        case PropType():
+            return arrow_type(kind)
+        case ir.RefValue():
+            return REFERENCE
+        case ir.TrailValue():
+            return TRAIL
+        case ir.ListValue(item):
+            return pa.list_(pa.field("item", arrow_shape(item)))
+        case ir.MapValue(fields):
+            return pa.struct([(name, arrow_shape(part)) for name, part in fields])
+        case _:
+            raise AssertionError(f"{kind} has no shape of its own")

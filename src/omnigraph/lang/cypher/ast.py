@@ -1,0 +1,395 @@
+"""What was written in Cypher, before any name means anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.lang.source import Place
+from omnigraph.model.value import value
+
+NOWHERE = Place(0, 0)
+
+# --- expressions ---------------------------------------------------------------------------------------------------
+
+
+@value
+class Literal:
+    """A string, number, truth value or null."""
+
+    value: Any
+    at: Place = NOWHERE
+
+
+@value
+class ListLiteral:
+    items: tuple[Expr, ...]
+    at: Place = NOWHERE
+
+
+@value
+class MapLiteral:
+    items: tuple[tuple[str, Expr], ...]
+    at: Place = NOWHERE
+
+
+@value
+class Parameter:
+    name: str
+    at: Place = NOWHERE
+
+
+@value
+class Variable:
+    name: str
+    at: Place = NOWHERE
+
+
+@value
+class Property:
+    part: Expr
+    name: str
+    at: Place = NOWHERE
+
+
+@value
+class Index:
+    part: Expr
+    index: Expr
+    at: Place = NOWHERE
+
+
+@value
+class Slice:
+    part: Expr
+    low: Expr | None
+    high: Expr | None
+    at: Place = NOWHERE
+
+
+@value
+class HasLabels:
+    part: Expr
+    labels: tuple[str, ...]
+    at: Place = NOWHERE
+
+
+@value
+class Unary:
+    """`not`, `-` or `+`."""
+
+    operator: str
+    part: Expr
+    at: Place = NOWHERE
+
+
+@value
+class Connective:
+    """`and`, `or` or `xor` between two or more."""
+
+    operator: str
+    parts: tuple[Expr, ...]
+    at: Place = NOWHERE
+
+
+@value
+class Binary:
+    """An operator between two: `+ - * / % ^ in starts_with ends_with contains =~`."""
+
+    operator: str
+    left: Expr
+    right: Expr
+    at: Place = NOWHERE
+
+
+@value
+class Comparison:
+    """`a < b <= c`: every neighbouring pair."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+    at: Place = NOWHERE
+
+
+@value
+class IsNull:
+    part: Expr
+    negated: bool
+    at: Place = NOWHERE
+
+
+@value
+class Case:
+    subject: Expr | None
+    whens: tuple[tuple[Expr, Expr], ...]
+    default: Expr | None
+    at: Place = NOWHERE
+
+
+@value
+class Call:
+    """A function, its name in lower case; `count(*)` has a star."""
+
+    name: str
+    args: tuple[Expr, ...]
+    distinct: bool = False
+    star: bool = False
+    at: Place = NOWHERE
+
+
+@value
+class ListComprehension:
+    var: str
+    part: Expr
+    predicate: Expr | None
+    body: Expr | None
+    at: Place = NOWHERE
+
+
+@value
+class Quantifier:
+    """`all(x in list where …)`, `any`, `none`, `single`."""
+
+    name: str
+    var: str
+    part: Expr
+    predicate: Expr
+    at: Place = NOWHERE
+
+
+@value
+class Reduce:
+    total: str
+    first: Expr
+    var: str
+    part: Expr
+    body: Expr
+    at: Place = NOWHERE
+
+
+@value
+class PatternComprehension:
+    pattern: PathPattern
+    predicate: Expr | None
+    body: Expr
+    at: Place = NOWHERE
+
+
+@value
+class PatternExpr:
+    """A pattern where a condition may stand: whether it occurs."""
+
+    pattern: PathPattern
+    at: Place = NOWHERE
+
+
+@value
+class Subquery:
+    """`exists { … }` or `count { … }`: a pattern with a condition, or a whole query."""
+
+    kind: str
+    query: Query | None
+    patterns: tuple[PathPattern, ...] = ()
+    predicate: Expr | None = None
+    at: Place = NOWHERE
+
+
+@value
+class MapProjection:
+    """`n { .name, .*, other: 1, variable }`."""
+
+    var: str
+    items: tuple[tuple[str, Expr | None], ...]  # `*` for all; none for a property of that name
+    at: Place = NOWHERE
+
+
+Expr = (
+    Literal
+    | ListLiteral
+    | MapLiteral
+    | Parameter
+    | Variable
+    | Property
+    | Index
+    | Slice
+    | HasLabels
+    | Unary
+    | Connective
+    | Binary
+    | Comparison
+    | IsNull
+    | Case
+    | Call
+    | ListComprehension
+    | Quantifier
+    | Reduce
+    | PatternComprehension
+    | PatternExpr
+    | Subquery
+    | MapProjection
+)
+
+# --- patterns ------------------------------------------------------------------------------------------------------
+
+
+@value
+class NodePattern:
+    var: str | None
+    labels: tuple[str, ...]
+    properties: Expr | None
+    at: Place = NOWHERE
+
+
+@value
+class RelPattern:
+    var: str | None
+    types: tuple[str, ...]
+    properties: Expr | None
+    arrow: str  # `->`, `<-` or `-`
+    hops: tuple[int | None, int | None] | None  # of a variable length
+    at: Place = NOWHERE
+
+
+@value
+class PathPattern:
+    """Nodes and the relationships between them; `shortest` is `shortestPath` or `allShortestPaths`."""
+
+    var: str | None
+    nodes: tuple[NodePattern, ...]
+    rels: tuple[RelPattern, ...]
+    shortest: str | None = None
+    at: Place = NOWHERE
+
+
+# --- clauses -------------------------------------------------------------------------------------------------------
+
+
+@value
+class Match:
+    patterns: tuple[PathPattern, ...]
+    predicate: Expr | None
+    optional: bool
+    at: Place = NOWHERE
+
+
+@value
+class Unwind:
+    part: Expr
+    var: str
+    at: Place = NOWHERE
+
+
+@value
+class Item:
+    """A column; `name` is its alias, or else its text."""
+
+    expr: Expr
+    name: str
+    aliased: bool
+    at: Place = NOWHERE
+
+
+@value
+class Ordering:
+    expr: Expr
+    descending: bool
+
+
+@value
+class Projection:
+    """What `WITH` and `RETURN` have in common."""
+
+    star: bool
+    items: tuple[Item, ...]
+    distinct: bool
+    order: tuple[Ordering, ...]
+    skip: Expr | None
+    limit: Expr | None
+    predicate: Expr | None  # of WITH
+    at: Place = NOWHERE
+
+
+@value
+class With:
+    projection: Projection
+    at: Place = NOWHERE
+
+
+@value
+class Return:
+    projection: Projection
+    at: Place = NOWHERE
+
+
+@value
+class Procedure:
+    """`CALL name(arguments) YIELD a AS b WHERE …`."""
+
+    name: str
+    args: tuple[Expr, ...] | None
+    yields: tuple[tuple[str, str], ...]
+    predicate: Expr | None
+    at: Place = NOWHERE
+
+
+@value
+class Create:
+    patterns: tuple[PathPattern, ...]
+    at: Place = NOWHERE
+
+
+@value
+class SetItem:
+    """`n.p = e`, `n = e`, `n += e` (`operator`), or `n:Label` (`labels`)."""
+
+    target: Expr
+    operator: str
+    value: Expr | None
+    labels: tuple[str, ...] = ()
+    at: Place = NOWHERE
+
+
+@value
+class Merge:
+    pattern: PathPattern
+    on_create: tuple[SetItem, ...]
+    on_match: tuple[SetItem, ...]
+    at: Place = NOWHERE
+
+
+@value
+class Set:
+    items: tuple[SetItem, ...]
+    at: Place = NOWHERE
+
+
+@value
+class Remove:
+    items: tuple[SetItem, ...]
+    at: Place = NOWHERE
+
+
+@value
+class Delete:
+    items: tuple[Expr, ...]
+    detach: bool
+    at: Place = NOWHERE
+
+
+Reading = Match | Unwind | With | Return | Procedure
+Writing = Create | Merge | Set | Remove | Delete
+Clause = Reading | Writing
+
+
+@value
+class SingleQuery:
+    clauses: tuple[Clause, ...]
+    at: Place = NOWHERE
+
+
+@value
+class Query:
+    """Single queries, and between each two whether UNION ALL keeps duplicates."""
+
+    parts: tuple[SingleQuery, ...]
+    keeps_duplicates: tuple[bool, ...]
+    at: Place = NOWHERE

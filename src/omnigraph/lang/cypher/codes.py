@@ -1,0 +1,112 @@
+"""The catalogue of the codes of Cypher: what is written cannot be meant. Syntax errors are those of all languages."""
+
+from __future__ import annotations
+
+from omnigraph.lang.codes import Entry, register_all
+
+CYPHER: tuple[Entry, ...] = (
+    (
+        "C001",
+        "Not part of the language here",
+        "Other products have it; this one has another way.",
+        "See the page about Cypher for what stands in its place.",
+    ),
+    (
+        "C002",
+        "There is no such label",
+        "A label is the name of a node type or of an interface of the schema.",
+        "Use a label of the schema, or add a node type to the schema.",
+    ),
+    (
+        "C003",
+        "There is no such relationship type",
+        "A relationship type is the name of an edge type of the schema, or its @label.",
+        "Use a type of the schema, or add an edge type to the schema.",
+    ),
+    (
+        "C004",
+        "Labels that exclude each other",
+        "A node has one type for as long as it exists. Its labels are that type and the interfaces it implements.",
+        "Give the types an interface in the schema, and use that as the label.",
+    ),
+    (
+        "C005",
+        "There is no such property",
+        "None of the types the variable stands for declares the property.",
+        "Use a property of the schema, or add it to the schema.",
+    ),
+    (
+        "C006",
+        "Values of several types in one place",
+        "A list, a column, a property of several node types or the result of CASE has one type.",
+        "Convert with toString, toInteger or toFloat, or ask for them apart.",
+    ),
+    (
+        "C007",
+        "A variable is not known here",
+        "After WITH only the variables it names are known.",
+        "Name the variable in WITH, or bind it in a MATCH.",
+    ),
+    (
+        "C008",
+        "A variable is used as something else",
+        "A variable stands for a node, a relationship, a path or a value, and stays that.",
+        "Use another name.",
+    ),
+    (
+        "C009",
+        "An operand or argument has the wrong type",
+        "The operator or function is not defined for values of this type.",
+        "Convert the value, or use another function.",
+    ),
+    (
+        "C010",
+        "An aggregate stands where none can",
+        "Aggregates stand in WITH and RETURN. Beside them an expression may use only what rows are grouped by.",
+        "Compute it in a WITH before, and use its name.",
+    ),
+    (
+        "C011",
+        "There is no such function",
+        "The name is not that of a function or procedure.",
+        "See the list of functions on the page about Cypher.",
+    ),
+    (
+        "C012",
+        "A column needs a name of its own",
+        "Columns of WITH are variables of what follows, and names are given once.",
+        "Give it a name with AS.",
+    ),
+    (
+        "C013",
+        "Clauses stand in the wrong order",
+        "A query reads or writes, and ends with RETURN, a writing clause or a CALL.",
+        "Reorder the clauses.",
+    ),
+    (
+        "C014",
+        "The branches of a UNION differ",
+        "All have the same columns in the same order, with types that go together.",
+        "Name the columns alike with AS.",
+    ),
+    (
+        "C015",
+        "Not possible in this place",
+        "What is written has a meaning in Cypher that no plan can be made for yet.",
+        "Take the query apart with WITH.",
+    ),
+    (
+        "C016",
+        "A count that is not a whole number",
+        "SKIP and LIMIT take a whole number from 0, a literal or a parameter.",
+        "Write a whole number.",
+    ),
+    (
+        "C017",
+        "A pattern that cannot be written",
+        "What is created has one label, and a relationship one type and a direction.",
+        "Write the label, the type and the direction.",
+    ),
+)
+
+register_all(CYPHER)

@@ -1,0 +1,499 @@
+"""The functions of Cypher, each with the expression it stands for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omnigraph.lang import ir
+from omnigraph.lang.cypher import ast, types
+from omnigraph.lang.cypher.binder import ExprBinder, map_literal
+from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
+from omnigraph.lang.cypher.scope import labels_of_edge
+from omnigraph.lang.ir import Function, ValueType
+from omnigraph.model.types import PropType
+
+AGGREGATES = frozenset(
+    [
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "collect",
+        "stdev",
+        "stdevp",
+        "percentilecont",
+        "percentiledisc",
+    ]
+)
+STRINGS = types.list_of(types.STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A call whose arguments are bound."""
+
+    binder: ExprBinder
+    node: ast.Call
+    args: list[ir.Expr]
+
+    def wrong(self, position: int, wanted: str) -> Exception:
+        kind = types.name_of(self.args[position].type)
+        message = f"{self.node.name}() takes {wanted}, not {kind}"
+        return self.binder.wrong(message, self.node.args[position].at)
+
+    def of(self, position: int, fits: Callable[[ValueType], bool], wanted: str) -> ir.Expr:
+        found = self.args[position]
+        if not fits(found.type) and not is_null_literal(found):
+            raise self.wrong(position, wanted)
+        return found
+
+
+Make = Callable[[Given], ir.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How many arguments a function takes, and what it stands for."""
+
+    least: int
+    most: int
+    make: Make
+
+
+def bind_call(binder: ExprBinder, node: ast.Call) -> ir.Expr:
+    """A call of a function of one row."""
+    found = FUNCTIONS.get(node.name)
+    if found is None:
+        known = (*FUNCTIONS, *AGGREGATES)
+        message = f"there is no function `{node.name}`"
+        raise binder.binding.unknown("C011", message, node.at, node.name, known)
+    if node.distinct or node.star:
+        raise binder.binding.error("C010", f"{node.name}() is not an aggregate", node.at)
+    count = len(node.args)
+    if not found.least <= count <= found.most:
+        wanted = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
+        message = f"{node.name}() takes {wanted} arguments, not {count}"
+        raise binder.wrong(message, node.at)
+    if node.name == "exists":
+        return _exists(binder, node)
+    return found.make(Given(binder, node, [binder.expr(arg) for arg in node.args]))
+
+
+def _exists(binder: ExprBinder, node: ast.Call) -> ir.Expr:
+    """Of a pattern whether it occurs, of a value whether it is not null."""
+    (arg,) = node.args
+    found = binder.expr(arg)
+    return found if isinstance(arg, ast.PatternExpr) else binder.is_null(found, negated=True)
+
+
+# --- numbers -------------------------------------------------------------------------------------------------------
+
+
+def _number(function: Function, kind: PropType | None = types.F64) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        (part,) = (given.of(0, types.is_number, "a number"),)
+        if is_null_literal(part):
+            return part
+        if kind is None:  # of the type of the argument
+            whole = types.I64 if types.is_integer(part.type) else types.F64
+            return ir.Call(function, (as_type(part, whole),), whole)
+        return ir.Call(function, (as_type(part, types.F64),), kind)
+
+    return Signature(1, 1, make)
+
+
+def _two_numbers(given: Given) -> ir.Expr:
+    parts = tuple(as_type(given.of(i, types.is_number, "numbers"), types.F64) for i in (0, 1))
+    return ir.Call(Function.ATAN2, parts, types.F64)
+
+
+def _constant(value: float) -> Signature:
+    return Signature(0, 0, lambda _: ir.Literal(value, ir.F64))
+
+
+def _to_number(kind: PropType) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        (part,) = given.args
+        fits = types.is_number(part.type) or types.is_string(part.type)
+        if is_null_literal(part):
+            return null_of(kind)
+        if not fits and not (types.is_bool(part.type) and kind == types.I64):
+            raise given.wrong(0, "a number or a text")
+        if kind == types.I64 and types.is_string(part.type):
+            # "2.7" is 2: the number it spells, cut off.
+            return ir.Call(
+                Function.COALESCE,
+                (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)),
+                kind,
+            )
+        return ir.Cast(part, kind)
+
+    return Signature(1, 1, make)
+
+
+def _to_boolean(given: Given) -> ir.Expr:
+    (part,) = given.args
+    if types.is_bool(part.type):
+        return part
+    if types.is_string(part.type):
+        return ir.Cast(ir.Call(Function.LOWER, (part,), types.STRING), types.BOOL)
+    if types.is_integer(part.type):
+        return ir.Cast(part, types.BOOL)
+    if is_null_literal(part):
+        return null_of(types.BOOL)
+    raise given.wrong(0, "a truth value, a text or a whole number")
+
+
+def _to_string(given: Given) -> ir.Expr:
+    (part,) = given.args
+    if is_null_literal(part):
+        return null_of(types.STRING)
+    if not isinstance(part.type, PropType) or not part.type.is_plain:
+        raise given.wrong(0, "a single value")
+    return part if types.is_string(part.type) else ir.Cast(part, types.STRING)
+
+
+# --- texts ---------------------------------------------------------------------------------------------------------
+
+
+def _texts(function: Function, count: int, kind: ValueType = types.STRING) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        parts = [given.of(i, types.is_string, "a text") for i in range(count)]
+        return ir.Call(function, tuple(as_type(p, types.STRING) for p in parts), kind)
+
+    return Signature(count, count, make)
+
+
+def _cut(function: Function, least: int, most: int) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        text = as_type(given.of(0, types.is_string, "a text"), types.STRING)
+        counts = [
+            as_type(given.of(i, types.is_integer, "a whole number"), types.I64)
+            for i in range(1, len(given.args))
+        ]
+        return ir.Call(function, (text, *counts), types.STRING)
+
+    return Signature(least, most, make)
+
+
+def _reverse(given: Given) -> ir.Expr:
+    part = given.of(0, lambda k: types.is_string(k) or types.is_list(k), "a text or a list")
+    return ir.Call(Function.REVERSE, (part,), types.plain(part.type))
+
+
+def _size(given: Given) -> ir.Expr:
+    part = given.args[0]
+    if is_null_literal(part):
+        return null_of(types.I64)
+    part = given.of(0, lambda k: types.is_string(k) or types.is_list(k), "a text or a list")
+    return ir.Call(Function.LENGTH, (part,), types.I64)
+
+
+# --- lists ---------------------------------------------------------------------------------------------------------
+
+
+def _member(index: int) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        part = given.of(0, types.is_list, "a list")
+        if is_null_literal(part):
+            return part
+        return ir.Member(part, ir.Literal(index, ir.I64), types.item_of(part.type))
+
+    return Signature(1, 1, make)
+
+
+def _tail(given: Given) -> ir.Expr:
+    part = given.of(0, types.is_list, "a list")
+    if is_null_literal(part):
+        return part
+    return ir.Sublist(part, ir.Literal(1, ir.I64), None, types.plain(part.type))
+
+
+def _range(given: Given) -> ir.Expr:
+    numbers = [given.of(i, types.is_integer, "whole numbers") for i in range(len(given.args))]
+    step = numbers[2] if len(numbers) > 2 else ir.Literal(1, ir.I64)
+    if isinstance(step, ir.Literal) and step.value == 0:
+        raise given.binder.wrong("range() takes a step other than 0", given.node.at)
+    kind = types.list_of(types.I64)
+    assert isinstance(kind, PropType)  # noqa: S101
+    first, last, step = (as_type(part, types.I64) for part in (numbers[0], numbers[1], step))
+    return ir.Numbers(first, last, step, kind)
+
+
+def _each_to(make: Make) -> Signature:
+    """A conversion of every member of a list."""
+
+    def convert(given: Given) -> ir.Expr:
+        part = given.of(0, types.is_list, "a list")
+        var = given.binder.binding.fresh()
+        item = ir.ValueOf(var, types.item_of(part.type))
+        body = make(Given(given.binder, given.node, [item]))
+        return ir.Each(var, part, None, body, types.list_of(body.type))
+
+    return Signature(1, 1, convert)
+
+
+def _coalesce(given: Given) -> ir.Expr:
+    known = [arg for arg in given.args if not is_null_literal(arg)]
+    if not known:
+        return null_of(ir.NULL)
+    kind = given.binder.common(known, given.node.at, "coalesce()")
+    parts = [as_type(arg, kind) for arg in known]
+    whens = tuple((given.binder.is_null(part, True), part) for part in parts[:-1])
+    if all(isinstance(p.type, PropType) and p.type.is_plain for p in parts):
+        return ir.Call(Function.COALESCE, tuple(parts), kind)
+    return ir.Case(whens, parts[-1], kind) if whens else parts[-1]
+
+
+# --- entities and paths --------------------------------------------------------------------------------------------
+
+
+def _is_entity(kind: ValueType) -> bool:
+    return isinstance(kind, ir.RefValue)
+
+
+def _is_edge(kind: ValueType) -> bool:
+    return isinstance(kind, ir.RefValue) and kind.edge
+
+
+def _is_node(kind: ValueType) -> bool:
+    return isinstance(kind, ir.RefValue) and not kind.edge
+
+
+def _is_trail(kind: ValueType) -> bool:
+    return isinstance(kind, ir.TrailValue)
+
+
+def _id(given: Given) -> ir.Expr:
+    part = given.of(0, _is_entity, "a node or a relationship")
+    return null_of(types.STRING) if is_null_literal(part) else given.binder.identity(part)
+
+
+def _type(given: Given) -> ir.Expr:
+    part = given.of(0, _is_edge, "a relationship")
+    if is_null_literal(part):
+        return null_of(types.STRING)
+    assert isinstance(part.type, ir.RefValue)  # noqa: S101
+    catalog = given.binder.binding.catalog
+    known = {name: labels_of_edge(catalog.edges[name])[-1] for name in part.type.types}
+    return _renamed(given, part, known)
+
+
+def _renamed(given: Given, part: ir.Expr, known: dict[str, str]) -> ir.Expr:
+    """The name of the type, where it differs from that of the schema the other one."""
+    kind = given.binder.type_name(part)
+    whens = tuple(
+        (ir.Compare(ir.CompareOp.EQ, kind, ir.Literal(own, ir.STRING)), ir.Literal(to, ir.STRING))
+        for own, to in known.items()
+        if own != to
+    )
+    return ir.Case(whens, kind, types.STRING) if whens else kind
+
+
+def _labels(given: Given) -> ir.Expr:
+    part = given.of(0, _is_node, "a node")
+    if is_null_literal(part):
+        return null_of(STRINGS)
+    assert isinstance(part.type, ir.RefValue)  # noqa: S101
+    nodes = given.binder.binding.catalog.nodes
+    kind = given.binder.type_name(part)
+    whens = []
+    for name in part.type.types:
+        labels = (name, *nodes[name].implements)
+        test = ir.Compare(ir.CompareOp.EQ, kind, ir.Literal(name, ir.STRING))
+        whens.append((test, ir.Literal(labels, ir.STRINGS)))
+    return ir.Case(tuple(whens), null_of(STRINGS), STRINGS)
+
+
+def _keys(given: Given) -> ir.Expr:
+    part = given.args[0]
+    if is_null_literal(part):
+        return null_of(STRINGS)
+    if isinstance(part.type, ir.MapValue):
+        names = tuple(name for name, _ in part.type.fields)
+        if isinstance(part, ir.MakeMap):
+            return ir.Literal(names, ir.STRINGS)
+        known = ((ir.IsNull(part, negated=True), ir.Literal(names, ir.STRINGS)),)
+        return ir.Case(known, null_of(STRINGS), STRINGS)
+    part = given.of(0, _is_entity, "a node, a relationship or a map")
+    assert isinstance(STRINGS, PropType)  # noqa: S101
+    return ir.RefKeys(part, STRINGS)
+
+
+def _properties(given: Given) -> ir.Expr:
+    part = given.args[0]
+    if isinstance(part.type, ir.MapValue) or is_null_literal(part):
+        return part
+    part = given.of(0, _is_entity, "a node, a relationship or a map")
+    assert isinstance(part.type, ir.RefValue)  # noqa: S101
+    names = given.binder.binding.property_names(part.type)
+    made = map_literal([(n, given.binder.property(part, n, given.node.at)) for n in names])
+    return ir.Case(((given.binder.is_null(part, True), made),), null_of(made.type), made.type)
+
+
+def _end(end: ir.End) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        part = given.of(0, _is_edge, "a relationship")
+        if is_null_literal(part):
+            return part
+        assert isinstance(part.type, ir.RefValue)  # noqa: S101
+        edges = given.binder.binding.catalog.edges
+        ends = [
+            edges[name].from_type if end is ir.End.SRC else edges[name].to_type
+            for name in part.type.types
+        ]
+        return ir.RefEnd(part, end, ir.RefValue(tuple(dict.fromkeys(ends))))
+
+    return Signature(1, 1, make)
+
+
+def _trail(edges: bool) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        part = given.of(0, _is_trail, "a path")
+        if is_null_literal(part):
+            return part
+        return trail_get(part, edges)
+
+    return Signature(1, 1, make)
+
+
+def trail_get(part: ir.Expr, edges: bool) -> ir.Expr:
+    """The nodes or the edges of a path."""
+    assert isinstance(part.type, ir.TrailValue)  # noqa: S101
+    held = part.type.edges if edges else part.type.nodes
+    return ir.TrailGet(part, edges, ir.ListValue(ir.RefValue(held, edges)))
+
+
+def _length(given: Given) -> ir.Expr:
+    part = given.of(0, _is_trail, "a path")
+    if is_null_literal(part):
+        return null_of(types.I64)
+    return ir.Call(Function.LENGTH, (trail_get(part, True),), types.I64)
+
+
+# --- times ---------------------------------------------------------------------------------------------------------
+
+
+def _date(kind: PropType) -> Signature:
+    def make(given: Given) -> ir.Expr:
+        if not given.args:
+            return ir.Now() if kind == types.DATETIME else ir.Cast(ir.Now(), kind)
+        (part,) = given.args
+        if is_null_literal(part):
+            return null_of(kind)
+        if isinstance(part, ir.MakeMap):
+            return _from_parts(given, part, kind)
+        if not types.is_string(part.type) and not types.is_time(part.type):
+            raise given.wrong(0, "a text or a map of year, month and day")
+        return ir.Cast(part, kind)
+
+    return Signature(0, 1, make)
+
+
+def _from_parts(given: Given, part: ir.MakeMap, kind: PropType) -> ir.Expr:
+    """A date or a time from its parts, by way of its text."""
+    held = {name: item for (name, _), item in zip(part.type.fields, part.items, strict=True)}
+    clock = ("hour", "minute", "second")
+    known = ("year", "month", "day") + (clock if kind == types.DATETIME else ())
+    if not set(held) <= set(known) or "year" not in held:
+        message = f"{given.node.name}() takes a map of {', '.join(known)}"
+        raise given.binder.wrong(message, given.node.at)
+    for name, item in held.items():
+        if not types.is_integer(item.type):
+            raise given.binder.wrong(f"`{name}` is a whole number", given.node.at)
+
+    def digits(name: str, count: int, missing: int) -> ir.Expr:
+        number = ir.Cast(held.get(name, ir.Literal(missing, ir.I64)), types.STRING)
+        padded = ir.Call(
+            Function.CONCAT, (ir.Literal("0" * count, ir.STRING), number), types.STRING
+        )
+        return ir.Call(Function.RIGHT, (padded, ir.Literal(count, ir.I64)), types.STRING)
+
+    texts = [digits("year", 4, 0), "-", digits("month", 2, 1), "-", digits("day", 2, 1)]
+    if kind == types.DATETIME:
+        texts += ["T", digits("hour", 2, 0), ":", digits("minute", 2, 0), ":"]
+        texts += [digits("second", 2, 0), "Z"]
+    parts = tuple(ir.Literal(t, ir.STRING) if isinstance(t, str) else t for t in texts)
+    return ir.Cast(ir.Call(Function.CONCAT, parts, types.STRING), kind)
+
+
+def _timestamp(_: Given) -> ir.Expr:
+    return ir.Call(Function.EPOCH_MILLIS, (ir.Now(),), types.I64)
+
+
+def _is_empty(given: Given) -> ir.Expr:
+    return ir.Compare(ir.CompareOp.EQ, _size(given), ir.Literal(0, ir.I64))
+
+
+FUNCTIONS: dict[str, Signature] = {
+    "abs": _number(Function.ABS, None),
+    "ceil": _number(Function.CEIL),
+    "floor": _number(Function.FLOOR),
+    "round": _number(Function.ROUND),
+    "sign": _number(Function.SIGN, types.I64),
+    "sqrt": _number(Function.SQRT),
+    "exp": _number(Function.EXP),
+    "log": _number(Function.LOG),
+    "log10": _number(Function.LOG10),
+    "sin": _number(Function.SIN),
+    "cos": _number(Function.COS),
+    "tan": _number(Function.TAN),
+    "cot": _number(Function.COT),
+    "asin": _number(Function.ASIN),
+    "acos": _number(Function.ACOS),
+    "atan": _number(Function.ATAN),
+    "atan2": Signature(2, 2, _two_numbers),
+    "degrees": _number(Function.DEGREES),
+    "radians": _number(Function.RADIANS),
+    "rand": Signature(0, 0, lambda _: ir.Random()),
+    "e": _constant(math.e),
+    "pi": _constant(math.pi),
+    "tointeger": _to_number(types.I64),
+    "toint": _to_number(types.I64),
+    "tofloat": _to_number(types.F64),
+    "toboolean": Signature(1, 1, _to_boolean),
+    "tostring": Signature(1, 1, _to_string),
+    "tointegerlist": _each_to(_to_number(types.I64).make),
+    "tofloatlist": _each_to(_to_number(types.F64).make),
+    "tostringlist": _each_to(_to_string),
+    "tobooleanlist": _each_to(_to_boolean),
+    "tolower": _texts(Function.LOWER, 1),
+    "toupper": _texts(Function.UPPER, 1),
+    "lower": _texts(Function.LOWER, 1),
+    "upper": _texts(Function.UPPER, 1),
+    "trim": _texts(Function.TRIM, 1),
+    "ltrim": _texts(Function.LTRIM, 1),
+    "rtrim": _texts(Function.RTRIM, 1),
+    "replace": _texts(Function.REPLACE, 3),
+    "split": _texts(Function.SPLIT, 2, STRINGS),
+    "substring": _cut(Function.SUBSTRING, 2, 3),
+    "left": _cut(Function.LEFT, 2, 2),
+    "right": _cut(Function.RIGHT, 2, 2),
+    "reverse": Signature(1, 1, _reverse),
+    "size": Signature(1, 1, _size),
+    "char_length": Signature(1, 1, _size),
+    "isempty": Signature(1, 1, _is_empty),
+    "head": _member(0),
+    "last": _member(-1),
+    "tail": Signature(1, 1, _tail),
+    "range": Signature(2, 3, _range),
+    "coalesce": Signature(1, 100, _coalesce),
+    "exists": Signature(1, 1, lambda given: given.args[0]),
+    "id": Signature(1, 1, _id),
+    "elementid": Signature(1, 1, _id),
+    "type": Signature(1, 1, _type),
+    "labels": Signature(1, 1, _labels),
+    "keys": Signature(1, 1, _keys),
+    "properties": Signature(1, 1, _properties),
+    "startnode": _end(ir.End.SRC),
+    "endnode": _end(ir.End.DST),
+    "nodes": _trail(edges=False),
+    "relationships": _trail(edges=True),
+    "length": Signature(1, 1, _length),
+    "date": _date(types.DATE),
+    "datetime": _date(types.DATETIME),
+    "timestamp": Signature(0, 0, _timestamp),
+}

@@ -1,0 +1,77 @@
+"""Which of the query languages a text is in. Cypher itself is imported with the first text that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from omnigraph.errors import OptionInvalid
+from omnigraph.lang import ir
+from omnigraph.lang.diagnostics import Diagnostic, LanguageError
+from omnigraph.lang.query import QueryKindMismatch, Want
+from omnigraph.model.catalog import Catalog
+
+LANGUAGES = ("gq", "cypher")
+# What no text in `.gq` starts with, comments aside.
+START = re.compile(
+    r"""(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*
+    (?: optional\s+match\b | match\s*(?:\(|[A-Za-z_`][\w`]*\s*=|(?:all)?shortestpaths?\s*\()
+      | unwind\b | with\b | return\b(?!\s*\{) | call\b | create\b | merge\b
+      | detach\s+delete\b )
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+
+
+def is_cypher_text(text: str, language: str | None = None) -> bool:
+    """Whether a text is Cypher: because it was said so, or because it can be nothing else.
+
+    >>> is_cypher_text("MATCH (p:Person) RETURN p.name"), is_cypher_text("match { $p: Person } return { $p }")
+    (True, False)
+    """
+    if language is None:
+        return START.match(text) is not None
+    if language not in LANGUAGES:
+        raise OptionInvalid(f"language must be 'gq' or 'cypher', got {language!r}")
+    return language == "cypher"
+
+
+def parameter_types(params: Mapping[str, Any] | None) -> object:
+    """What a plan depends on of the parameters it is made for."""
+    if not params:
+        return None
+    from omnigraph.lang.cypher import kinds_of
+
+    return kinds_of(params)
+
+
+def check_cypher(text: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
+    """What is wrong with a text in Cypher; one with parameters is judged as far as it can be without their values."""
+    from omnigraph.lang import cypher
+    from omnigraph.lang.query.params import ParamMissing
+
+    try:
+        cypher.compile_cypher(text, catalog)
+    except LanguageError as broken:
+        return broken.diagnostics
+    except ParamMissing:
+        pass
+    return ()
+
+
+def compile_cypher(
+    text: str,
+    catalog: Catalog,
+    params: Mapping[str, Any] | None = None,
+    *,
+    want: Want | None = None,
+) -> ir.Query:
+    """The plan of a text in Cypher."""
+    from omnigraph.lang import cypher
+
+    query = cypher.compile_cypher(text, catalog, params)
+    if want is not None and query.is_read is not (want is Want.READ):
+        found, wanted = ("read", "mutation") if query.is_read else ("mutation", "read")
+        raise QueryKindMismatch(f"the query is a {found}, not a {wanted}")
+    return query

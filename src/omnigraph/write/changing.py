@@ -1,0 +1,241 @@
+"""Changes for each row a pattern finds: what Cypher writes.
+
+The rows are found on the state the write started from. Steps run in order, each for all rows at once, and each sees the
+entities the ones before it made; what they want becomes part of the same changes as any statement's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.plan import read_whole
+from omnigraph.errors import Kind as ErrorKind
+from omnigraph.errors import OmnigraphError, WritesUnseen
+from omnigraph.expressions.comparing import to_mask
+from omnigraph.lang import ir
+from omnigraph.lang.ir import Bound
+from omnigraph.lang.tree import walk
+from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.changes import Changes, Incoming, TypeChanges
+from omnigraph.model.columns import arrow_schema, one_array
+from omnigraph.model.keys import fresh_ids, key_ids
+from omnigraph.read import run_query
+from omnigraph.read.blocks import number_rows
+from omnigraph.read.groups import encode_any
+from omnigraph.storage.tables import ADDRESS
+from omnigraph.validate.findings import column
+from omnigraph.values.columns import to_column
+from omnigraph.values.misfit import Misfit
+from omnigraph.write.mutate import (
+    MutationProgress,
+    cascade,
+    deletion,
+    misfit_found,
+    placed,
+    value_context,
+)
+from omnigraph.write.removal import incident_rows
+from omnigraph.write.resolve import Kind, Mode, before_columns, resolve
+
+Ints = npt.NDArray[np.int64]
+
+
+class NodeHasEdges(OmnigraphError):
+    """A node that is to be deleted has edges."""
+
+    code, kind = "node_has_edges", ErrorKind.INVALID
+    default_help = "Delete its relationships first, or write DETACH DELETE."
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The entities of a slot, one per row; null where there is none."""
+
+    ids: pa.Array
+    types: pa.Array
+
+
+def change(op: ir.Change, progress: MutationProgress, bound: Bound) -> MutationProgress:
+    """Everything the rows of a pattern want."""
+    txn = progress.txn
+    tables = _tables_read(op.read, txn.catalog)
+    unseen = sorted(tables & set(txn.overlays))
+    if unseen:
+        raise WritesUnseen("a type this write reads is changed by a write before it")
+    query = ir.Query("change", op.params, op.read)
+    result = run_query(query, bound.values, txn.snapshot, now=bound.now)
+    found = result.to_arrow()
+    progress = progress.after(Changes(), read_whole(sorted(tables)))
+    work = _Work(progress, _unique_columns(found), len(result))
+    for name, ids, types in op.slots:
+        work.slots[name] = Slot(work.column(ids), work.column(types))
+    for step in op.steps:
+        work.run(step)
+    return work.progress
+
+
+def _unique_columns(found: pa.Table) -> dict[str, pa.Array]:
+    return {name: one_array(found.column(i)) for i, name in enumerate(found.column_names)}
+
+
+def _tables_read(read: ir.Read, catalog: Catalog) -> set[str]:
+    found: set[str] = set()
+    for node in walk(read.plan):
+        match node:
+            case ir.NodeScan(types=types) | ir.Expand(dst_types=types) | ir.Trail(dst_types=types):
+                found |= {catalog.nodes[name].table_id for name in types}
+            case ir.EdgeStep(edge, _, near, far):
+                found |= {catalog.nodes[name].table_id for name in (near, far)}
+                found.add(catalog.edges[edge].table_id)
+            case _:
+                pass
+    return found
+
+
+class _Work:
+    """The steps of one change."""
+
+    def __init__(self, progress: MutationProgress, columns: dict[str, pa.Array], rows: int) -> None:
+        self.progress, self.columns, self.rows = progress, columns, rows
+        self.slots: dict[str, Slot] = {}
+
+    def column(self, name: str) -> pa.Array:
+        return self.columns[name]
+
+    def kind(self, target: ir.Target) -> Kind:
+        catalog = self.progress.txn.catalog
+        if target.kind is ir.TargetKind.NODE:
+            return catalog.nodes[target.type_name]
+        return catalog.edges[target.type_name]
+
+    def run(self, step: ir.Step) -> None:
+        try:
+            match step:
+                case ir.Make():
+                    self.make(step)
+                case ir.Put():
+                    for target in step.targets:
+                        self.put(step, self.kind(target))
+                case ir.Drop():
+                    for target in step.targets:
+                        self.drop(step, self.kind(target))
+        except Misfit as misfit:
+            kinds = step.targets if not isinstance(step, ir.Make) else (step.target,)
+            found = misfit_found(misfit, self.kind(kinds[0]))
+            self.progress = self.progress.broken([found])
+
+    def chosen(self, only: str | None) -> npt.NDArray[np.bool_]:
+        return np.ones(self.rows, np.bool_) if only is None else to_mask(self.column(only))
+
+    # --- new entities ----------------------------------------------------------------------------------------------
+
+    def make(self, step: ir.Make) -> None:
+        kind = self.kind(step.target)
+        rows = np.flatnonzero(self.chosen(step.only))
+        first, of = rows, np.arange(len(rows))
+        if step.once is not None and len(rows):
+            first, of = self._kinds_of_rows(rows, step.once)
+        given, ids = self._given(step, kind, first)
+        resolved = resolve(self.progress.txn, [given], Mode.APPEND)
+        progress = self.progress.after(resolved.changes).counted(kind, len(first))
+        self.progress = progress.broken(resolved.violations)
+        place = np.full(self.rows, -1, np.int64)
+        place[rows] = of
+        made = ids.take(pa.array(place, mask=place < 0))
+        types = pa.array(np.full(self.rows, kind.name, object), mask=place < 0, type=pa.string())
+        known = self.slots.get(step.slot)
+        if known is not None:
+            made, types = pc.coalesce(known.ids, made), pc.coalesce(known.types, types)
+        self.slots[step.slot] = Slot(made, types)
+
+    def _kinds_of_rows(self, rows: Ints, names: Sequence[str]) -> tuple[Ints, Ints]:
+        """One row of each kind, and for every row the number of its kind."""
+        keys = [self.slots[n].ids if n in self.slots else self.column(n) for n in names]
+        of, first = number_rows([encode_any(k.take(pa.array(rows))) for k in keys], len(rows))
+        return rows[first], of
+
+    def _given(self, step: ir.Make, kind: Kind, rows: Ints) -> tuple[Incoming, pa.Array]:
+        index, columns = pa.array(rows), {}
+        for end, slot in (("src", step.src), ("dst", step.dst)):
+            if slot is not None:
+                columns[end] = self.slots[slot].ids.take(index)
+        for name, source in step.values:
+            prop = kind.properties[name]
+            with placed(kind, prop):
+                columns[name] = to_column(
+                    self.column(source).take(index), prop.type, value_context()
+                )
+        if kind.key is None:
+            ids = columns["id"] = fresh_ids(len(rows), self.progress.txn.now)
+        elif all(name in columns for name in kind.key):
+            ids = key_ids([columns[name] for name in kind.key])
+        else:
+            ids = pa.nulls(len(rows), pa.string())  # what is missing is reported with the rows
+        table = pa.table(columns) if columns else pa.table({"id": ids})
+        return Incoming(kind.name, table, edge=isinstance(kind, EdgeType)), ids
+
+    # --- new values ------------------------------------------------------------------------------------------------
+
+    def put(self, step: ir.Put, kind: Kind) -> None:
+        rows = self._rows_of(step.slot, kind, step.only)
+        if not len(rows):
+            return
+        ids = self.slots[step.slot].ids.take(pa.array(rows))
+        schema = arrow_schema(kind)
+        found = self.progress.txn.view(kind.table_id).lookup("id", pc.unique(ids), schema.names)
+        last = rows[len(ids) - 1 - _first_places(ids, column(found, "id"))]
+        changed = found.select(schema.names)
+        for name, source in step.values:
+            prop = kind.properties[name]
+            values = self.column(source).take(pa.array(last))
+            with placed(kind, prop):
+                new = to_column(values, prop.type, value_context())
+            changed = changed.set_column(schema.get_field_index(name), name, new)
+        before = found.select([*before_columns(kind), ADDRESS])
+        made = TypeChanges(kind, updates=changed.cast(schema), before=before)
+        changes = Changes({kind.table_id: made})
+        self.progress = self.progress.after(changes).counted(kind, changed.num_rows)
+
+    def _rows_of(self, slot: str, kind: Kind, only: str | None) -> Ints:
+        """The rows whose entity in a slot has a type."""
+        held = self.slots[slot]
+        mine = to_mask(pc.equal(held.types, kind.name)) & self.chosen(only)
+        return np.flatnonzero(mine)
+
+    # --- what goes -------------------------------------------------------------------------------------------------
+
+    def drop(self, step: ir.Drop, kind: Kind) -> None:
+        rows = self._rows_of(step.slot, kind, None)
+        if not len(rows):
+            return
+        ids = pc.unique(self.slots[step.slot].ids.take(pa.array(rows)))
+        columns = before_columns(kind)
+        found = self.progress.txn.view(kind.table_id).lookup("id", ids, columns)
+        gone = found.select([*columns, ADDRESS])
+        self.progress = self.progress.after(deletion(kind, gone)).counted(kind, gone.num_rows)
+        if not isinstance(kind, NodeType) or not gone.num_rows:
+            return
+        if not step.detach:
+            self._require_no_edges(kind, column(gone, "id"))
+        self.progress = cascade(kind, column(gone, "id"), self.progress)
+
+    def _require_no_edges(self, kind: NodeType, removed: pa.Array) -> None:
+        for edge, held, _ in incident_rows(self.progress.txn, kind, removed):
+            if held.num_rows:
+                raise NodeHasEdges(
+                    f"a {kind.name} that is to be deleted has relationships of type {edge.name}",
+                    details={"type": kind.name, "edge": edge.name, "edges": held.num_rows},
+                )
+
+
+def _first_places(ids: pa.Array, wanted: pa.Array) -> Ints:
+    """Where each id stands first, counted from the end of a column."""
+    backwards = ids.take(pa.array(np.arange(len(ids))[::-1]))
+    found: Ints = pc.index_in(wanted, value_set=backwards).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64)
