@@ -45,4 +45,5 @@ def test_it_builds() -> None:
     engine = shutil.which("podman") or shutil.which("docker")
     if engine is None:
         pytest.skip("there is neither podman nor docker")
-    subprocess.run([engine, "build", "-f", str(FILE), str(ROOT)], check=True)
+    done = subprocess.run([engine, "build", "-f", str(FILE), str(ROOT)], check=False)
+    assert done.returncode == 0
