@@ -428,7 +428,7 @@ def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any
 
 @examples(
     "omnigraph infer customers.csv orders.csv",
-    "omnigraph infer Person=people.parquet --out schema.pg --pipeline pipeline.yaml",
+    "omnigraph infer Client=customers.csv --out schema.pg --pipeline load.yaml",
 )
 def infer(
     files: Annotated[list[str], Argument(help="Files, or Type=FILE.", metavar="FILE")],

@@ -112,6 +112,8 @@ def write_files(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(CLUSTER)
     lines = "".join(json.dumps(record) + "\n" for record in PEOPLE)
     (folder / "people.jsonl").write_text(lines)
+    (folder / "customers.csv").write_text("id,name\n1,Ada\n")
+    (folder / "orders.csv").write_text("number,customer_id\nA1,1\n")
 
 
 def build(folder: Path) -> None:
