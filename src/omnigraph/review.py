@@ -24,8 +24,10 @@ from omnigraph.errors import (
     Kind,
     OmnigraphError,
     OptionInvalid,
+    RetriesExhausted,
     StoreOutcomeUnknown,
     StoreUnavailable,
+    TableNotFound,
 )
 from omnigraph.fingerprint import fingerprint
 from omnigraph.model.names import branch_name
@@ -265,9 +267,11 @@ class Reviewing(Checking):
         place = store.checked_place(type, id, property)
         _, state = self._known(number, actor)
         self._permit(_need(Action.PROPOSE, state), actor)
-        if place is not None:
-            self._state(state.source, None, (place.type,))
         head = self._head_of(state)
+        if place is not None:
+            self._permit(ops.Need(Action.READ, state.source, types=frozenset({place.type})), actor)
+            if head is not None and self._repo.snapshot(head).catalog.entity(place.type) is None:
+                raise TableNotFound(f"there is no type {place.type!r}")
         about = None if head is None else head.content
         by = self._actor(actor)
 
@@ -378,11 +382,12 @@ class Reviewing(Checking):
                 raise _Claimed(there)
             return following
 
-        while True:
+        for _ in range(store.ATTEMPTS_MAX):
             try:
                 return self._shown_proposal(store.change(self._repo, state.number, settling))
             except _Claimed as claimed:
                 self._settled(claimed.state)
+        raise RetriesExhausted(f"others kept merging proposal {state.number}")
 
     # --- merging -----------------------------------------------------------------------------------------------------
 
@@ -469,12 +474,14 @@ class Reviewing(Checking):
             happened = store.event(self._repo, "merging", by, head=theirs.content)
             return store.claimed(there, happened, base)
 
-        while True:
+        for _ in range(store.ATTEMPTS_MAX):
             try:
                 claimed = store.change(self._repo, state.number, claim)
                 break
             except _Claimed as other:
                 state = self._settled(other.state)
+        else:
+            raise RetriesExhausted(f"others kept merging proposal {state.number}")
         key = _key_of(claimed)
         try:
             done = self._submit(replace(request, **_keyed(claimed)), need)
@@ -489,10 +496,11 @@ class Reviewing(Checking):
                 f"the merge of proposal {state.number} was called off: somebody changed it meanwhile"
             )
         answer = None if done.commit is None else {"commit": done.commit_id}
+        result = _merge_result(done)
+        why = result.outcome.replace("_", " ") if answer is None else ""
         with suppress(StoreUnavailable, StoreOutcomeUnknown):  # whoever looks next can tell
-            why = "" if done.commit is not None else done.value.outcome.replace("_", " ")
             self._note_settled(state.number, key, answer, why)
-        return _merge_result(done)
+        return result
 
     def _note_settled(
         self, number: int, key: str, answer: Mapping[str, Any] | None, why: str = ""

@@ -155,6 +155,14 @@ def test_what_is_over_takes_nothing_but_comments(graph: Graph, offered: Proposal
     assert graph.proposal(n).thread[-1].text == "Thanks"
 
 
+def test_a_comment_is_about_a_type_there_is(graph: Graph, offered: Proposal) -> None:
+    assert _code(lambda: graph.comment(offered.number, "Hm", type="Nobody")) == "type_not_found"
+    graph.merge_proposal(offered.number)
+    graph.delete_branch("draft")
+    graph.comment(offered.number, "Late", type="Person", id="new")
+    assert graph.proposal(offered.number).thread[-1].id == "new"
+
+
 def test_a_branch_is_proposed_once_at_a_time(graph: Graph, offered: Proposal) -> None:
     assert _code(lambda: graph.propose("draft", "Again")) == "proposal_exists"
     graph.close_proposal(offered.number)

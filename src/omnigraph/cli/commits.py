@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.diff import Diff, RowDiff
     from omnigraph.merge.feed import Change
     from omnigraph.outcomes import Commit, MergeResult
+    from omnigraph.read.checking import CheckReport
 
 CHAIN_CHARACTERS = 8
 CELL_CHARACTERS_MAX = 60
@@ -23,6 +24,7 @@ OUTCOMES = {"fast_forward": " (fast-forward)", "already_up_to_date": ": already 
 STEP_SIGNS = {"add": "+", "extend": "+", "drop": "-", "unsupported": "!"}
 STEP_HIDDEN = {"kind", "code", "table_id", "type_id", "property_id", "type_kind"}
 SIGNS = {"inserted": "+", "updated": "~", "deleted": "-"}
+CHECK_COLOURS = {"passed": "32", "failed": "31", "skipped": "2"}
 COLOURS = {"+": "32", "~": "33", "-": "31"}
 
 
@@ -207,3 +209,19 @@ def _conflict(found: Conflict) -> str:
     place = f"{found.type}.{found.field}" if found.field else found.type
     sides = ", ".join(f"{s} {_value(getattr(found, s))}" for s in ("base", "ours", "theirs"))
     return f"  ! {found.kind}: {place} of {found.id}: {sides}"
+
+
+# --- checks ------------------------------------------------------------------------------------------------------
+
+
+def checks_text(report: CheckReport) -> str:
+    """How checks ended, with the rows of those that failed."""
+    lines = []
+    for result in report.results:
+        lines.append(styled(str(result), CHECK_COLOURS[result.outcome]))
+        lines += [f"    {_row(row)}" for row in result.rows]
+    return "\n".join(lines) or "there are no checks"
+
+
+def _row(row: Any) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in row.items())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import counted, published, short
+from omnigraph.cli.commits import checks_text, counted, published, short
 from omnigraph.cli.context import (
     actor_of,
     address,
@@ -22,7 +22,7 @@ from omnigraph.cli.context import (
     point_of,
     query_text,
 )
-from omnigraph.cli.exits import UsageError
+from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import (
     At,
     Branch,
@@ -206,8 +206,11 @@ def load(
     violations: Violations = None,
     message: Message = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    run_checks: Annotated[
+        bool, Option("--run-checks", help="Run the checks of the branch on the new commit.")
+    ] = False,
     yes: Yes = False,
-) -> None:
+) -> int:
     """Load files as one commit.
 
     A file has one record per line, plain, .gz or .zst: {"type": "Person", "data": {…}} is a node,
@@ -231,7 +234,7 @@ def load(
         counts = {"nodes": dict(found.nodes), "edges": dict(found.edges)}
         answer(show, f"{_load_counts(found)} can be loaded", counts)
         note(show, "nothing was changed")
-        return
+        return OK
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
             source_of(data),
@@ -247,9 +250,16 @@ def load(
         )
     again = " (loaded before)" if result.replayed else ""
     text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
-    answer(show, text, result.to_json())
+    report = None
+    if run_checks and result.commit is not None:
+        report = graph.check(branch, result.commit.id, actor=actor_of(writer.actor))
+    told = {} if report is None else {"checks": report.to_json()}
+    answer(show, text, result.to_json() | told)
     for name, count in result.new_each_time.items():
         warn(f"{count:,} {name} edges have neither id nor key: loading them again adds them again")
+    if report is not None:
+        note(show, checks_text(report))
+    return OK if report is None or report.passed else FAILURE
 
 
 def source_of(data: list[str]) -> Any:

@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from omnigraph.cli.commits import (
     change_line,
+    checks_text,
     commit_line,
     commit_text,
     diff_text,
@@ -87,7 +88,12 @@ def show_commit(
     """Show one commit: who, when, why and what changed."""
     graph = open_graph(where)
     found = graph.commit(point_of(graph, commit, branch_of(branch)) or commit)
-    answer(show, commit_text(found), found.to_json())
+    runs = graph.check_results(found.id)
+    if not runs:
+        answer(show, commit_text(found), found.to_json())
+        return
+    text = f"{commit_text(found)}\nchecks, when they were last run:\n{checks_text(runs[0])}"
+    answer(show, text, found.to_json() | {"check_runs": [run.to_json() for run in runs]})
 
 
 @examples(

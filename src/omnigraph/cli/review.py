@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from omnigraph.cli.commits import (
+    checks_text,
     counted,
     counts_line,
     diff_text,
@@ -35,12 +36,10 @@ from omnigraph.cli.progress import writing
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.proposed import Proposal, Review, ThreadEntry
-    from omnigraph.read.checking import CheckReport
 
 ROWS_SHOWN = 20
 Number = Annotated[int, Argument(help="Number of the proposal.", metavar="NUMBER")]
 Before = Annotated[str | None, Option("--before", help="Point to compare with.", metavar="POINT")]
-COLOURS = {"passed": "32", "failed": "31", "skipped": "2"}
 SAID = {
     "opened": "proposed this",
     "commented": "said",
@@ -308,19 +307,6 @@ def check(
     )
     answer(show, checks_text(report), report.to_json())
     return OK if report.passed else FAILURE
-
-
-def checks_text(report: CheckReport) -> str:
-    """How checks ended, with the rows of those that failed."""
-    lines = []
-    for result in report.results:
-        lines.append(styled(str(result), COLOURS[result.outcome]))
-        lines += [f"    {_row(row)}" for row in result.rows]
-    return "\n".join(lines) or "there are no checks"
-
-
-def _row(row: Any) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in row.items())
 
 
 @examples(

@@ -28,6 +28,7 @@ from omnigraph.maintenance import status
 from omnigraph.maintenance.collection import collect, retained
 from omnigraph.maintenance.embedding import embed_missing, embedded_properties
 from omnigraph.maintenance.jobs import expire
+from omnigraph.maintenance.reviews import forget_reviews
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.names import branch_name
 from omnigraph.pipeline.engine import maintaining
@@ -225,7 +226,7 @@ class Caretaker:
         if all(head.kind == "epoch" for head in heads):
             return ""
         kept = retained(self._repo, policy.keep, policy.days)
-        done = collect(self._repo, kept, deadline=deadline)
+        done = forget_reviews(self._repo, collect(self._repo, kept, deadline=deadline), None)
         return f"{done.commits_pruned} commits, {done.objects_deleted} files, {done.bytes_deleted} bytes"
 
 
