@@ -14,7 +14,7 @@ from omnigraph.core.check_results import store_run, stored_runs
 from omnigraph.core.create import create_graph
 from omnigraph.core.first_commit import publish_first
 from omnigraph.core.group import Writers
-from omnigraph.core.plan import Request, dry_run
+from omnigraph.core.plan import NOTHING, Request, dry_run
 from omnigraph.core.proposals import merge_landed
 from omnigraph.core.records import RetentionPolicy
 from omnigraph.lang.checks import CheckNotFound, parse_checks
@@ -52,6 +52,7 @@ from omnigraph.write.together import together
 from omnigraph.write.undo import cherry_pick, reset, revert
 
 __all__ = [
+    "NOTHING",
     "BlockOptions",
     "Branch",
     "Caretaker",

@@ -12,11 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.checking import Checking
-from omnigraph.core import proposals as store
 from omnigraph.core.clock import NEVER, Deadline
-from omnigraph.core.plan import NOTHING, PublishPlan
-from omnigraph.core.proposals import CLOSED, MERGING, OPEN, ProposalState
-from omnigraph.core.records import Commit as StoredCommit
 from omnigraph.deferred import Deferred
 from omnigraph.errors import (
     BranchDeleted,
@@ -38,8 +34,11 @@ from omnigraph.verbs import verb
 if TYPE_CHECKING:
     from omnigraph import operations as ops
     from omnigraph import outcomes, proposed
-    from omnigraph.core.plan import Request, Verb
+    from omnigraph.core import proposals as store
+    from omnigraph.core.plan import PublishPlan, Request, Verb
+    from omnigraph.core.proposals import ProposalState
     from omnigraph.core.publisher import Published
+    from omnigraph.core.records import Commit as StoredCommit
     from omnigraph.core.txn import WriteTxn
     from omnigraph.outcomes import MergeResult
     from omnigraph.policy.guard import Need
@@ -48,6 +47,7 @@ else:
     ops = Deferred("omnigraph.operations")
     outcomes = Deferred("omnigraph.outcomes")
     proposed = Deferred("omnigraph.proposed")
+    store = Deferred("omnigraph.core.proposals")
 
 PROPOSALS_SHOWN_MAX = 1_000
 
@@ -145,7 +145,7 @@ class Reviewing(Checking):
             landed = ops.merge_landed(self._repo, state.claim.key)
             if landed is not None:  # whoever merged it did not get to write that down
                 state = store.settled(state, self._repo, state.claim.key, {"commit": landed})
-        head = self._head_of(state) if state.status in (OPEN, MERGING) else None
+        head = self._head_of(state) if state.status in (store.OPEN, store.MERGING) else None
         return proposed.Proposal.of(state, None if head is None else head.content, thread)
 
     def _head_of(self, state: ProposalState) -> StoredCommit | None:
@@ -170,7 +170,7 @@ class Reviewing(Checking):
         with metrics.operation("review"):
             _, state = self._known(number)
             shown = self.proposal(number)
-            head = self._head_of(state) if state.status in (OPEN, MERGING) else None
+            head = self._head_of(state) if state.status in (store.OPEN, store.MERGING) else None
             if head is not None:
                 target = self._repo.head(state.target).commit
                 base, tip = ops.merge_base(self._repo, target, head).content, head.content
@@ -367,7 +367,7 @@ class Reviewing(Checking):
         def step(there: ProposalState) -> ProposalState:
             store.require_open(there)
             happened = store.event(self._repo, "closed", by, text=text)
-            return store.after(there, happened, status=CLOSED)
+            return store.after(there, happened, status=store.CLOSED)
 
         return self._changed(state, step, dry_run)
 
@@ -545,7 +545,7 @@ class _Claimed(Exception):
 
 
 def _called_off(txn: WriteTxn) -> PublishPlan:  # noqa: ARG001
-    return replace(NOTHING, result={"outcome": CALLED_OFF}, value={"outcome": CALLED_OFF})
+    return replace(ops.NOTHING, result={"outcome": CALLED_OFF}, value={"outcome": CALLED_OFF})
 
 
 def _key_of(state: ProposalState) -> str:
