@@ -294,6 +294,36 @@ def test_over_stdio(tmp_path: Path) -> None:
     assert "On-behalf-of: ada" in (commit.message or "")
 
 
+def test_over_stdio_under_a_policy(tmp_path: Path) -> None:
+    """What the policy says of the actor is what the agent may do: this one may merge, and not read companies."""
+    store = str(tmp_path / "people")
+    omnigraph.init(store, worlds.SCHEMA).load(worlds.RECORDS)
+    (tmp_path / "rules.yaml").write_text(
+        "version: 1\ngroups: {robots: [robot]}\nrules:\n"
+        "  - {id: r, allow: {actors: {group: robots}, actions: [read], types: [Person, Knows, WorksAt]}}\n"
+        "  - {id: m, allow: {actors: {group: robots}, actions: [branch_merge]}}\n"
+    )
+    command = ["-m", "omnigraph.cli.main", "mcp", store, "--as", "robot"]
+    started = StdioServerParameters(
+        command=sys.executable,
+        args=[*command, "--policy", str(tmp_path / "rules.yaml")],
+        env=dict(os.environ),
+    )
+
+    async def work() -> None:
+        async with Client(started) as made:
+            assert "merge_branch" in {tool.name for tool in (await made.list_tools()).tools}
+            assert (await called(made, "find_entity", type="Person"))["data"]["count"] == 2
+            assert await refused(made, "find_entity", type="Company") == "policy_denied"
+            described = (await called(made, "describe"))["data"]
+            assert described["rows_hidden"] is True
+            assert await refused(made, "change", query=INSERT, params={"name": "X"}) == (
+                "policy_denied"
+            )
+
+    run(work)
+
+
 def test_over_stdio_to_a_server(at: tuple[str, dict[str, Graph]]) -> None:
     """The same tools for a graph behind a server: its policy and its stored queries are in force."""
     started = StdioServerParameters(

@@ -150,7 +150,7 @@ def mcp(
     everything, and changes go to a branch of its own: main only where a policy allows it. Behind a server, the token in
     OMNIGRAPH_TOKEN says who it is; a server also speaks MCP itself, at /mcp and /graphs/ID/mcp.
     """
-    from omnigraph.agents.toolbox import McpMissing, Provenance, Toolbox
+    from omnigraph.agents.toolbox import McpMissing, Provenance, Toolbox, catalog_of_text
 
     try:
         from omnigraph.agents.protocol import over_stdio
@@ -167,7 +167,7 @@ def mcp(
     if queries:
         from omnigraph.server.stored_queries import stored_queries
 
-        stored = stored_queries(queries, graph.snapshot().catalog)
+        stored = stored_queries(queries, catalog_of_text(graph.schema()))
     who = Provenance(None if is_served else name, person=person, conversation=conversation)
     over_stdio(Toolbox(graph, who, stored))
 
