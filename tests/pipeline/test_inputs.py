@@ -228,7 +228,7 @@ def test_what_a_killed_load_staged_is_kept_piece_by_piece(spark: Any, tmp_path: 
     lines = "".join(f'{{"name": "p{i}", "town": "{"x" * 50}"}}\n' for i in range(240))
     (tmp_path / "people.jsonl").write_text(lines)
     source = {"Person": str(tmp_path / "people.jsonl")}
-    tuning = Tuning(split_bytes=1_000, waves_at_once=1)
+    tuning = Tuning(split_bytes=1_000, waves_at_once=1, notes_apart=0)
     staged: list[int] = []
 
     class Killed(BaseException):

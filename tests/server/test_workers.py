@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +24,7 @@ from omnigraph.remote.graph import RemoteGraph
 from omnigraph.server.counts import ROWS, Counted, Counts, shared_file
 from tests.server.process import Running, serving
 from tests.support import rings
+from tests.support.processes import ROOT
 from tests.support.waiting import wait_until
 
 SCHEMA = "node Person { name: String @key }"
@@ -122,17 +125,23 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # --- what they share -------------------------------------------------------------------------------------------------
 
 
-def _is_idle(here: Served) -> bool:
-    """Whether nothing is under way but this question."""
+def _in_flight(here: Served, others: int) -> bool:
+    """Whether so many requests are under way besides this question."""
     text = here.call("GET", "/metrics", actor="bob")[1].get("text", "")
-    return "omnigraph_requests_in_flight 1.0" in text.splitlines()
+    return f"omnigraph_requests_in_flight {others + 1}.0" in text.splitlines()
+
+
+def _is_idle(here: Served) -> bool:
+    return _in_flight(here, 0)
 
 
 def test_requests_of_an_actor_count_in_all_workers(pair: Served) -> None:
     with ExitStack() as clients:
         for _ in range(4):
             clients.enter_context(pair.unfinished("/query", "application/json"))
-        told: Any = wait_until(lambda: (found := pair.query())[0] == 429 and found[1])
+        wait_until(lambda: _in_flight(pair, 4), what="four requests to be admitted")
+        status, told = pair.query()
+        assert status == 429
         assert told["details"] == {"limit": "actor_in_flight_max", "limit_value": 4, "observed": 5}
         assert pair.query("bob")[0] == 200, "one actor is refused because of another"
     wait_until(lambda: _is_idle(pair))
@@ -382,27 +391,34 @@ def test_actors_who_hold_nothing_make_room_for_others(tables: Callable[[int], Co
     assert counts.total(Counted.JOBS, "ada") == 1
 
 
-def test_two_processes_never_count_past_each_other(tables: Callable[[int], Counts]) -> None:
-    """Each takes one of the last places there are, again and again."""
-    one, two = tables(0), tables(1)
-    most, rounds = 1, rings.count(200, 5000)
-    over: list[int] = []
+def take_turns(counts: Counts, rounds: int) -> int:
+    """Take the one place there is and give it back so many times; the most that was ever counted."""
+    most = taken = 0
+    while taken < rounds:
+        with counts:
+            if counts.held(Counted.JOBS_RUNNING, "x")[1]:
+                continue
+            counts.add(Counted.JOBS_RUNNING, "x", 1)
+        taken += 1
+        most = max(most, counts.everybody(Counted.JOBS_RUNNING))
+        with counts:
+            counts.add(Counted.JOBS_RUNNING, "x", -1)
+    return most
 
-    def contend(counts: Counts) -> None:
-        for _ in range(rounds):
-            with counts:
-                _, everybody = counts.held(Counted.JOBS_RUNNING, "x")
-                if everybody >= most:
-                    continue
-                counts.add(Counted.JOBS_RUNNING, "x", 1)
-            over.append(counts.everybody(Counted.JOBS_RUNNING))
-            with counts:
-                counts.add(Counted.JOBS_RUNNING, "x", -1)
 
-    pid = os.fork()
-    if pid == 0:
-        contend(two)
-        os._exit(1 if max(over) > most else 0)
-    contend(one)
-    assert os.waitpid(pid, 0)[1] == 0
-    assert max(over) == most
+OTHER = """
+from tests.server.test_workers import Counts, take_turns
+print(take_turns(Counts({file}, 1, 2), {rounds}))
+"""
+
+
+def test_two_processes_never_count_past_each_other() -> None:
+    file, rounds = shared_file(2), rings.count(200, 5000)
+    here, most = Counts(file, 0, 2), 0
+    program = [sys.executable, "-c", OTHER.format(file=file, rounds=rounds)]
+    with subprocess.Popen(program, cwd=ROOT, pass_fds=[file], stdout=subprocess.PIPE) as other:
+        while other.poll() is None:
+            most = max(most, take_turns(here, rounds))
+        assert other.stdout is not None
+        assert (most, int(other.stdout.read())) == (1, 1), "more than the one place was taken"
+    os.close(file)

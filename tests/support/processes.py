@@ -63,7 +63,9 @@ class Child:
             self.kill()
             raise
         if status not in (0, -signal.SIGKILL):
-            raise RuntimeError(f"child ended with {status}: {self.errors.read_text()[-4000:]}")
+            said = self.errors.read_text().rstrip()
+            last = said.rpartition("\n")[2]  # first, so that a report that is cut short has it
+            raise RuntimeError(f"child ended with {status}: {last}\n{said[-4000:]}")
 
 
 def spawn(

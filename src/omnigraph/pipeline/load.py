@@ -82,7 +82,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("omnigraph.pipeline")
 Progress = Callable[[str, int, int], None]  # phase, done, of how many
 Unit = tuple[Split, ...]  # what one task reads
-NOTES_APART = 20  # times as long as a note of progress took, before the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,7 @@ class Tuning:
         None  # of splits between two notes of progress; by default one per core
     )
     waves_at_once: int = 3  # so that no core waits for the last task of a wave
+    notes_apart: float = 20  # times as long as a note of progress took, before the next
     judged_rows_max: int = (
         8_000_000  # rows whose ids, ends and unique values the driver compares alone
     )
@@ -243,7 +243,8 @@ class BulkLoad:
 
     def _note(self, done: Mapping[int, StagedSplit], units: Iterable[Unit]) -> None:
         """A sign of life, with progress that a later run may rely on; it takes a small part of the time."""
-        if self._plan is None or monotonic() < self._noted + NOTES_APART * self._note_seconds:
+        apart = self.tuning.notes_apart * self._note_seconds
+        if self._plan is None or monotonic() < self._noted + apart:
             return
         began = monotonic()
         kept: list[Any] = []
