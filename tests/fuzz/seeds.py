@@ -19,6 +19,8 @@ from omnigraph.server.routes import ROUTES, feed
 from tests.fuzz.documents import BODIES
 from tests.fuzz.targets import PARAMETERS, STORED
 from tests.server import world
+from tests.unit.lang.cypher.test_both_languages import PAIRS
+from tests.unit.lang.cypher.test_errors import CASES as CASES_OF_CYPHER
 from tests.unit.lang.query.casefile import rules
 from tests.unit.write import test_load_records as loading
 
@@ -60,6 +62,14 @@ def _schemas() -> Iterable[bytes]:
 def _queries() -> Iterable[bytes]:
     yield PARAMETERS.encode()
     yield from (case.text.encode() for case in rules())
+
+
+def _cypher() -> Iterable[bytes]:
+    yield from (text.encode() for text, _ in PAIRS)
+    yield from (case[0].encode() for case in CASES_OF_CYPHER)
+    yield b"MATCH (p:Port)-[l:Lane*0..2]->(q) WITH p, collect(q) AS qs UNWIND qs AS x RETURN x.name"
+    yield b"UNWIND $c AS x MERGE (p:Port {code: $b}) ON CREATE SET p.name = toString(x)"
+    yield b"RETURN [x IN range(1, $a) WHERE x > 0 | {k: x}], reduce(s = 0, x IN [1] | s + x)"
 
 
 def _chunks(file: Path) -> list[str]:
@@ -188,6 +198,7 @@ def _resolutions() -> Iterable[bytes]:
 MAKERS: dict[str, Callable[[], Iterable[bytes]]] = {
     "schema_text": _schemas,
     "query_text": _queries,
+    "cypher_text": _cypher,
     "parameters": _values,
     "ndjson": _records,
     "plain_rows": _rows,

@@ -14,6 +14,7 @@ from omnigraph.core import layout, records
 from omnigraph.core.repository import check_stamp
 from omnigraph.lang.cast import cast_value
 from omnigraph.lang.diagnostics import Diagnostic
+from omnigraph.lang.languages import check_cypher, compile_cypher
 from omnigraph.lang.lower import lower
 from omnigraph.lang.plan_text import plan_text
 from omnigraph.lang.query import (
@@ -105,6 +106,15 @@ def query_text(data: bytes) -> None:
         assert plan_text(plan)
         assert rewrite(plan) == plan
         describe_operation(plan, harbour())
+
+
+def cypher_text(data: bytes) -> None:
+    """Cypher, from any text to a plan and its text."""
+    text = data.decode("utf-8", "replace")
+    _placed(check_cypher(text, harbour()), text)
+    plan = compile_cypher(text, harbour(), {"a": 1, "b": "x", "c": [1, None], "d": {"k": 1.5}})
+    assert plan_text(plan)
+    describe_operation(plan, harbour())
 
 
 PARAMETERS = """query q($a: String?, $b: I32?, $c: U64?, $d: F32?, $e: Date?, $f: DateTime?, $g: Bool?,
@@ -219,6 +229,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         schema_text,
         query_text,
+        cypher_text,
         schema_grammar,
         query_grammar,
         parameters,

@@ -270,10 +270,11 @@ def _called_name(node: ast.AST) -> str:
     return ""
 
 
-# One thing in the forms it has on its way: as written, as checked, as planned; stored and shown.
+# One thing in the forms it has on its way: as written in either language, as checked, as planned; stored and shown.
 SAME_THING = {
-    "Annotation", "Binding", "Block", "Branch", "Call", "Cast", "Commit", "Delete", "Filter", "Insert",
-    "IsNull", "Literal", "Mutation", "Name", "Param", "Property", "Query", "Read", "Traversal", "Update",
+    "Annotation", "Binary", "Binding", "Block", "Branch", "Call", "Cast", "Commit", "Connective", "Delete", "Filter",
+    "Insert", "IsNull", "ListLiteral", "Literal", "Mutation", "Name", "Ordering", "Param", "Projection", "Property",
+    "Query", "Read", "Slice", "Traversal", "Unwind", "Update", "Variable",
 }  # fmt: skip
 
 

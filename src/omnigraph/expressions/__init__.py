@@ -5,6 +5,9 @@ their rows come from: bindings of a pattern, rows a statement changes, rows stag
 batch inside a Spark task. `filters` writes a condition as filter text of the table store, and leaves to `arrow` what
 that cannot say.
 
+`composite` computes lists, maps, references and what goes through lists, on `lists` taken apart by their offsets;
+`shapes` has the Arrow types of such values, and `standard` the functions of mathematics and texts.
+
 `comparing` is the one place that says when values are equal and which is less; `functions` holds arithmetic, texts,
 times and casts on columns. The rules are written for users in docs/reference/query-language.md, "Comparison and
 arithmetic".

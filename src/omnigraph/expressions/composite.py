@@ -53,7 +53,7 @@ class MemberRows:
 def computed(expr: ir.Expr, source: RowSource) -> pa.Array:
     """The value of a composite expression for every row."""
     match expr:
-        case ir.RefGet() | ir.RefType() | ir.RefEnd() | ir.RefKeys() | ir.Written():
+        case ir.RefGet() | ir.RefType() | ir.RefEnd() | ir.RefKeys() | ir.WrittenOut():
             return source.resolve(expr, column(expr.part, source))
         case ir.Each():
             return _each(expr, source)
@@ -61,7 +61,7 @@ def computed(expr: ir.Expr, source: RowSource) -> pa.Array:
             return _quantified(expr, source)
         case ir.Fold():
             return _fold(expr, source)
-        case ir.Case():
+        case ir.Choice():
             return _case(expr, source)
         case _:
             return _plain(expr, source)
@@ -82,13 +82,13 @@ def _plain(expr: ir.Expr, source: RowSource) -> pa.Array:
             return _trail(items, [of(item) for item in items])
         case ir.TrailGet(part, edges):
             return _field(of(part), "edges" if edges else "nodes")
-        case ir.Field(part, name):
+        case ir.FieldOf(part, name):
             return _field(of(part), name)
-        case ir.Member(part, index):
+        case ir.MemberAt(part, index):
             return lists.member(of(part), of(index))
         case ir.Sublist(part, low, high):
             return lists.sliced(of(part), low and of(low), high and of(high))
-        case ir.Joined(parts):
+        case ir.JoinedLists(parts):
             return lists.joined([of(part) for part in parts])
         case ir.Numbers(first, last, step):
             return _numbers(of(first), of(last), of(step))
@@ -168,7 +168,7 @@ def _among(item: pa.Array, members: pa.Array) -> pa.Array:
     return pa.array(yes > 0, mask=~apart.valid | ((yes == 0) & (unknown > 0)))
 
 
-def _case(expr: ir.Case, source: RowSource) -> pa.Array:
+def _case(expr: ir.Choice, source: RowSource) -> pa.Array:
     """The conditions decide for each row which of the values is taken."""
     kind = arrow_shape(expr.type)
     chosen = np.full(source.n, len(expr.whens), np.int64)

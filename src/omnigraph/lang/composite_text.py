@@ -20,7 +20,7 @@ def composite_tree(expr: ir.Expr, tree: Tree) -> ast.Expr:
         return ast.Call(name, tuple(tree(arg) for arg in args if arg is not None))
 
     match expr:
-        case ir.RefGet(part, name) | ir.Field(part, name):
+        case ir.RefGet(part, name) | ir.FieldOf(part, name):
             return ast.Call(name, (tree(part),))
         case ir.RefType(part):
             return call("type", part)
@@ -28,7 +28,7 @@ def composite_tree(expr: ir.Expr, tree: Tree) -> ast.Expr:
             return call("from" if end is ir.End.SRC else "to", part)
         case ir.RefKeys(part):
             return call("keys", part)
-        case ir.Written(part):
+        case ir.WrittenOut(part):
             return call("entity", part)
         case ir.As(part):
             return tree(part)
@@ -42,17 +42,17 @@ def composite_tree(expr: ir.Expr, tree: Tree) -> ast.Expr:
             return call("path", *items)
         case ir.TrailGet(part, edges):
             return call("edges" if edges else "nodes", part)
-        case ir.Member(part, index):
+        case ir.MemberAt(part, index):
             return call("member", part, index)
         case ir.Sublist(part, low, high):
             return call("sublist", part, low, high)
-        case ir.Joined(parts):
+        case ir.JoinedLists(parts):
             return call("joined", *parts)
         case ir.Numbers(first, last, step):
             return call("range", first, last, step)
         case ir.Random():
             return call("rand")
-        case ir.Case(whens, default):
+        case ir.Choice(whens, default):
             return call("case", *(part for when in whens for part in when), default)
         case ir.Alike(left, right):
             return ast.Binary(ast.Operator.EQ, tree(left), tree(right))

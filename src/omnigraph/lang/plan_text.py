@@ -319,7 +319,7 @@ def _literal(value: object) -> ast.Expr:
 
 
 def _statement(statement: ir.Statement) -> str:
-    if isinstance(statement, ir.Change):
+    if isinstance(statement, ir.PatternChange):
         found = "\n".join(_lines(statement.read.plan, 1))
         return "\n".join([*map(_step, statement.steps), found])
     name = statement.target.type_name

@@ -31,7 +31,7 @@ def types_searched(query: ir.Query) -> frozenset[str]:
     """The types whose rows a mutation looks for: what it finds, or only how much, tells of them."""
     match query.body:
         case ir.Mutation(statements):
-            found = (s.read if isinstance(s, ir.Change) else s for s in statements)
+            found = (s.read if isinstance(s, ir.PatternChange) else s for s in statements)
             searches = tuple(s for s in found if not isinstance(s, ir.Insert))
             return frozenset(_named(searches))
         case _:

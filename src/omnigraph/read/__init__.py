@@ -10,6 +10,8 @@ In the order of control flow:
 - `rows`         bags of rows, as positions in tables; operators hand them on in blocks
 - `scan`         where patterns start
 - `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths
+- `trails`       walks that follow no edge twice
+- `chaining`     values beside entities: named, taken from lists, turned back into entities; `refs` what names entities
 - `blocks`       exists, not, optional, join; `measured` blocks that are counted or aggregated
 - `expressions`  where expressions get their columns from; `values` whole entities and paths
 - `aggregate`    one row per group: `groups` from keys, `reductions` of values

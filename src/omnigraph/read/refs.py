@@ -113,7 +113,7 @@ def resolve(expr: ir.Expr, given: pa.Array, ctx: Context) -> pa.Array:
             return _ends(_named(part, given, ctx), end, ctx)
         case ir.RefKeys(part):
             return _keys(_named(part, given, ctx), ctx)
-        case ir.Written(part):
+        case ir.WrittenOut(part):
             return _written(given, part.type, ctx)
         case _:
             raise AssertionError(f"{type(expr).__name__} reads no reference")

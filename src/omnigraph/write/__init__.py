@@ -14,7 +14,7 @@ What several verbs need:
 
 The verbs:
 
-- `mutate`           the statements of a mutation query
+- `mutate`           the statements of a mutation query; `changing` what is done for each row of a pattern
 - `load`             rows of many types at once
 - `together`         several of these as one commit
 - `apply_schema`     another schema, and the tables changed with it

@@ -61,7 +61,7 @@ class Slot:
     types: pa.Array
 
 
-def change(op: ir.Change, progress: MutationProgress, bound: Bound) -> MutationProgress:
+def change(op: ir.PatternChange, progress: MutationProgress, bound: Bound) -> MutationProgress:
     """Everything the rows of a pattern want."""
     txn = progress.txn
     tables = _tables_read(op.read, txn.catalog)

@@ -133,7 +133,7 @@ class MutationProgress:
 
 def run(statement: ir.Statement, progress: MutationProgress, bound: Bound) -> MutationProgress:
     """One statement."""
-    if isinstance(statement, ir.Change):
+    if isinstance(statement, ir.PatternChange):
         from omnigraph.write.changing import change
 
         return change(statement, progress, bound)

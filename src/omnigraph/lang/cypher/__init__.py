@@ -67,7 +67,7 @@ def _rewritten(query: ir.Query) -> ir.Query:
     assert isinstance(query.body, ir.Mutation)  # noqa: S101 - of a text that writes
     statements = []
     for statement in query.body.statements:
-        assert isinstance(statement, ir.Change)  # noqa: S101 - the only one Cypher makes
+        assert isinstance(statement, ir.PatternChange)  # noqa: S101 - the only one Cypher makes
         whole = rewrite(replace(query, body=statement.read))
         assert isinstance(whole.body, ir.Read)  # noqa: S101
         statements.append(replace(statement, read=whole.body))

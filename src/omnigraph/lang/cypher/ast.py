@@ -102,7 +102,7 @@ class Binary:
 
 
 @value
-class Comparison:
+class ComparisonChain:
     """`a < b <= c`: every neighbouring pair."""
 
     first: Expr
@@ -118,7 +118,7 @@ class IsNull:
 
 
 @value
-class Case:
+class CaseExpr:
     subject: Expr | None
     whens: tuple[tuple[Expr, Expr], ...]
     default: Expr | None
@@ -215,9 +215,9 @@ Expr = (
     | Unary
     | Connective
     | Binary
-    | Comparison
+    | ComparisonChain
     | IsNull
-    | Case
+    | CaseExpr
     | Call
     | ListComprehension
     | Quantifier
@@ -363,7 +363,7 @@ class Set:
 
 
 @value
-class Remove:
+class RemoveItems:
     items: tuple[SetItem, ...]
     at: Place = NOWHERE
 
@@ -376,7 +376,7 @@ class Delete:
 
 
 Reading = Match | Unwind | With | Return | Procedure
-Writing = Create | Merge | Set | Remove | Delete
+Writing = Create | Merge | Set | RemoveItems | Delete
 Clause = Reading | Writing
 
 

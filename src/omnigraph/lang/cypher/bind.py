@@ -11,14 +11,15 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal
 from omnigraph.lang.cypher.patterns import PatternBinder
-from omnigraph.lang.cypher.projecting import Column, Projector
-from omnigraph.lang.cypher.scope import Binding, Flow, Reported, parts_of
+from omnigraph.lang.cypher.projecting import ProjectedColumn, Projector
+from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.ir import AggregateFunction as A
+from omnigraph.lang.query.scope import Reported
 from omnigraph.model.catalog import Catalog
 
 LOCAL = (ast.ListComprehension, ast.Quantifier, ast.Reduce, ast.NodePattern, ast.RelPattern)
-WRITING = (ast.Create, ast.Merge, ast.Set, ast.Remove, ast.Delete)
+WRITING = (ast.Create, ast.Merge, ast.Set, ast.RemoveItems, ast.Delete)
 QUERY = "cypher"  # the name of a query that has none
 
 
@@ -70,7 +71,7 @@ class QueryBinder:
             _finished(
                 plan,
                 [
-                    Column(c.name, as_type(c.expr, k), c.aggregates)
+                    ProjectedColumn(c.name, as_type(c.expr, k), c.aggregates)
                     for c, k in zip(columns, kinds, strict=True)
                 ],
             )
@@ -81,13 +82,15 @@ class QueryBinder:
             whole = ir.Distinct(whole)
         return ir.Read(whole, reads[0].columns)
 
-    def branch(self, part: ast.SingleQuery) -> tuple[ir.Op, list[Column]]:
+    def branch(self, part: ast.SingleQuery) -> tuple[ir.Op, list[ProjectedColumn]]:
         flow = Flow(ir.Outer())
         columns = self.clauses(flow, part, returns=True)
         assert columns is not None  # noqa: S101 - `clauses` sees to the RETURN
         return flow.plan, columns
 
-    def clauses(self, flow: Flow, part: ast.SingleQuery, returns: bool) -> list[Column] | None:
+    def clauses(
+        self, flow: Flow, part: ast.SingleQuery, returns: bool
+    ) -> list[ProjectedColumn] | None:
         """All clauses of a single query; the columns of its RETURN."""
         for i, clause in enumerate(part.clauses):
             if isinstance(clause, WRITING):
@@ -102,7 +105,7 @@ class QueryBinder:
             self.clause(flow, clause)
         last = part.clauses[-1] if part.clauses else None
         if isinstance(last, ast.Procedure):
-            return [Column(n, e, False) for n, e in flow.names.items()]
+            return [ProjectedColumn(n, e, False) for n, e in flow.names.items()]
         if returns:
             at = last.at if last is not None else part.at
             message = "a query that reads ends with RETURN"
@@ -247,7 +250,7 @@ class QueryBinder:
         made = ir.NamedAggregate(name, A.IN_ORDER, ir.MakeMap((value,), held), False, kind)
         flow.plan = ir.PerRow(flow.plan, block.plan, made)
         var = self.binding.fresh()
-        body = ir.Field(ir.ValueOf(var, held), "value", item)
+        body = ir.FieldOf(ir.ValueOf(var, held), "value", item)
         return ir.Each(var, ir.ValueOf(name, kind), None, body, types.list_of(item))
 
     def subquery(self, flow: Flow, node: ast.Expr) -> tuple[Flow, ir.Expr | None]:
@@ -321,7 +324,7 @@ def _is_existence(node: ast.Expr) -> bool:
             return False
 
 
-def _finished(plan: ir.Op, columns: list[Column]) -> ir.Read:
+def _finished(plan: ir.Op, columns: list[ProjectedColumn]) -> ir.Read:
     """The output columns, with every reference written out."""
     made = [ir.NamedExpr(column.name, _written(column.expr)) for column in columns]
     outputs = tuple(ir.OutputColumn(c.name, c.expr.type) for c in made)
@@ -337,5 +340,5 @@ def _written(expr: ir.Expr) -> ir.Expr:
     if is_null_literal(expr):
         return ir.Literal(None, types.written(kind))
     if types.holds_reference(kind):
-        return ir.Written(expr, types.written(kind))
+        return ir.WrittenOut(expr, types.written(kind))
     return expr

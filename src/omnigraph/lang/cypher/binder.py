@@ -8,8 +8,9 @@ from dataclasses import replace
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.coercion import as_type, compared, is_null_literal, null_of
-from omnigraph.lang.cypher.scope import Binding, Flow, Reported
+from omnigraph.lang.cypher.scope import Binding, Flow
 from omnigraph.lang.ir import CompareOp as Op
+from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
 from omnigraph.model.types import PropType, Scalar
 
@@ -82,11 +83,13 @@ class ExprBinder:
                 return self.property(self.expr(part), name, node.at)
             case ast.Index() | ast.Slice():
                 return self.subscript(node)
-            case ast.Unary() | ast.Binary() | ast.Connective() | ast.Comparison() | ast.IsNull():
+            case (
+                ast.Unary() | ast.Binary() | ast.Connective() | ast.ComparisonChain() | ast.IsNull()
+            ):
                 return self.operation(node)
             case ast.HasLabels():
                 return self.has_labels(node)
-            case ast.Case():
+            case ast.CaseExpr():
                 return self.case(node)
             case ast.Call():
                 return self.call(node)
@@ -146,7 +149,7 @@ class ExprBinder:
                 return self.entity_property(part, kind, name, at)
             case ir.MapValue(fields):
                 found = dict(fields).get(name)
-                return ir.Literal(None, ir.NULL) if found is None else ir.Field(part, name, found)
+                return ir.Literal(None, ir.NULL) if found is None else ir.FieldOf(part, name, found)
             case _ if types.is_time(kind):
                 return self.time_part(part, name, at)
             case _:
@@ -216,7 +219,7 @@ class ExprBinder:
         if not types.is_integer(index.type):
             message = f"a list is asked by whole numbers, not by {types.name_of(index.type)}"
             raise self.wrong(message, node.index.at)
-        return ir.Member(part, index, types.item_of(part.type))
+        return ir.MemberAt(part, index, types.item_of(part.type))
 
     def integer(self, node: ast.Expr) -> ir.Expr:
         found = self.expr(node)
@@ -245,7 +248,7 @@ class ExprBinder:
             case ast.Connective(word, parts):
                 bound = tuple(self.truth(part) for part in parts)
                 return ir.And(bound) if word == "and" else ir.Or(bound)
-            case ast.Comparison(first, rest):
+            case ast.ComparisonChain(first, rest):
                 return self.comparison(first, rest)
             case ast.IsNull(part, negated):
                 return self.is_null(self.expr(part), negated)
@@ -308,9 +311,9 @@ class ExprBinder:
         shared = types.common([item.type, kind])
         if shared is None:
             empty = ir.Compare(Op.EQ, length(members), ir.Literal(0, ir.I64))
-            unknown = ir.Case(((empty, FALSE),), ir.Literal(None, types.BOOL), types.BOOL)
+            unknown = ir.Choice(((empty, FALSE),), ir.Literal(None, types.BOOL), types.BOOL)
             nulls = ir.Quantified(ir.Test.ANY, "x%", members, ir.IsNull(ir.ValueOf("x%", kind)))
-            return ir.Case(
+            return ir.Choice(
                 ((ir.Or((self.is_null(item, False), nulls)), unknown),), FALSE, types.BOOL
             )
         whole = as_type(members, types.list_of(shared))
@@ -377,7 +380,7 @@ class ExprBinder:
                 for part in (left, right)
             ]
             kind = self.common(parts, at, "the sum of lists")
-            return ir.Joined(tuple(as_type(part, kind) for part in parts), kind)
+            return ir.JoinedLists(tuple(as_type(part, kind) for part in parts), kind)
         if types.is_string(left.type) or types.is_string(right.type):
             texts = tuple(self.as_text(part, at) for part in (left, right))
             return ir.Call(ir.Function.CONCAT, texts, types.STRING)
@@ -411,7 +414,7 @@ class ExprBinder:
         """Whether an entity has one of these types."""
         kind = self.type_name(part)
         if not wanted:
-            return ir.Case(
+            return ir.Choice(
                 ((ir.IsNull(kind, negated=True), FALSE),), null_of(types.BOOL), types.BOOL
             )
         return ir.In(kind, ir.Literal(wanted, ir.STRINGS))
@@ -422,7 +425,7 @@ class ExprBinder:
             return ir.TypeOf(part.var, types.STRING)
         return ir.RefType(part)
 
-    def case(self, node: ast.Case) -> ir.Expr:
+    def case(self, node: ast.CaseExpr) -> ir.Expr:
         subject = None if node.subject is None else self.expr(node.subject)
         whens = []
         for condition, result in node.whens:
@@ -430,7 +433,7 @@ class ExprBinder:
         default = ir.Literal(None, ir.NULL) if node.default is None else self.expr(node.default)
         kind = self.common([*(r for _, r in whens), default], node.at, "the result of CASE")
         made = tuple((test, as_type(result, kind)) for test, result in whens)
-        return ir.Case(made, as_type(default, kind), kind)
+        return ir.Choice(made, as_type(default, kind), kind)
 
     def case_test(self, subject: ir.Expr | None, condition: ast.Expr) -> ir.Expr:
         if subject is None:

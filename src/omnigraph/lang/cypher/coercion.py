@@ -115,7 +115,7 @@ def _different(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
         return null_of(types.BOOL)
     known = ir.And((ir.IsNull(_bare(left), True), ir.IsNull(_bare(right), True)))
     answer = ir.Literal(op is Op.NE, ir.BOOL)
-    return ir.Case(((known, answer),), null_of(types.BOOL), types.BOOL)
+    return ir.Choice(((known, answer),), null_of(types.BOOL), types.BOOL)
 
 
 def _bare(expr: ir.Expr) -> ir.Expr:

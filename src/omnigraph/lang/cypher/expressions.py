@@ -32,7 +32,7 @@ CLAUSES = frozenset(
 )
 
 
-class ExpressionParser(Cursor):
+class CypherExpressions(Cursor):
     """What clauses and patterns are made of."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
@@ -129,7 +129,7 @@ class ExpressionParser(Cursor):
             self._bounded(len(rest), start)
         if self.at("!") and self.peek().text == "=":
             raise self.fail("unequal is written <>", help="Write <> instead of !=.")
-        return ast.Comparison(first, tuple(rest), self.since(start)) if rest else first
+        return ast.ComparisonChain(first, tuple(rest), self.since(start)) if rest else first
 
     def _predicate(self) -> ast.Expr:
         """Sum { "IN" Sum | "STARTS WITH" Sum | "ENDS WITH" Sum | "CONTAINS" Sum | "=~" Sum | "IS" ["NOT"] "NULL" }"""
@@ -401,7 +401,7 @@ class ExpressionParser(Cursor):
         default = self.expr() if self.take_word("ELSE") else None
         self.expect_word("END", "after the last case")
         self.cases -= 1
-        return ast.Case(subject, tuple(whens), default, self.since(start))
+        return ast.CaseExpr(subject, tuple(whens), default, self.since(start))
 
     def _call(self, word: str) -> ast.Expr:
         """Name "(" [ "DISTINCT" ] [ "*" | Expr { "," Expr } ] ")" """
@@ -469,4 +469,4 @@ def _placed(node: ast.Expr, at: Place) -> ast.Expr:
     return ast.ListLiteral(node.items, at) if isinstance(node, ast.ListLiteral) else node
 
 
-__all__ = ["CLAUSES", "ExpressionParser", "Unparsable"]
+__all__ = ["CLAUSES", "CypherExpressions", "Unparsable"]

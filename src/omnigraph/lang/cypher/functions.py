@@ -32,7 +32,7 @@ STRINGS = types.list_of(types.STRING)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class BoundCall:
     """A call whose arguments are bound."""
 
     binder: ExprBinder
@@ -51,11 +51,11 @@ class Given:
         return found
 
 
-Make = Callable[[Given], ir.Expr]
+Make = Callable[[BoundCall], ir.Expr]
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class FunctionSignature:
     """How many arguments a function takes, and what it stands for."""
 
     least: int
@@ -79,7 +79,7 @@ def bind_call(binder: ExprBinder, node: ast.Call) -> ir.Expr:
         raise binder.wrong(message, node.at)
     if node.name == "exists":
         return _exists(binder, node)
-    return found.make(Given(binder, node, [binder.expr(arg) for arg in node.args]))
+    return found.make(BoundCall(binder, node, [binder.expr(arg) for arg in node.args]))
 
 
 def _exists(binder: ExprBinder, node: ast.Call) -> ir.Expr:
@@ -92,8 +92,8 @@ def _exists(binder: ExprBinder, node: ast.Call) -> ir.Expr:
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def _number(function: Function, kind: PropType | None = types.F64) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _number(function: Function, kind: PropType | None = types.F64) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         (part,) = (given.of(0, types.is_number, "a number"),)
         if is_null_literal(part):
             return part
@@ -102,20 +102,20 @@ def _number(function: Function, kind: PropType | None = types.F64) -> Signature:
             return ir.Call(function, (as_type(part, whole),), whole)
         return ir.Call(function, (as_type(part, types.F64),), kind)
 
-    return Signature(1, 1, make)
+    return FunctionSignature(1, 1, make)
 
 
-def _two_numbers(given: Given) -> ir.Expr:
+def _two_numbers(given: BoundCall) -> ir.Expr:
     parts = tuple(as_type(given.of(i, types.is_number, "numbers"), types.F64) for i in (0, 1))
     return ir.Call(Function.ATAN2, parts, types.F64)
 
 
-def _constant(value: float) -> Signature:
-    return Signature(0, 0, lambda _: ir.Literal(value, ir.F64))
+def _constant(value: float) -> FunctionSignature:
+    return FunctionSignature(0, 0, lambda _: ir.Literal(value, ir.F64))
 
 
-def _to_number(kind: PropType) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _to_number(kind: PropType) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         (part,) = given.args
         fits = types.is_number(part.type) or types.is_string(part.type)
         if is_null_literal(part):
@@ -131,10 +131,10 @@ def _to_number(kind: PropType) -> Signature:
             )
         return ir.Cast(part, kind)
 
-    return Signature(1, 1, make)
+    return FunctionSignature(1, 1, make)
 
 
-def _to_boolean(given: Given) -> ir.Expr:
+def _to_boolean(given: BoundCall) -> ir.Expr:
     (part,) = given.args
     if types.is_bool(part.type):
         return part
@@ -147,7 +147,7 @@ def _to_boolean(given: Given) -> ir.Expr:
     raise given.wrong(0, "a truth value, a text or a whole number")
 
 
-def _to_string(given: Given) -> ir.Expr:
+def _to_string(given: BoundCall) -> ir.Expr:
     (part,) = given.args
     if is_null_literal(part):
         return null_of(types.STRING)
@@ -159,16 +159,16 @@ def _to_string(given: Given) -> ir.Expr:
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 
-def _texts(function: Function, count: int, kind: ValueType = types.STRING) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _texts(function: Function, count: int, kind: ValueType = types.STRING) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         parts = [given.of(i, types.is_string, "a text") for i in range(count)]
         return ir.Call(function, tuple(as_type(p, types.STRING) for p in parts), kind)
 
-    return Signature(count, count, make)
+    return FunctionSignature(count, count, make)
 
 
-def _cut(function: Function, least: int, most: int) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _cut(function: Function, least: int, most: int) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         text = as_type(given.of(0, types.is_string, "a text"), types.STRING)
         counts = [
             as_type(given.of(i, types.is_integer, "a whole number"), types.I64)
@@ -176,15 +176,15 @@ def _cut(function: Function, least: int, most: int) -> Signature:
         ]
         return ir.Call(function, (text, *counts), types.STRING)
 
-    return Signature(least, most, make)
+    return FunctionSignature(least, most, make)
 
 
-def _reverse(given: Given) -> ir.Expr:
+def _reverse(given: BoundCall) -> ir.Expr:
     part = given.of(0, lambda k: types.is_string(k) or types.is_list(k), "a text or a list")
     return ir.Call(Function.REVERSE, (part,), types.plain(part.type))
 
 
-def _size(given: Given) -> ir.Expr:
+def _size(given: BoundCall) -> ir.Expr:
     part = given.args[0]
     if is_null_literal(part):
         return null_of(types.I64)
@@ -195,24 +195,24 @@ def _size(given: Given) -> ir.Expr:
 # --- lists ---------------------------------------------------------------------------------------------------------
 
 
-def _member(index: int) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _member(index: int) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         part = given.of(0, types.is_list, "a list")
         if is_null_literal(part):
             return part
-        return ir.Member(part, ir.Literal(index, ir.I64), types.item_of(part.type))
+        return ir.MemberAt(part, ir.Literal(index, ir.I64), types.item_of(part.type))
 
-    return Signature(1, 1, make)
+    return FunctionSignature(1, 1, make)
 
 
-def _tail(given: Given) -> ir.Expr:
+def _tail(given: BoundCall) -> ir.Expr:
     part = given.of(0, types.is_list, "a list")
     if is_null_literal(part):
         return part
     return ir.Sublist(part, ir.Literal(1, ir.I64), None, types.plain(part.type))
 
 
-def _range(given: Given) -> ir.Expr:
+def _range(given: BoundCall) -> ir.Expr:
     numbers = [given.of(i, types.is_integer, "whole numbers") for i in range(len(given.args))]
     step = numbers[2] if len(numbers) > 2 else ir.Literal(1, ir.I64)
     if isinstance(step, ir.Literal) and step.value == 0:
@@ -223,20 +223,20 @@ def _range(given: Given) -> ir.Expr:
     return ir.Numbers(first, last, step, kind)
 
 
-def _each_to(make: Make) -> Signature:
+def _each_to(make: Make) -> FunctionSignature:
     """A conversion of every member of a list."""
 
-    def convert(given: Given) -> ir.Expr:
+    def convert(given: BoundCall) -> ir.Expr:
         part = given.of(0, types.is_list, "a list")
         var = given.binder.binding.fresh()
         item = ir.ValueOf(var, types.item_of(part.type))
-        body = make(Given(given.binder, given.node, [item]))
+        body = make(BoundCall(given.binder, given.node, [item]))
         return ir.Each(var, part, None, body, types.list_of(body.type))
 
-    return Signature(1, 1, convert)
+    return FunctionSignature(1, 1, convert)
 
 
-def _coalesce(given: Given) -> ir.Expr:
+def _coalesce(given: BoundCall) -> ir.Expr:
     known = [arg for arg in given.args if not is_null_literal(arg)]
     if not known:
         return null_of(ir.NULL)
@@ -245,7 +245,7 @@ def _coalesce(given: Given) -> ir.Expr:
     whens = tuple((given.binder.is_null(part, True), part) for part in parts[:-1])
     if all(isinstance(p.type, PropType) and p.type.is_plain for p in parts):
         return ir.Call(Function.COALESCE, tuple(parts), kind)
-    return ir.Case(whens, parts[-1], kind) if whens else parts[-1]
+    return ir.Choice(whens, parts[-1], kind) if whens else parts[-1]
 
 
 # --- entities and paths --------------------------------------------------------------------------------------------
@@ -267,12 +267,12 @@ def _is_trail(kind: ValueType) -> bool:
     return isinstance(kind, ir.TrailValue)
 
 
-def _id(given: Given) -> ir.Expr:
+def _id(given: BoundCall) -> ir.Expr:
     part = given.of(0, _is_entity, "a node or a relationship")
     return null_of(types.STRING) if is_null_literal(part) else given.binder.identity(part)
 
 
-def _type(given: Given) -> ir.Expr:
+def _type(given: BoundCall) -> ir.Expr:
     part = given.of(0, _is_edge, "a relationship")
     if is_null_literal(part):
         return null_of(types.STRING)
@@ -282,7 +282,7 @@ def _type(given: Given) -> ir.Expr:
     return _renamed(given, part, known)
 
 
-def _renamed(given: Given, part: ir.Expr, known: dict[str, str]) -> ir.Expr:
+def _renamed(given: BoundCall, part: ir.Expr, known: dict[str, str]) -> ir.Expr:
     """The name of the type, where it differs from that of the schema the other one."""
     kind = given.binder.type_name(part)
     whens = tuple(
@@ -290,10 +290,10 @@ def _renamed(given: Given, part: ir.Expr, known: dict[str, str]) -> ir.Expr:
         for own, to in known.items()
         if own != to
     )
-    return ir.Case(whens, kind, types.STRING) if whens else kind
+    return ir.Choice(whens, kind, types.STRING) if whens else kind
 
 
-def _labels(given: Given) -> ir.Expr:
+def _labels(given: BoundCall) -> ir.Expr:
     part = given.of(0, _is_node, "a node")
     if is_null_literal(part):
         return null_of(STRINGS)
@@ -305,10 +305,10 @@ def _labels(given: Given) -> ir.Expr:
         labels = (name, *nodes[name].implements)
         test = ir.Compare(ir.CompareOp.EQ, kind, ir.Literal(name, ir.STRING))
         whens.append((test, ir.Literal(labels, ir.STRINGS)))
-    return ir.Case(tuple(whens), null_of(STRINGS), STRINGS)
+    return ir.Choice(tuple(whens), null_of(STRINGS), STRINGS)
 
 
-def _keys(given: Given) -> ir.Expr:
+def _keys(given: BoundCall) -> ir.Expr:
     part = given.args[0]
     if is_null_literal(part):
         return null_of(STRINGS)
@@ -317,13 +317,13 @@ def _keys(given: Given) -> ir.Expr:
         if isinstance(part, ir.MakeMap):
             return ir.Literal(names, ir.STRINGS)
         known = ((ir.IsNull(part, negated=True), ir.Literal(names, ir.STRINGS)),)
-        return ir.Case(known, null_of(STRINGS), STRINGS)
+        return ir.Choice(known, null_of(STRINGS), STRINGS)
     part = given.of(0, _is_entity, "a node, a relationship or a map")
     assert isinstance(STRINGS, PropType)  # noqa: S101
     return ir.RefKeys(part, STRINGS)
 
 
-def _properties(given: Given) -> ir.Expr:
+def _properties(given: BoundCall) -> ir.Expr:
     part = given.args[0]
     if isinstance(part.type, ir.MapValue) or is_null_literal(part):
         return part
@@ -331,11 +331,11 @@ def _properties(given: Given) -> ir.Expr:
     assert isinstance(part.type, ir.RefValue)  # noqa: S101
     names = given.binder.binding.property_names(part.type)
     made = map_literal([(n, given.binder.property(part, n, given.node.at)) for n in names])
-    return ir.Case(((given.binder.is_null(part, True), made),), null_of(made.type), made.type)
+    return ir.Choice(((given.binder.is_null(part, True), made),), null_of(made.type), made.type)
 
 
-def _end(end: ir.End) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _end(end: ir.End) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         part = given.of(0, _is_edge, "a relationship")
         if is_null_literal(part):
             return part
@@ -347,17 +347,17 @@ def _end(end: ir.End) -> Signature:
         ]
         return ir.RefEnd(part, end, ir.RefValue(tuple(dict.fromkeys(ends))))
 
-    return Signature(1, 1, make)
+    return FunctionSignature(1, 1, make)
 
 
-def _trail(edges: bool) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _trail(edges: bool) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         part = given.of(0, _is_trail, "a path")
         if is_null_literal(part):
             return part
         return trail_get(part, edges)
 
-    return Signature(1, 1, make)
+    return FunctionSignature(1, 1, make)
 
 
 def trail_get(part: ir.Expr, edges: bool) -> ir.Expr:
@@ -367,7 +367,7 @@ def trail_get(part: ir.Expr, edges: bool) -> ir.Expr:
     return ir.TrailGet(part, edges, ir.ListValue(ir.RefValue(held, edges)))
 
 
-def _length(given: Given) -> ir.Expr:
+def _length(given: BoundCall) -> ir.Expr:
     part = given.of(0, _is_trail, "a path")
     if is_null_literal(part):
         return null_of(types.I64)
@@ -377,8 +377,8 @@ def _length(given: Given) -> ir.Expr:
 # --- times ---------------------------------------------------------------------------------------------------------
 
 
-def _date(kind: PropType) -> Signature:
-    def make(given: Given) -> ir.Expr:
+def _date(kind: PropType) -> FunctionSignature:
+    def make(given: BoundCall) -> ir.Expr:
         if not given.args:
             return ir.Now() if kind == types.DATETIME else ir.Cast(ir.Now(), kind)
         (part,) = given.args
@@ -390,10 +390,10 @@ def _date(kind: PropType) -> Signature:
             raise given.wrong(0, "a text or a map of year, month and day")
         return ir.Cast(part, kind)
 
-    return Signature(0, 1, make)
+    return FunctionSignature(0, 1, make)
 
 
-def _from_parts(given: Given, part: ir.MakeMap, kind: PropType) -> ir.Expr:
+def _from_parts(given: BoundCall, part: ir.MakeMap, kind: PropType) -> ir.Expr:
     """A date or a time from its parts, by way of its text."""
     held = {name: item for (name, _), item in zip(part.type.fields, part.items, strict=True)}
     clock = ("hour", "minute", "second")
@@ -420,15 +420,15 @@ def _from_parts(given: Given, part: ir.MakeMap, kind: PropType) -> ir.Expr:
     return ir.Cast(ir.Call(Function.CONCAT, parts, types.STRING), kind)
 
 
-def _timestamp(_: Given) -> ir.Expr:
+def _timestamp(_: BoundCall) -> ir.Expr:
     return ir.Call(Function.EPOCH_MILLIS, (ir.Now(),), types.I64)
 
 
-def _is_empty(given: Given) -> ir.Expr:
+def _is_empty(given: BoundCall) -> ir.Expr:
     return ir.Compare(ir.CompareOp.EQ, _size(given), ir.Literal(0, ir.I64))
 
 
-FUNCTIONS: dict[str, Signature] = {
+FUNCTIONS: dict[str, FunctionSignature] = {
     "abs": _number(Function.ABS, None),
     "ceil": _number(Function.CEIL),
     "floor": _number(Function.FLOOR),
@@ -445,17 +445,17 @@ FUNCTIONS: dict[str, Signature] = {
     "asin": _number(Function.ASIN),
     "acos": _number(Function.ACOS),
     "atan": _number(Function.ATAN),
-    "atan2": Signature(2, 2, _two_numbers),
+    "atan2": FunctionSignature(2, 2, _two_numbers),
     "degrees": _number(Function.DEGREES),
     "radians": _number(Function.RADIANS),
-    "rand": Signature(0, 0, lambda _: ir.Random()),
+    "rand": FunctionSignature(0, 0, lambda _: ir.Random()),
     "e": _constant(math.e),
     "pi": _constant(math.pi),
     "tointeger": _to_number(types.I64),
     "toint": _to_number(types.I64),
     "tofloat": _to_number(types.F64),
-    "toboolean": Signature(1, 1, _to_boolean),
-    "tostring": Signature(1, 1, _to_string),
+    "toboolean": FunctionSignature(1, 1, _to_boolean),
+    "tostring": FunctionSignature(1, 1, _to_string),
     "tointegerlist": _each_to(_to_number(types.I64).make),
     "tofloatlist": _each_to(_to_number(types.F64).make),
     "tostringlist": _each_to(_to_string),
@@ -472,28 +472,28 @@ FUNCTIONS: dict[str, Signature] = {
     "substring": _cut(Function.SUBSTRING, 2, 3),
     "left": _cut(Function.LEFT, 2, 2),
     "right": _cut(Function.RIGHT, 2, 2),
-    "reverse": Signature(1, 1, _reverse),
-    "size": Signature(1, 1, _size),
-    "char_length": Signature(1, 1, _size),
-    "isempty": Signature(1, 1, _is_empty),
+    "reverse": FunctionSignature(1, 1, _reverse),
+    "size": FunctionSignature(1, 1, _size),
+    "char_length": FunctionSignature(1, 1, _size),
+    "isempty": FunctionSignature(1, 1, _is_empty),
     "head": _member(0),
     "last": _member(-1),
-    "tail": Signature(1, 1, _tail),
-    "range": Signature(2, 3, _range),
-    "coalesce": Signature(1, 100, _coalesce),
-    "exists": Signature(1, 1, lambda given: given.args[0]),
-    "id": Signature(1, 1, _id),
-    "elementid": Signature(1, 1, _id),
-    "type": Signature(1, 1, _type),
-    "labels": Signature(1, 1, _labels),
-    "keys": Signature(1, 1, _keys),
-    "properties": Signature(1, 1, _properties),
+    "tail": FunctionSignature(1, 1, _tail),
+    "range": FunctionSignature(2, 3, _range),
+    "coalesce": FunctionSignature(1, 100, _coalesce),
+    "exists": FunctionSignature(1, 1, lambda given: given.args[0]),
+    "id": FunctionSignature(1, 1, _id),
+    "elementid": FunctionSignature(1, 1, _id),
+    "type": FunctionSignature(1, 1, _type),
+    "labels": FunctionSignature(1, 1, _labels),
+    "keys": FunctionSignature(1, 1, _keys),
+    "properties": FunctionSignature(1, 1, _properties),
     "startnode": _end(ir.End.SRC),
     "endnode": _end(ir.End.DST),
     "nodes": _trail(edges=False),
     "relationships": _trail(edges=True),
-    "length": Signature(1, 1, _length),
+    "length": FunctionSignature(1, 1, _length),
     "date": _date(types.DATE),
     "datetime": _date(types.DATETIME),
-    "timestamp": Signature(0, 0, _timestamp),
+    "timestamp": FunctionSignature(0, 0, _timestamp),
 }

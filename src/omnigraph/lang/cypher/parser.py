@@ -6,7 +6,7 @@ After an error the parser goes on at the next clause, so that one look shows sev
 from __future__ import annotations
 
 from omnigraph.lang.cypher import ast
-from omnigraph.lang.cypher.expressions import CLAUSES, ExpressionParser, Unparsable
+from omnigraph.lang.cypher.expressions import CLAUSES, CypherExpressions, Unparsable
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.lexer import Tok
 from omnigraph.lang.source import Source
@@ -28,13 +28,13 @@ FOREIGN = {
 def parse(source: Source) -> ast.Query:
     """The syntax tree of a text; raises with all its errors."""
     diagnostics = Diagnostics(source)
-    parser = Parser(diagnostics)
+    parser = CypherParser(diagnostics)
     found = parser.whole()
     diagnostics.raise_errors()
     return found
 
 
-class Parser(ExpressionParser):
+class CypherParser(CypherExpressions):
     """The whole language."""
 
     def whole(self) -> ast.Query:
@@ -99,7 +99,7 @@ class Parser(ExpressionParser):
                 return ast.Set(tuple(self.sep_by(self.set_item)), self.since(token))
             case "REMOVE":
                 self.advance()
-                return ast.Remove(tuple(self.sep_by(self.remove_item)), self.since(token))
+                return ast.RemoveItems(tuple(self.sep_by(self.remove_item)), self.since(token))
             case "DELETE" | "DETACH":
                 return self.delete()
             case word if word in FOREIGN:

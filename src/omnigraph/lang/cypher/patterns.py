@@ -458,7 +458,7 @@ class PatternBinder:
                 message = f"expected a map, not {types.name_of(whole.type)}"
                 raise self.binder.wrong(message, properties.at)
             at = properties.at
-            given = [(n, ir.Field(whole, n, kind), at) for n, kind in whole.type.fields]
+            given = [(n, ir.FieldOf(whole, n, kind), at) for n, kind in whole.type.fields]
         for name, wanted, at in given:
             own = self.binder.property(entity, name, at)
             found.append(compared(ir.CompareOp.EQ, own, wanted))

@@ -16,7 +16,7 @@ from omnigraph.model.types import PropType
 
 
 @dataclass(slots=True)
-class Column:
+class ProjectedColumn:
     """A column of a projection: its name, what it is, and whether it aggregates."""
 
     name: str
@@ -35,7 +35,7 @@ class Projector:
     aggregates: list[ir.NamedAggregate] = field(default_factory=list)
     made: set[str] = field(default_factory=set)  # the columns aggregates are read under
 
-    def project(self, final: bool, where: bool = False) -> list[Column]:
+    def project(self, final: bool, where: bool = False) -> list[ProjectedColumn]:
         """Put the projection on the flow; RETURN leaves output columns, WITH variables.
 
         With `where` the condition of WITH is judged here, for it reads variables that end here.
@@ -60,13 +60,13 @@ class Projector:
 
     # --- columns ---------------------------------------------------------------------------------------------------
 
-    def columns(self, binder: ExprBinder) -> list[Column]:
-        found: list[Column] = []
+    def columns(self, binder: ExprBinder) -> list[ProjectedColumn]:
+        found: list[ProjectedColumn] = []
         if self.node.star:
             if not self.flow.names and not self.node.items:
                 message = "there is no variable `*` could stand for"
                 raise self.binding.error("C007", message, self.node.at)
-            found = [Column(n, e, False) for n, e in sorted(self.flow.names.items())]
+            found = [ProjectedColumn(n, e, False) for n, e in sorted(self.flow.names.items())]
         for item in self.node.items:
             if isinstance(item.expr, ast.PatternExpr):
                 message = "a pattern is a condition, not a value"
@@ -76,7 +76,7 @@ class Projector:
             names = len(self.made)
             expr = binder.expr(item.expr)
             grouped = len(self.aggregates) > before or len(self.made) > names or self.reads(expr)
-            found.append(Column(item.name, expr, grouped))
+            found.append(ProjectedColumn(item.name, expr, grouped))
         seen: set[str] = set()
         for column in found:
             if column.name in seen:
@@ -89,7 +89,7 @@ class Projector:
         """Whether an expression holds an aggregate."""
         return any(isinstance(p, ir.Output) and p.name in self.made for p in walk(expr))
 
-    def order(self, binder: ExprBinder, columns: list[Column]) -> tuple[ir.SortKey, ...]:
+    def order(self, binder: ExprBinder, columns: list[ProjectedColumn]) -> tuple[ir.SortKey, ...]:
         """The keys; a column may be named by its alias. Null comes last, and first when descending."""
         keys: list[ir.SortKey] = []
         if not self.node.order:
@@ -117,7 +117,7 @@ class Projector:
         binder.inner, binder.aggregate = outer, saved
         return tuple(keys)
 
-    def condition(self, binder: ExprBinder, columns: list[Column]) -> ir.Expr:
+    def condition(self, binder: ExprBinder, columns: list[ProjectedColumn]) -> ir.Expr:
         """The condition of WITH, where names of columns hide variables."""
         assert self.node.predicate is not None  # noqa: S101 - asked for where there is one
         binder.inner = {column.name: column.expr for column in columns}
@@ -148,8 +148,8 @@ class Projector:
     # --- grouping --------------------------------------------------------------------------------------------------
 
     def group(
-        self, columns: list[Column], order: tuple[ir.SortKey, ...], test: ir.Expr | None
-    ) -> tuple[list[Column], tuple[ir.SortKey, ...], ir.Expr | None]:
+        self, columns: list[ProjectedColumn], order: tuple[ir.SortKey, ...], test: ir.Expr | None
+    ) -> tuple[list[ProjectedColumn], tuple[ir.SortKey, ...], ir.Expr | None]:
         """Rows become groups: the columns without aggregates are what they are grouped by."""
         keys = {c.name: c.expr for c in columns if not c.aggregates}
         named = tuple(ir.NamedExpr(f"{ir.FRESH}k{i}", e) for i, e in enumerate(keys.values()))
@@ -167,7 +167,7 @@ class Projector:
             return found
 
         made = [
-            Column(c.name, outputs.get(id(c.expr)) or over_groups(c.expr), c.aggregates)
+            ProjectedColumn(c.name, outputs.get(id(c.expr)) or over_groups(c.expr), c.aggregates)
             for c in columns
         ]
         sorted_by = tuple(ir.SortKey(over_groups(k.expr), k.descending) for k in order)
@@ -247,7 +247,7 @@ class Projector:
 
     # --- what follows ----------------------------------------------------------------------------------------------
 
-    def rebind(self, columns: list[Column]) -> None:
+    def rebind(self, columns: list[ProjectedColumn]) -> None:
         """The columns become the variables of what follows; nodes and relationships stay bound."""
         keep: dict[str, tuple[str, str]] = {}
         values: list[ir.NamedExpr] = []

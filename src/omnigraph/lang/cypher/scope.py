@@ -8,14 +8,11 @@ from typing import Any
 
 from omnigraph.lang import ir
 from omnigraph.lang.diagnostics import Diagnostics
+from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
 from omnigraph.model.catalog import Catalog, EdgeType, Property
 
 LABEL = "label"  # the annotation by which edge types share a relationship type
-
-
-class Reported(Exception):
-    """An error was reported; what it belongs to is left."""
 
 
 @dataclass(slots=True)

@@ -12,8 +12,9 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import QUERY, WRITING, QueryBinder
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import is_null_literal
-from omnigraph.lang.cypher.scope import Binding, Flow, Reported, parts_of
+from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
+from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 
@@ -50,7 +51,7 @@ class WriteBinder:
     steps: list[ir.Step] = field(default_factory=list)
     written: set[str] = field(default_factory=set)  # properties set so far
 
-    def whole(self, part: ast.SingleQuery) -> ir.Change:
+    def whole(self, part: ast.SingleQuery) -> ir.PatternChange:
         reader = QueryBinder(self.binding)
         for clause in part.clauses:
             if isinstance(clause, WRITING):
@@ -69,7 +70,7 @@ class WriteBinder:
         outputs = tuple(ir.OutputColumn(c.name, c.expr.type) for c in self.columns)
         read = ir.Read(ir.Project(self.flow.plan, tuple(self.columns)), outputs)
         params = tuple(ir.ParamDecl(n, k) for n, k in self.binding.params.items())
-        return ir.Change(read, params, slots, tuple(self.steps))
+        return ir.PatternChange(read, params, slots, tuple(self.steps))
 
     def write(self, clause: ast.Writing) -> None:
         match clause:
@@ -78,7 +79,7 @@ class WriteBinder:
                     self.create(pattern)
             case ast.Merge():
                 self.merge(clause)
-            case ast.Set(items) | ast.Remove(items):
+            case ast.Set(items) | ast.RemoveItems(items):
                 for item in items:
                     self.set_item(item, None)
             case ast.Delete(items, detach):
@@ -93,7 +94,7 @@ class WriteBinder:
     def column(self, expr: ir.Expr) -> str:
         """A column of the rows the steps read."""
         if types.holds_reference(expr.type):
-            expr = ir.Written(expr, types.written(expr.type))
+            expr = ir.WrittenOut(expr, types.written(expr.type))
         if is_null_literal(expr):
             expr = ir.Literal(None, types.STRING)
         for known in self.columns:
@@ -140,7 +141,7 @@ class WriteBinder:
 
     # --- create ----------------------------------------------------------------------------------------------------
 
-    def create(self, pattern: ast.PathPattern, merging: Merging | None = None) -> None:
+    def create(self, pattern: ast.PathPattern, merging: MergeRun | None = None) -> None:
         if pattern.var is not None and merging is None and not self.is_plain(pattern):
             raise self.binding.error("C017", "this pattern cannot be created", pattern.at)
         first = pattern.nodes[0]
@@ -154,7 +155,7 @@ class WriteBinder:
     def is_plain(self, pattern: ast.PathPattern) -> bool:
         return pattern.shortest is None
 
-    def node(self, node: ast.NodePattern, merging: Merging | None) -> tuple[str, str]:
+    def node(self, node: ast.NodePattern, merging: MergeRun | None) -> tuple[str, str]:
         """The slot of a node, new or known, and what it is called."""
         name = node.var
         known = name is not None and (
@@ -175,7 +176,7 @@ class WriteBinder:
             self.names[name] = slot
         return slot, name or ""
 
-    def new_slot(self, name: str | None, merging: Merging | None) -> str:
+    def new_slot(self, name: str | None, merging: MergeRun | None) -> str:
         if merging is not None and name is not None and name in merging.found:
             return self.slot_of(name, merging.at)
         return self.binding.fresh(name or "")
@@ -204,7 +205,7 @@ class WriteBinder:
         rel: ast.RelPattern,
         left: tuple[str, str],
         right: tuple[str, str],
-        merging: Merging | None,
+        merging: MergeRun | None,
     ) -> None:
         if rel.hops is not None or len(rel.types) != 1 or (rel.arrow == "-" and merging is None):
             message = "a relationship that is created has one type and a direction"
@@ -262,7 +263,7 @@ class WriteBinder:
                 whole = self.read(given)
                 match whole.type:
                     case ir.MapValue(fields):
-                        return [(n, ir.Field(whole, n, k), at) for n, k in fields]
+                        return [(n, ir.FieldOf(whole, n, k), at) for n, k in fields]
                     case ir.RefValue() as kind:
                         binder = self.binder
                         names = self.binding.property_names(kind)
@@ -290,7 +291,7 @@ class WriteBinder:
         values: tuple[tuple[str, str], ...],
         src: str | None,
         dst: str | None,
-        merging: Merging | None,
+        merging: MergeRun | None,
     ) -> ir.Step:
         if merging is None:
             return ir.Make(target, slot, values, src, dst)
@@ -317,7 +318,7 @@ class WriteBinder:
         missing = ir.IsNull(ir.IdOf(new[0], types.STRING)) if new else ir.Literal(False, ir.BOOL)
         there = ir.Not(missing)
         found = set(self.flow.names) - before
-        merging = Merging(self.column(missing), found, clause.at)
+        merging = MergeRun(self.column(missing), found, clause.at)
         self.create(pattern, merging)
         for item in clause.on_create:
             self.set_item(item, merging.missing)
@@ -383,7 +384,7 @@ class WriteBinder:
 
 
 @dataclass(slots=True)
-class Merging:
+class MergeRun:
     """The MERGE a pattern is made for: the column that says where nothing was found, and the variables it binds."""
 
     missing: str
@@ -392,5 +393,5 @@ class Merging:
     once: tuple[str, ...] = ()
 
 
-def _is_new(merging: Merging | None, name: str) -> bool:
+def _is_new(merging: MergeRun | None, name: str) -> bool:
     return merging is not None and name in merging.found

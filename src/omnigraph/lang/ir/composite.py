@@ -1,7 +1,7 @@
 """Values made of others: lists, maps, references to entities and trails, and the expressions over them.
 
 A reference names one node or edge of the state that is read, as a number; it is compared and grouped like one. What a
-caller sees of it is made by `Written`, at the end.
+caller sees of it is made by `WrittenOut`, at the end.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class RefKeys:
 
 
 @value
-class Written:
+class WrittenOut:
     """A value with every reference in it written out, as a caller sees it."""
 
     part: Expr
@@ -171,7 +171,7 @@ class TrailGet:
 
 
 @value
-class Field:
+class FieldOf:
     """What a map has under a name."""
 
     part: Expr
@@ -180,7 +180,7 @@ class Field:
 
 
 @value
-class Member:
+class MemberAt:
     """The member of a list at an index from 0, from its end if negative; null outside it."""
 
     part: Expr
@@ -199,7 +199,7 @@ class Sublist:
 
 
 @value
-class Joined:
+class JoinedLists:
     """The members of several lists, one list after the other."""
 
     parts: tuple[Expr, ...]
@@ -224,7 +224,7 @@ class Random:
 
 
 @value
-class Case:
+class Choice:
     """The value behind the first condition that is true, else the default."""
 
     whens: tuple[tuple[Expr, Expr], ...]
@@ -318,18 +318,18 @@ Composite = (
     | RefType
     | RefEnd
     | RefKeys
-    | Written
+    | WrittenOut
     | MakeList
     | MakeMap
     | MakeTrail
     | TrailGet
-    | Field
-    | Member
+    | FieldOf
+    | MemberAt
     | Sublist
-    | Joined
+    | JoinedLists
     | Numbers
     | Random
-    | Case
+    | Choice
     | Each
     | Quantified
     | Fold

@@ -107,7 +107,7 @@ Step = Make | Put | Drop
 
 
 @value
-class Change:
+class PatternChange:
     """What a read finds, and what is done for each of its rows, step by step.
 
     `slots` are the entities it finds: a name, and the columns of their ids and types.
@@ -119,7 +119,7 @@ class Change:
     steps: tuple[Step, ...]
 
 
-Statement = Insert | Update | Delete | Change
+Statement = Insert | Update | Delete | PatternChange
 
 
 # --- queries -----------------------------------------------------------------------------------------------------

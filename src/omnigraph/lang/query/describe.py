@@ -51,7 +51,7 @@ def describe_operation(query: ir.Query, catalog: Catalog) -> Operation:
     reads: set[Entity] = set()
     writes: set[Entity] = set()
     for statement in query.body.statements:
-        if isinstance(statement, ir.Change):
+        if isinstance(statement, ir.PatternChange):
             reads |= _read_by(statement.read.plan)
             writes |= _changed_by(statement, catalog)
             continue
@@ -76,7 +76,7 @@ def _read_by(plan: ir.Op) -> set[Entity]:
     return found
 
 
-def _changed_by(change: ir.Change, catalog: Catalog) -> set[Entity]:
+def _changed_by(change: ir.PatternChange, catalog: Catalog) -> set[Entity]:
     """The types whose rows the steps of a change touch."""
     found: set[Entity] = set()
     for step in change.steps:
