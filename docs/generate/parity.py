@@ -64,7 +64,7 @@ PARITY: dict[str, Counterpart] = {
     "comment": _verb("comment"),
     "approve": _verb("approve"),
     "check": _verb("check"),
-    "profile": _verb("profile"),
+    "stats": _verb("profile"),
     "schema show": _verb("schema"),
     "schema plan": _verb("plan_schema"),
     "schema apply": _verb("apply_schema"),

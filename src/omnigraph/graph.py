@@ -212,9 +212,7 @@ class Graph(Reviewing):
             catalog = self._repo.schema(schema).catalog
             if cypher:
                 known = compile_cypher(text, catalog, params, want=want)
-            else:
-                known = compile_query(text, catalog, name, want=want)
-            self._queries[key] = known
+            self._queries[key] = known = known or compile_query(text, catalog, name, want=want)
             while len(self._queries) > self._repo.limits.queries_cached_max:
                 self._queries.pop(next(iter(self._queries)), None)
         return known
@@ -575,8 +573,8 @@ def schema_text(schema: str | os.PathLike[str]) -> str:
     """A schema given as text, or as the path of a file that holds it."""
     if isinstance(schema, os.PathLike):
         return Path(schema).read_text(encoding="utf-8")
-    looks_like_path = schema.strip().endswith(".pg") and "\n" not in schema and "{" not in schema
-    return Path(schema).read_text(encoding="utf-8") if looks_like_path else schema
+    is_path = schema.strip().endswith(".pg") and "\n" not in schema and "{" not in schema
+    return Path(schema).read_text(encoding="utf-8") if is_path else schema
 
 
 def init(
@@ -588,8 +586,7 @@ def init(
 ) -> Graph:
     """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
     text = schema_text(schema)
-    ir = ops.compile_schema(text)
-    stored = StoredSchema(source=text, ir=ops.encode_ir(ir).decode())
+    stored = StoredSchema(text, ops.encode_ir(ops.compile_schema(text)).decode())
     with metrics.operation("init"):
         return Graph(ops.create_graph(uri, stored, limits=limits, actor=actor))
 

@@ -17,7 +17,7 @@ The commands, imported one module at a time:
 - `data`       query, mutate, shell, load, pipeline, infer, export
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
-- `review`     propose, proposals, review, comment, approve, check, profile, blame
+- `review`     propose, proposals, review, comment, approve, check, stats, blame
 - `maintenance` optimize, embed, cleanup, maintain, retention
 - `languages`  schema, lint, fmt, explain
 - `entities`   snapshot, blob

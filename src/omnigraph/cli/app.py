@@ -79,7 +79,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "comment": "review.comment",
         "approve": "review.approve",
         "check": "review.check",
-        "profile": "review.profile",
+        "stats": "review.stats",
     },
     "Languages": {
         "schema": Group(

@@ -26,6 +26,7 @@ from omnigraph.cli.context import (
 from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import (
     At,
+    BadRowOptions,
     Branch,
     CsvOptions,
     DryRun,
@@ -35,7 +36,6 @@ from omnigraph.cli.options import (
     LoadId,
     Message,
     Name,
-    OnError,
     OutputFormat,
     Params,
     Quiet,
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from omnigraph.outcomes import LoadResult
     from omnigraph.pipeline.spec import PipelineSpec
     from omnigraph.read import Result
+    from omnigraph.read.checking import CheckReport
 
 
 @examples(
@@ -219,6 +220,7 @@ def load(
     writer: WriterOptions,
     cells: CsvOptions,
     repeats: RepeatOptions,
+    bad: BadRowOptions,
     data: Annotated[
         list[str],
         Option("--data", help="File of records, or Type=FILE for a table.", metavar="FILE"),
@@ -233,15 +235,6 @@ def load(
     load_id: LoadId = None,
     violations: Violations = None,
     message: Message = None,
-    on_error: Annotated[
-        OnError, Option("--on-error", help="Bad rows: refuse all, or load the others.")
-    ] = OnError.REFUSE,
-    quarantine: Annotated[
-        str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
-    ] = None,
-    max_failures: Annotated[
-        int | None, Option("--max-failures", help="Rows that may be left out.", metavar="N")
-    ] = None,
     check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
     run_checks: Annotated[
         bool, Option("--run-checks", help="Run the checks of the branch on the new commit.")
@@ -258,7 +251,7 @@ def load(
     A load with bad rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the good rows are
     loaded, and the others are in the file as JSON lines, each with its place, its text and what is wrong.
     """
-    options = cells.reading_with(repeats, on_error, quarantine, max_failures)
+    options = cells.reading_with(repeats, bad)
     _tell_formats(show, data, options)
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)
@@ -273,7 +266,7 @@ def load(
             violations=violations or True,
             dry_run=True,
         )
-        _tell_check(show, found, quarantine)
+        _tell_check(show, found, bad.quarantine)
         return OK
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
@@ -288,21 +281,25 @@ def load(
             options=options,
             violations=violations or True,
         )
-    again = " (loaded before)" if result.replayed else ""
-    text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
     report = None
     if run_checks and result.commit is not None:
         report = graph.check(branch, result.commit.id, actor=actor_of(writer.actor))
+    _tell_loaded(show, result, branch, report)
+    _tell_quarantine(result, bad.quarantine)
+    return OK if report is None or report.passed else FAILURE
+
+
+def _tell_loaded(show: Show, result: LoadResult, branch: str, report: CheckReport | None) -> None:
+    again = " (loaded before)" if result.replayed else ""
+    text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
     told = {} if report is None else {"checks": report.to_json()}
     answer(show, text, result.to_json() | told)
-    _tell_quarantine(result, quarantine)
     for name, count in result.new_each_time.items():
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
         warn(f"{edges} without id or key: loading {them} again adds {them} again")
     if report is not None:
         note(show, checks_text(report))
-    return OK if report is None or report.passed else FAILURE
 
 
 def _tell_check(show: Show, found: LoadResult, quarantine: str | None) -> None:

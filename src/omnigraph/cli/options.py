@@ -164,6 +164,21 @@ class RepeatOptions(OptionSet):
 
 
 @value
+class BadRowOptions(OptionSet):
+    """What becomes of rows that cannot be loaded."""
+
+    on_error: Annotated[
+        OnError, Option("--on-error", help="Bad rows: refuse all, or load the others.")
+    ] = OnError.REFUSE
+    quarantine: Annotated[
+        str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
+    ] = None
+    max_failures: Annotated[
+        int | None, Option("--max-failures", help="Rows that may be left out.", metavar="N")
+    ] = None
+
+
+@value
 class CsvOptions(OptionSet):
     """How CSV files are written."""
 
@@ -192,26 +207,23 @@ class CsvOptions(OptionSet):
         options = Options(csv=form, repeats=Repeats(repeats.duplicates, repeats.version_property))
         return None if options == Options() else options
 
-    def reading_with(
-        self,
-        repeats: RepeatOptions,
-        on_error: OnError,
-        quarantine: str | None,
-        max_failures: int | None,
-    ) -> Any:
+    def reading_with(self, repeats: RepeatOptions, bad: BadRowOptions) -> Any:
         """The same, and where rows go that cannot be loaded."""
         from dataclasses import replace
 
         from omnigraph.write.input.options import Options
 
-        if (on_error is OnError.QUARANTINE) != (quarantine is not None):
+        file, most = bad.quarantine, bad.max_failures
+        if (bad.on_error is OnError.QUARANTINE) != (file is not None):
             raise UsageError("--on-error quarantine and --quarantine FILE go together")
-        if max_failures is not None and quarantine is None:
+        if most is not None and file is None:
             raise UsageError("--max-failures bounds a quarantine: add --on-error quarantine")
         reading = self.reading(repeats)
-        if quarantine is None:
-            return reading
-        return replace(reading or Options(), quarantine=quarantine, failures_max=max_failures)
+        return (
+            reading
+            if file is None
+            else replace(reading or Options(), quarantine=file, failures_max=most)
+        )
 
 
 @value

@@ -1,4 +1,4 @@
-"""Commands about proposals and checks: propose, proposals, review, comment, approve, check, profile, blame."""
+"""Commands about proposals and checks: propose, proposals, review, comment, approve, check, stats, blame."""
 
 from __future__ import annotations
 
@@ -310,10 +310,10 @@ def check(
 
 
 @examples(
-    "omnigraph profile --store people",
-    "omnigraph profile --store people --branch draft --before main --json",
+    "omnigraph stats --store people",
+    "omnigraph stats --store people --branch draft --before main --json",
 )
-def profile(
+def stats(
     where: Where,
     show: Show,
     branch: Branch = None,

@@ -22,7 +22,7 @@ from omnigraph.cluster.resources import (
     ClusterInvalid,
     ClusterMoved,
     DeletionUnconfirmed,
-    Resource,
+    ManagedResource,
     address_in,
     graph_of,
     kind_of,
@@ -129,7 +129,7 @@ class _Applying:
     plan: Plan
     ledger: Ledger
     begun: Revision
-    resources: dict[str, Resource]  # in force so far
+    resources: dict[str, ManagedResource]  # in force so far
     errors: dict[str, str] = field(default_factory=dict)
 
     def all_changes(self, progress: Progress) -> None:

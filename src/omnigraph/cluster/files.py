@@ -33,7 +33,7 @@ from omnigraph.cluster.resources import (
     GRAPHS,
     ClusterInvalid,
     Described,
-    Resource,
+    ManagedResource,
     digest_of,
 )
 from omnigraph.core.records import RetentionPolicy
@@ -156,7 +156,7 @@ class _Folder:
 
     folder: Path
     problems: list[Problem] = field(default_factory=list)
-    resources: dict[str, Resource] = field(default_factory=dict)
+    resources: dict[str, ManagedResource] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
     def file(self) -> ClusterFile:
@@ -200,7 +200,7 @@ class _Folder:
             self._wrong("invalid_resource_id", path, message)
             return
         uri = f"{GRAPHS}/{id}{GRAPH_SUFFIX}" if graph.uri is None else self._placed(graph.uri)
-        self.resources[f"graph.{id}"] = Resource(digest_of(uri), uri=uri)
+        self.resources[f"graph.{id}"] = ManagedResource(digest_of(uri), uri=uri)
         catalog = self._schema(id, graph, path)
         if graph.retention is not None:
             self._retention(id, graph.retention, path)
@@ -373,11 +373,11 @@ class _Folder:
     def _keep(self, address: str, text: str, **more: Any) -> None:
         digest = digest_of(text)
         self.texts[digest] = text
-        self.resources[address] = Resource(digest, **more)
+        self.resources[address] = ManagedResource(digest, **more)
 
     def _settings(self, address: str, settings: dict[str, Any]) -> None:
         digest = digest_of(msgspec.json.encode(settings, order="deterministic"))
-        self.resources[address] = Resource(digest, settings=settings)
+        self.resources[address] = ManagedResource(digest, settings=settings)
 
 
 def _told(error: OmnigraphError, file: str) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from omnigraph.cluster.resources import ClusterMoved, Resource, digest_of
+from omnigraph.cluster.resources import ClusterMoved, ManagedResource, digest_of
 from omnigraph.errors import Corrupt, ObjectExists, ObjectNotFound
 from omnigraph.storage.objects import locate, numbered, open_objects
 
@@ -30,8 +30,8 @@ class Revision(msgspec.Struct, frozen=True, omit_defaults=True):
     state: State
     time: int  # microseconds since 1970
     config: str  # the digest of what is wanted
-    resources: dict[str, Resource]  # in force
-    wanted: dict[str, Resource] = {}  # while it is being applied
+    resources: dict[str, ManagedResource]  # in force
+    wanted: dict[str, ManagedResource] = {}  # while it is being applied
     actor: str | None = None
     changes: tuple[str, ...] = ()  # what it does, a line each
     errors: dict[str, str] = {}  # by address, what could not be done

@@ -13,7 +13,7 @@ from omnigraph.cluster.observed import Seen, look, opened
 from omnigraph.cluster.resources import (
     ClusterMoved,
     Described,
-    Resource,
+    ManagedResource,
     address_in,
     graph_of,
     is_own,
@@ -93,7 +93,7 @@ def make_plan(wanted: Described) -> Plan:
     return Plan(wanted, base, seen, tuple(changes))
 
 
-def known_resources(revision: Revision) -> dict[str, Resource]:
+def known_resources(revision: Revision) -> dict[str, ManagedResource]:
     """What is in force; graphs of an apply that did not end are known, too, so that nothing is left behind."""
     begun = {a: r for a, r in revision.wanted.items() if kind_of(a) == "graph"}
     return begun | revision.resources
@@ -144,7 +144,7 @@ class _Differences:
     """What is wanted, what the ledger knows, and what there is."""
 
     wanted: Described
-    in_force: dict[str, Resource]
+    in_force: dict[str, ManagedResource]
     seen: dict[str, Seen]
 
     def changes(self) -> Iterator[PlannedChange]:

@@ -14,7 +14,7 @@ from omnigraph.cluster.observed import Seen, look, opened
 from omnigraph.cluster.resources import (
     ClusterNotFound,
     Described,
-    Resource,
+    ManagedResource,
     address_in,
     graph_of,
     kind_of,
@@ -69,7 +69,9 @@ def _drift(ledger: Ledger, newest: Revision, seen: dict[str, Seen]) -> Iterator[
             yield address, found
 
 
-def _difference(ledger: Ledger, address: str, known: Resource, seen: Seen | None) -> str | None:
+def _difference(
+    ledger: Ledger, address: str, known: ManagedResource, seen: Seen | None
+) -> str | None:
     kind = kind_of(address)
     if kind in TEXTS:
         try:
@@ -99,13 +101,13 @@ def _schema_differs(text: str, seen: Seen) -> str | None:
 
 def compare(
     ledger: Ledger,
-    before: dict[str, Resource],
-    after: dict[str, Resource],
+    before: dict[str, ManagedResource],
+    after: dict[str, ManagedResource],
     wanted: Described | None,
 ) -> Iterator[str]:
     """The lines that tell two sets of resources apart; texts of `wanted` need not be in the ledger."""
 
-    def lines(address: str, resources: dict[str, Resource]) -> list[str]:
+    def lines(address: str, resources: dict[str, ManagedResource]) -> list[str]:
         known = resources.get(address)
         if known is None:
             return []
@@ -121,7 +123,7 @@ def compare(
             yield from difflib.unified_diff(old, new, address, address, lineterm="")
 
 
-def _facts(resource: Resource) -> Iterator[tuple[str, Any]]:
+def _facts(resource: ManagedResource) -> Iterator[tuple[str, Any]]:
     if resource.uri:
         yield "uri", resource.uri
     if resource.applies_to:

@@ -45,7 +45,7 @@ class DeletionUnconfirmed(OmnigraphError):
     default_help = "Nothing was changed. Say --delete NAME for each graph that is to be deleted."
 
 
-class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
+class ManagedResource(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing as it is wanted, or was applied: a digest of what it says, and what is known besides."""
 
     digest: str
@@ -63,7 +63,7 @@ class Described(msgspec.Struct, frozen=True):
     """Everything a folder describes, with the texts of its files by their digest."""
 
     root: str  # where the ledger and the graphs are
-    resources: dict[str, Resource]
+    resources: dict[str, ManagedResource]
     texts: dict[str, str]
 
     @property
@@ -83,7 +83,7 @@ def address_in(root: str, uri: str) -> str:
     return uri if "://" in uri or uri.startswith("/") else f"{root}/{uri}"
 
 
-def is_own(graph: Resource) -> bool:
+def is_own(graph: ManagedResource) -> bool:
     """Whether a graph lies below the root of its cluster."""
     return address_in("", graph.uri) != graph.uri
 
@@ -111,7 +111,7 @@ def graph_of(address: str) -> str:
     return rest.partition(".")[0] if kind in ("graph", "schema", "query", "retention") else ""
 
 
-def of_kind(resources: dict[str, Resource], kind: str) -> dict[str, Resource]:
+def of_kind(resources: dict[str, ManagedResource], kind: str) -> dict[str, ManagedResource]:
     """The resources of a kind, by what follows it in their addresses, in order."""
     start = f"{kind}."
     return {a.removeprefix(start): r for a, r in sorted(resources.items()) if a.startswith(start)}

@@ -81,14 +81,16 @@ Reference = tuple[ColumnGuess, TableGuess]
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ProposedSchema:
     """What was found, as texts to edit."""
 
     schema: str
     pipeline: str
 
 
-def infer(files: Mapping[str, str] | Sequence[str], options: Options | None = None) -> Proposal:
+def infer(
+    files: Mapping[str, str] | Sequence[str], options: Options | None = None
+) -> ProposedSchema:
     """Propose a schema for files: paths, or type names with paths.
 
     >>> infer({})
@@ -100,7 +102,7 @@ def infer(files: Mapping[str, str] | Sequence[str], options: Options | None = No
         raise OptionInvalid("there is nothing to look at")
     tables = [_table(name, path, options or Options()) for name, path in named.items()]
     references = {table.name: list(_references(table, tables)) for table in tables}
-    return Proposal(_schema(tables, references), _pipeline(tables, references))
+    return ProposedSchema(_schema(tables, references), _pipeline(tables, references))
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
