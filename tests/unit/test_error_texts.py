@@ -64,17 +64,10 @@ def test_a_table_without_a_type_is_explained_to_each(
 @pytest.mark.parametrize(
     ("text", "instead"),
     [
-        ("MATCH (p:Person)-[:KNOWS]->(f) RETURN f.name", "match { $p: Person  $p knows $f } return { $f.name }"),
-        (
-            "match (p:Person {name: 'Ada'}) where p.age >= 3 return p.name as n order by p.name desc limit 2",
-            'match { $p: Person {name: "Ada"}  $p.age >= 3 } return { $p.name as n } order { $p.name desc } limit 2',
-        ),
         ("SELECT name FROM Person WHERE age > 30;", "match { $x: Person  $x.age > 30 } return { $x.name }"),
     ],
 )  # fmt: skip
-def test_simple_cypher_and_sql_are_translated(
-    text: str, instead: str, graph: omnigraph.Graph
-) -> None:
+def test_simple_sql_is_translated(text: str, instead: str, graph: omnigraph.Graph) -> None:
     with pytest.raises(OmnigraphError) as raised:
         graph.query(text)
     assert f"`{instead}`" in raised.value.help

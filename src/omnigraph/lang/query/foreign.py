@@ -1,6 +1,7 @@
-"""Cypher and SQL typed where a query of ours is expected: recognised, and answered with what to write instead.
+"""SQL typed where a query is expected: recognised, and answered with what to write instead. So is Cypher in a file of
+queries in `.gq`; by itself it is a query of its own (`lang/cypher`).
 
-A help, not a reader of those languages: simple texts are translated as a whole, of others the clauses are.
+A help, not a reader: simple texts are translated as a whole, of others the clauses are.
 """
 
 from __future__ import annotations
@@ -19,29 +20,17 @@ _SQL = re.compile(
     r"\s*(select\s|insert\s+into\s|update\s+\w+\s+set\s+\w+\s*=|delete\s+from\s|with\s+\w+\s+as\s*\()",
     re.IGNORECASE,
 )
-_SIMPLE_CYPHER = re.compile(
-    r"\s*match\s+(?P<pattern>.+?)(\s+where\s+(?P<where>.+?))?\s+return\s+(?P<items>.+?)"
-    r"(\s+order\s+by\s+(?P<order>.+?))?(\s+limit\s+(?P<limit>\d+))?\s*;?\s*",
-    re.IGNORECASE | re.DOTALL,
-)
 _SIMPLE_SQL = re.compile(
     r"\s*select\s+(?P<items>.+?)\s+from\s+(?P<type>\w+)(\s+where\s+(?P<where>.+?))?"
     r"(\s+order\s+by\s+(?P<order>.+?))?(\s+limit\s+(?P<limit>\d+))?\s*;?\s*",
     re.IGNORECASE | re.DOTALL,
-)
-_NODE = r"\(\s*(?P<{0}>\w+)\s*(?::\s*(?P<{0}_type>\w+)\s*)?(?P<{0}_map>\{{[^{{}}]*\}})?\s*\)"
-_STEP = re.compile(
-    _NODE.format("a") + r"(?:\s*-\[\s*:\s*(?P<edge>\w+)\s*\]->\s*" + _NODE.format("b") + ")?"
 )
 _CONDITION = re.compile(
     r"(?P<left>[\w.]+)\s*(?P<op><=|>=|<>|!=|=|<|>)\s*(?P<right>'[^']*'|\"[^\"]*\"|[\d.]+)"
 )
 _ITEM = re.compile(r"(?P<value>\w+(\.\w+)?)(\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
 TRANSLATED_CHARS_MAX = 500  # the patterns try every way to cut a text into clauses
-CYPHER_CLAUSES = (
-    "MATCH (p:Person)-[:KNOWS]->(f) is `match { $p: Person  $p knows $f }`, WHERE p.age > 30 a line `$p.age > 30` in "
-    "it, RETURN p.name is `return { $p.name }`, ORDER BY is `order { $p.name asc }`, CREATE is `insert`"
-)
+CYPHER = "This looks like Cypher. Run it by itself, or with language='cypher': only named queries in `.gq` stand in files."
 SQL_CLAUSES = (
     "SELECT name FROM Person WHERE age > 30 is `match { $p: Person  $p.age > 30 } return { $p.name }`, a JOIN is an "
     "edge `$p knows $f`, ORDER BY is `order { $p.name asc }`, INSERT INTO is `insert Person { name: … }`"
@@ -50,36 +39,18 @@ PAGE = 'The page "Coming from Cypher and SQL" of the docs has the rest.'
 
 
 def answered(error: LanguageError) -> LanguageError:
-    """The same error, with what to write instead where the text is of another language."""
+    """The same error, with what to do where the text is of another language."""
     text = error.source.text
     if _CYPHER.match(text):
-        language, whole, clauses = "Cypher", _of_cypher(text), CYPHER_CLAUSES
+        told = CYPHER
     elif _SQL.match(text):
-        language, whole, clauses = "SQL", _of_sql(text), SQL_CLAUSES
+        whole = _of_sql(text)
+        instead = f"Write it as `{whole}`." if whole else f"{SQL_CLAUSES}."
+        told = f"This looks like SQL. {instead} {PAGE}"
     else:
         return error
-    told = f"Write it as `{whole}`." if whole else f"{clauses}."
-    first = replace(error.diagnostics[0], help=f"This looks like {language}. {told} {PAGE}")
+    first = replace(error.diagnostics[0], help=told)
     return LanguageError([first], error.source)  # the others follow from it
-
-
-def _of_cypher(text: str) -> str | None:
-    found = _SIMPLE_CYPHER.fullmatch(text) if len(text) <= TRANSLATED_CHARS_MAX else None
-    if found is None:
-        return None
-    lines: list[str] = []
-    for piece in re.split(r",(?![^{]*\})", found["pattern"]):
-        step = _STEP.fullmatch(piece.strip())
-        if step is None:
-            return None
-        for end in ("a", "b"):
-            if step[end] and step[f"{end}_type"]:
-                fields = (step[f"{end}_map"] or "").replace("'", '"')
-                lines.append(f"${step[end]}: {step[f'{end}_type']} {fields}".rstrip())
-        if step["edge"]:
-            edge = "".join(word.capitalize() for word in step["edge"].lower().split("_"))
-            lines.append(f"${step['a']} {edge[0].lower()}{edge[1:]} ${step['b']}")
-    return _whole(lines, found, lambda name: f"${name}")
 
 
 def _of_sql(text: str) -> str | None:
