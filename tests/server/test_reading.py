@@ -299,3 +299,16 @@ def test_an_export_loads_again(world: World) -> None:
 @pytest.mark.parametrize("content", [{"type_names": ["Nobody"]}, {"unknown": 1}])
 def test_exports_of_what_is_not_there_are_refused(world: World, content: object) -> None:
     assert world.refused(400, "POST", "/export", content)
+
+
+def test_a_query_in_cypher_is_found_out_or_said_to_be(world: World) -> None:
+    text = "MATCH (p:Person) WHERE p.name = $who RETURN p.name AS name"
+    asked = {"query": text, "params": {"who": "Bob"}}
+    told = world.ok("POST", "/query", asked)
+    assert (told["query_name"], told["rows"]) == ("cypher", [{"name": "Bob"}])
+    assert world.ok("POST", "/query", asked | {"language": "cypher"})["rows"] == told["rows"]
+    refused = world.call("POST", "/query", asked | {"language": "gq"})
+    assert refused.status_code == 400
+    wrong = world.call("POST", "/query", {"query": "MATCH (p:Persn) RETURN p"})
+    assert "C002" in wrong.text
+    assert "Person" in wrong.text

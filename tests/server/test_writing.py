@@ -308,3 +308,14 @@ def test_writers_at_once_are_all_kept(world: World) -> None:
         list(pool.map(lambda i: world.ok("POST", "/mutate", _add(f"W{i}")), range(24)))
     rows = world.ok("POST", "/query", {"query": PEOPLE})["row_count"]
     assert rows == 26
+
+
+def test_a_mutation_in_cypher_is_one_commit(world: World) -> None:
+    told = world.ok(
+        "POST", "/mutate", {"query": "CREATE (:Person {name: $n})", "params": {"n": "Cyd"}}
+    )
+    assert told["affected_nodes"] == 1
+    found = world.ok(
+        "POST", "/query", {"query": "MATCH (p:Person {name: 'Cyd'}) RETURN count(*) AS n"}
+    )
+    assert found["rows"] == [{"n": 1}]

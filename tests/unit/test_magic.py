@@ -56,3 +56,12 @@ def test_a_mutation_is_published(notebook: Notebook) -> None:
 def test_a_mistake_in_the_first_line(notebook: Notebook, line: str) -> None:
     with pytest.raises(MagicMisused):
         notebook.magics["gq"](line, "match { $p: Person } return { $p.name }")
+
+
+def test_cypher_is_recognised_and_has_a_magic_of_its_own(notebook: Notebook) -> None:
+    text = "MATCH (p:Person) WHERE p.age > $limit RETURN p.name AS n"
+    assert notebook.magics["gq"]("g", text).rows == [{"n": "Ada"}]
+    notebook.magics["cypher"]("g", "MATCH (p:Person {name: 'Bo'}) SET p.age = 40")
+    found = notebook.magics["cypher"]("g --out older", text + " ORDER BY n")
+    assert found.rows == [{"n": "Ada"}, {"n": "Bo"}]
+    assert notebook.user_ns["older"] is found

@@ -20,7 +20,6 @@ from omnigraph.expressions.lists import Ints, Lists
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 
-RANDOM = np.random.default_rng()
 NUMBERS_MAX = 50_000_000  # members range() makes for all rows of a block
 
 
@@ -93,7 +92,7 @@ def _plain(expr: ir.Expr, source: RowSource) -> pa.Array:
         case ir.Numbers(first, last, step):
             return _numbers(of(first), of(last), of(step))
         case ir.Random():
-            return pa.array(RANDOM.random(source.n))
+            return pa.array(np.random.default_rng().random(source.n))
         case ir.As(part, kind):
             return lists.fitted(of(part), arrow_shape(kind))
         case ir.Alike(left, right):
