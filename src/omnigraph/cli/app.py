@@ -321,10 +321,12 @@ def _words(parameters: Sequence[inspect.Parameter]) -> list[Word]:
     for parameter in parameters:
         info = _argument(parameter)
         if info is not None and parameter.name != "uri":
-            many = typing.get_origin(typing.get_args(parameter.annotation)[0]) is list
+            kind = typing.get_args(parameter.annotation)[0]
+            many = typing.get_origin(kind) is list
             required = parameter.default is inspect.Parameter.empty
             shown = (info.metavar or parameter.name.upper()).strip("[]")
-            found.append(Word(parameter.name, shown, required, REPEATED_MAX if many else 1))
+            most = REPEATED_MAX if many else 1
+            found.append(Word(parameter.name, shown, required, most, is_number=kind is int))
     return found
 
 
@@ -348,7 +350,8 @@ def _graph_first(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parame
 
 def _optional(parameter: inspect.Parameter) -> Any:
     kind, info, *_ = typing.get_args(parameter.annotation)
-    return Annotated[kind | None, info]
+    read = str if kind is int else kind  # it may turn out to be another word
+    return Annotated[read | None, info]
 
 
 def _is_option_set(hint: Any) -> bool:

@@ -18,13 +18,14 @@ class Spelling:
 
     theirs: tuple[str, ...]
     ours: tuple[str, ...]
+    only_with: str = ""  # an option that tells it from a command of ours
 
 
 SPELLINGS = (
     Spelling(("read",), ("query",)),
     Spelling(("change",), ("mutate",)),
     Spelling(("ingest",), ("load", "--create-from", "main")),
-    Spelling(("check",), ("lint",)),
+    Spelling(("check",), ("lint",), only_with="--query"),
     Spelling(("query", "lint"), ("lint",)),
     Spelling(("query", "check"), ("lint",)),
     Spelling(("commit", "list"), ("log",)),
@@ -93,7 +94,7 @@ def _leading_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _renamed(words: list[str]) -> list[str]:
     for spelling in SPELLINGS:
         count = len(spelling.theirs)
-        if tuple(words[:count]) != spelling.theirs:
+        if tuple(words[:count]) != spelling.theirs or not _is_meant(spelling, words):
             continue
         rest = words[count:]
         if any("{}" in word for word in spelling.ours):
@@ -103,6 +104,11 @@ def _renamed(words: list[str]) -> list[str]:
             return [word.replace("{}", first) for word in spelling.ours] + rest
         return [*spelling.ours, *rest]
     return words
+
+
+def _is_meant(spelling: Spelling, words: list[str]) -> bool:
+    wanted = spelling.only_with
+    return not wanted or any(word.partition("=")[0] == wanted for word in words)
 
 
 def _with_options(words: list[str], options: Mapping[str, str]) -> list[str]:

@@ -24,6 +24,7 @@ class Word:
     shown: str
     required: bool = True
     most: int = 1
+    is_number: bool = False
 
 
 def handed_out(
@@ -50,8 +51,16 @@ def handed_out(
         taken, words = words[: word.most], words[word.most :]
         if word.required and not taken:
             raise UsageError(f"missing argument {word.shown}")
-        found[word.name] = taken if word.most > 1 else next(iter(taken), None)
+        found[word.name] = taken if word.most > 1 else _read(word, next(iter(taken), None))
     return found
+
+
+def _read(word: Word, text: str | None) -> str | int | None:
+    if text is None or not word.is_number:
+        return text
+    if not text.isascii() or not text.isdecimal():
+        raise UsageError(f"{word.shown} is a number, not {text!r}")
+    return int(text)
 
 
 def _names_graph(words: Sequence[str], most: int, configured: bool) -> bool:
