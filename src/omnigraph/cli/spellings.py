@@ -38,6 +38,9 @@ SPELLINGS = (
     Spelling(("blob", "stat", "node"), ("blob", "stat")),
     Spelling(("blob", "stat", "edge"), ("blob", "stat")),
     Spelling(("repair",), ("doctor",)),
+    # The ledger begins with the first apply, and plans look at the graphs themselves.
+    Spelling(("cluster", "import"), ("cluster", "validate")),
+    Spelling(("cluster", "refresh"), ("cluster", "status")),
     Spelling(("alias",), ()),
 )
 DROPPED = ""  # an option that says what is always so here
