@@ -10,7 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph, OmnigraphError
 from omnigraph.pipeline import load as bulk
-from omnigraph.pipeline import lookups, screen
+from omnigraph.pipeline import judging, lookups, screen
 from omnigraph.pipeline.analytics import spark_network
 from omnigraph.pipeline.table_versions import numbers
 
@@ -61,7 +61,7 @@ def test_few_new_rows_are_looked_up(
     large: Graph, spark: Any, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("verify", "keys_hold", "counts_hold"):
-        monkeypatch.setattr(bulk, name, refuse)
+        monkeypatch.setattr(judging, name, refuse)
     name = f"new {mode}"
     people = spark.createDataFrame([(name,)], "name string")
     edges = spark.createDataFrame([(name, "p7"), ("p8", name)], "`from` string, `to` string")
@@ -100,7 +100,7 @@ def test_many_rows_are_compared_in_partitions(
     monkeypatch.setattr(lookups, "LOOKED_UP_ROWS_MAX", -1)
     monkeypatch.setattr(screen, "PARTITION_KEYS", 100_000)
     monkeypatch.setattr(bulk, "Tuning", lambda: ON_SPARK)
-    monkeypatch.setattr(bulk, "verify", refuse)
+    monkeypatch.setattr(judging, "verify", refuse)
     many = spark.range(50_000).selectExpr("concat('many', id) AS name", "id AS code")
     edges = many.selectExpr("name AS `from`", "'p0' AS `to`")
     done = large.load({"P": many, "One": edges}, mode="append")

@@ -28,8 +28,11 @@ FOREIGN = {
 def parse(source: Source) -> ast.Query:
     """The syntax tree of a text; raises with all its errors."""
     diagnostics = Diagnostics(source)
-    parser = CypherParser(diagnostics)
-    found = parser.whole()
+    try:
+        found = CypherParser(diagnostics).whole()
+    except Unparsable:  # there are more errors than are worth showing
+        diagnostics.raise_errors()
+        raise
     diagnostics.raise_errors()
     return found
 
