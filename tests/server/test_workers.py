@@ -178,6 +178,8 @@ def test_streams_of_an_actor_count_in_all_workers(pair: Served) -> None:
             path = "/graphs/g/load/ndjson?dry_run=true"
             return pair.call("POST", path, line)
 
+        # A load of ours that came first would take the place of one of theirs.
+        wait_until(lambda: _in_flight(pair, 2), what="two loads to be admitted")
         told: Any = wait_until(lambda: (found := load())[0] == 429 and found[1])
         assert told["details"]["limit"] == "uploads_max"
     wait_until(lambda: _is_idle(pair))
