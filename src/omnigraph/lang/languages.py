@@ -15,13 +15,30 @@ from omnigraph.model.catalog import Catalog
 LANGUAGES = ("gq", "cypher")
 # What no text in `.gq` starts with, comments aside.
 START = re.compile(
-    r"""(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*
-    (?: optional\s+match\b | match\s*(?:\(|[A-Za-z_`][\w`]*\s*=|(?:all)?shortestpaths?\s*\()
+    r"""optional\s+match\b | match\s*(?:\(|[A-Za-z_`][\w`]*\s*=|(?:all)?shortestpaths?\s*\()
       | unwind\b | with\b | return\b(?!\s*\{) | call\b | create\b | merge\b
-      | detach\s+delete\b )
+      | detach\s+delete\b
     """,
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+    re.IGNORECASE | re.VERBOSE,
 )
+BLANK = re.compile(r"\s*")
+
+
+def _first_word(text: str) -> int:
+    """Where a text begins after blanks and comments. A pattern for them would try every way to tell them apart."""
+    at = 0
+    while True:
+        blank = BLANK.match(text, at)
+        at = blank.end() if blank else at
+        if text.startswith("//", at):
+            end, closing = text.find("\n", at), 1
+        elif text.startswith("/*", at):
+            end, closing = text.find("*/", at + 2), 2
+        else:
+            return at
+        if end < 0:
+            return len(text)
+        at = end + closing
 
 
 def is_cypher_text(text: str, language: str | None = None) -> bool:
@@ -31,7 +48,7 @@ def is_cypher_text(text: str, language: str | None = None) -> bool:
     (True, False)
     """
     if language is None:
-        return START.match(text) is not None
+        return START.match(text, _first_word(text)) is not None
     if language not in LANGUAGES:
         raise OptionInvalid(f"language must be 'gq' or 'cypher', got {language!r}")
     return language == "cypher"
