@@ -109,6 +109,7 @@ VALUES = frozenset(
             "graph",
             "id",
             "kind",
+            "language",
             "limit",
         ),
         *("maintenance", "max_rows", "message", "mode", "name", "op", "page_token", "params"),

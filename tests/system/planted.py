@@ -297,7 +297,7 @@ BUGS: dict[str, Patch] = {
     "texts are normalised": around(resolve, "_chunks", _normalised),
     "a zero loses its sign": around(resolve, "_chunks", _unsigned_zero),
     "an overwrite keeps what was there": around(resolve, "_actions", _appended),
-    "edges outlive their nodes": around(mutate, "_cascade", _no_cascade),
+    "edges outlive their nodes": around(mutate, "cascade", _no_cascade),
     "uniqueness is not checked": _checks_without("check_unique"),
     "cardinality is not checked": _checks_without("check_cardinality"),
     "ends of edges are not checked": _checks_without("check_endpoints"),
