@@ -9,8 +9,8 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph, OmnigraphError
-from omnigraph.pipeline import load as bulk
 from omnigraph.pipeline import judging, lookups, screen
+from omnigraph.pipeline import load as bulk
 from omnigraph.pipeline.analytics import spark_network
 from omnigraph.pipeline.table_versions import numbers
 
