@@ -57,9 +57,9 @@ recorded: setup
 reference: setup
 	$(BIN)/python -m docs.generate docs/reference
 
-# Takes the pictures of the tutorial from a run of the explorer's tests.
+# Takes the pictures of the tutorial from a run of the explorer's tests, and the recording of the home page.
 docs-screenshots: setup
-	OMNIGRAPH_SCREENSHOTS=docs/tutorial/images $(BIN)/pytest tests/explorer
+	OMNIGRAPH_SCREENSHOTS=docs/tutorial/images $(BIN)/pytest tests/explorer tests/docs/test_recording.py
 
 # How much of the languages and of the core their tests go through; fails below 95 % of branches. Bounds on the time of
 # hostile texts do not hold while every line is counted.

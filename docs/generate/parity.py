@@ -43,6 +43,7 @@ PARITY: dict[str, Counterpart] = {
     "blob stat": _verb("blob"),
     "pipeline run": _verb("load"),
     "infer": Counterpart("omnigraph.write.infer.infer", reason=HERE),
+    "import-rust": Counterpart("omnigraph.importing.import_rust", reason=STORE),
     "branch list": _verb("branches"),
     "branch create": _verb("create_branch"),
     "branch delete": _verb("delete_branch"),
@@ -68,6 +69,9 @@ PARITY: dict[str, Counterpart] = {
     "schema show": _verb("schema"),
     "schema plan": _verb("plan_schema"),
     "schema apply": _verb("apply_schema"),
+    "schema translate": Counterpart(
+        "omnigraph.lang.schema.translate.translate_schema", reason=HERE
+    ),
     "lint": Counterpart("omnigraph.lang.query.lint_queries", "POST /query/check"),
     "fmt": Counterpart("omnigraph.lang.query.format_queries", reason=FILES),
     "explain": Counterpart("omnigraph.errors.CODES", reason=HERE),

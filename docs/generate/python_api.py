@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from omnigraph.parameters import HEADING, meanings
 from omnigraph.verbs import VERBS, Description
 
 LINE_WIDTH = 100
@@ -38,7 +39,19 @@ CLASSES = {  # in the order in which people meet them
     "Upkeep": "maintenance.upkeep",
     "OmnigraphError": "errors",
 }
+_PARAMETERS = re.compile(rf"^{HEADING}$.*", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def functions() -> Iterator[tuple[str, Any]]:
+    """Everything public that can be called, by its path; a branch has the verbs of a graph."""
+    opening = import_module("omnigraph.opening")
+    for name in OPENING:
+        yield f"omnigraph.{name}", getattr(opening, name)
+    for name, module in CLASSES.items():
+        for member, found in members(getattr(import_module(f"omnigraph.{module}"), name)):
+            if inspect.isfunction(found) and name != "Branch":
+                yield f"{name}.{member}", found
 
 
 def api_lines() -> Iterator[str]:
@@ -101,6 +114,26 @@ def _callable(path: str, found: Any, level: str) -> Iterator[str]:
     if inspect.isfunction(found):
         yield from ("```text", _signature(path.rpartition(".")[2], found), "```", "")
     yield from _doc(found)
+    if inspect.isfunction(found):
+        yield from _explained(path, found)
+
+
+def _explained(path: str, function: Any) -> Iterator[str]:
+    """A row for each parameter; a test sees that none is missing."""
+    told = {name: text for name, text in explanations(path, function).items() if text}
+    if not told:
+        return
+    yield from ("| parameter | meaning |", "|---|---|")
+    for name, text in told.items():
+        yield f"| `{name}` | {text.replace('|', chr(92) + '|')} |"
+    yield ""
+
+
+def explanations(path: str, function: Any) -> dict[str, str]:
+    """What the parameters of a public function mean, by name."""
+    names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    owner, _, name = path.rpartition(".")
+    return meanings(name if owner in ("omnigraph", "Graph") else path, names)
 
 
 def _signature(name: str, function: Any) -> str:
@@ -139,7 +172,7 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 def _doc(found: Any) -> Iterator[str]:
     """The docstring, with its example as an example."""
-    text = inspect.getdoc(found) or ""
+    text = _PARAMETERS.sub("", inspect.getdoc(found) or "")
     example = _EXAMPLE.search(text)
     plain = _EXAMPLE.sub("", text).strip()
     if plain:

@@ -154,7 +154,7 @@ export interface Neighbours {
 
 export interface ParamInfo {
   name: string;
-  kind: string; // string, bool, int, bigint, float, date, datetime, blob, list, vector
+  kind: string; // string, bool, int, bigint, float, date, datetime, blob, list, vector, any
   item_kind?: string;
   vector_dim?: number;
   nullable: boolean;
@@ -230,6 +230,8 @@ export interface Commit {
   kind: string;
   message: string | null;
   changes: TypeCounts[];
+  proposal?: number; // that it merged
+  checks?: Record<string, string>; // that it had to pass: how each ended
 }
 
 export interface Tag {
@@ -423,17 +425,25 @@ export class Server {
       // A proxy may answer with something else than JSON; the status says enough.
     }
     return new ApiError(
-      text(body["error"]) || `the server answered ${response.status}`,
+      text(body["error"]) || statusText(response.status),
       response.status,
       text(body["error_code"]) || text(body["code"]) || String(response.status),
       text(body["kind"]),
-      text(body["help"]),
+      text(body["help"]) || (response.status >= 500 ? SERVER_FAILED : ""),
       (body["span"] as Span | null | undefined) ?? null,
       (body["details"] as Record<string, unknown> | undefined) ?? {},
       body,
       body["retryable"] === true,
     );
   }
+}
+
+const SERVER_FAILED = "Nothing was changed by looking. Try again; if it goes on, the log of the server says why.";
+
+/** What an answer without words means: a proxy's, or that of a server in trouble. */
+function statusText(status: number): string {
+  if (status === 502 || status === 503 || status === 504) return "The server cannot be reached right now";
+  return status >= 500 ? "The server failed to answer" : `The server refused the request (${status})`;
 }
 
 /** One graph of a server. */

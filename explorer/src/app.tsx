@@ -56,7 +56,8 @@ export function App() {
 function Lost({ error, retry, route }: { error: ApiError; retry: () => void; route: Route }) {
   const elsewhere = route.branch !== "main" || route.at !== null;
   return (
-    <div class="page">
+    <div class="page stack">
+      <h1>{elsewhere ? "This point cannot be read" : "The graph cannot be read"}</h1>
       <Failure error={error} retry={retry} />
       <p class="row">
         {elsewhere && <a href={href({ branch: "main" })}>Go to main</a>}

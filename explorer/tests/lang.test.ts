@@ -15,6 +15,39 @@ function only(text: string) {
   return queriesOf(text)[0]!;
 }
 
+describe("settings and statements", () => {
+  it("finds the query below settings", () => {
+    const [found] = queriesOf("set rows_max = 5;\nreset all;\nquery q() { match { $p: Person } return { $p.name } }");
+    expect(found?.name).toBe("q");
+    expect(found?.branches).toHaveLength(1);
+    expect(queriesOf("set engine = v2; match { $p: Person } return { $p.name }")[0]?.bare).toBe(true);
+    expect(queriesOf("explain query e() { match { $p: Person } return { $p.name } }")[0]?.name).toBe("e");
+  });
+  it("tells statements that change branches from those that read", () => {
+    const changes = (text: string) => queriesOf(text).map((found) => found.mutation);
+    expect(changes("show all;")).toEqual([false]);
+    expect(changes("branch list")).toEqual([false]);
+    expect(changes("reset merge_lineage; branch merge draft into main;")).toEqual([true]);
+    expect(changes("branch create draft")).toEqual([true]);
+  });
+});
+
+describe("Cypher", () => {
+  it("is told from the query language, and taken whole", () => {
+    for (const text of ["MATCH (p:Person) RETURN p", "// friends\nmatch p = (a)-->(b) return p", "RETURN 1 AS one"]) {
+      expect(queriesOf(text)).toMatchObject([{ name: "cypher", bare: true, mutation: false, branches: [] }]);
+    }
+    expect(queriesOf("match { $p: Person } return { $p }")[0]?.name).toBe("q");
+    expect(queriesOf("/* never closed")).toEqual([]);
+  });
+  it("writes where a clause says so, and not where a word or a text does", () => {
+    const writes = (text: string) => queriesOf(text)[0]?.mutation;
+    expect(writes("MATCH (p:Person {name: 'Ada'}) SET p.age = 1")).toBe(true);
+    expect(writes("CREATE (:Person {name: 'Ada'})")).toBe(true);
+    expect(writes("MATCH (p:Person) WHERE p.name = 'SET x' RETURN p.delete, $set // CREATE")).toBe(false);
+  });
+});
+
 describe("tokens", () => {
   it("come to an end for any text", () => {
     for (const text of ['"never closed', "/* never closed", "$", "@", "\u0000é🦊", '"\\', "{{{{"]) {

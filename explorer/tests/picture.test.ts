@@ -40,6 +40,15 @@ describe("labels", () => {
     expect(placed.has("299")).toBe(true);
   });
 
+  it("keep clear of the edges of their node where there is room", () => {
+    const node = { key: "a", text: "a name", x: 300, y: 200, radius: 8, width: 60, weight: 1 };
+    const beside = (edges: number[]) => placeLabels([{ ...node, edges }], WINDOW)[0]!;
+    expect(beside([]).x).toBeGreaterThan(308); // to the right, as people read
+    expect(beside([0]).x).toBe(270); // below
+    expect(beside([0, Math.PI / 2]).x).toBeLessThan(300 - 60); // to the left
+    expect(beside([0, 1, 2, 3, 4, 5, 6]).x).toBeGreaterThan(308); // edges everywhere: as without
+  });
+
   it("are keys, and never what is not a number", () => {
     const node = (properties: object) => ({ type: "T", id: "7", properties: properties as never });
     expect(labelOf(node({ isbn: "0-1", title: "Tide" }), null, ["isbn"])).toBe("0-1");

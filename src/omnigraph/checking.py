@@ -12,9 +12,10 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.deferred import Deferred
 from omnigraph.errors import EntityNotFound, OptionInvalid, TableNotFound
 from omnigraph.policy.questions import Action
+from omnigraph.schemas import Schemas
 from omnigraph.storage import metrics
 from omnigraph.verbs import verb
-from omnigraph.versions import HISTORY_COMMITS_MAX, Versions
+from omnigraph.versions import HISTORY_COMMITS_MAX
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
     from omnigraph.lang.query import Want
     from omnigraph.outcomes import Blame, ChecksResult
     from omnigraph.policy.guard import Need
-    from omnigraph.read.checking import CheckReport
+    from omnigraph.read.checking import Asking, CheckReport
     from omnigraph.read.profile import Profile
+    from omnigraph.read.result import Result
 else:
     ops = Deferred("omnigraph.operations")
     outcomes = Deferred("omnigraph.outcomes")
 
 
-class Checking(Versions):
+class Checking(Schemas):
     """What a `Graph` can say of the quality of a state."""
 
     _compiled: Callable[[str, str, str | None, Want], ir.Query]
@@ -101,13 +103,14 @@ class Checking(Versions):
         *,
         before: object = None,
         only: Sequence[str] | None = None,
-        engine: str = "local",
+        engine: str = "auto",
         timeout: float | None = None,
         record: bool = True,
         actor: str | None = None,
     ) -> CheckReport:
         """Run the checks of a state on it, all on the same commit; those that compare look at `before`, too, which is
-        the commit before it unless it is named. `only` names some of them.
+        the commit before it unless it is named. `only` names some of them. What does not fit into memory runs on Spark
+        where it is installed, unless `engine` says otherwise.
 
         How each ended is kept with the commit, unless `record` is false or the policy does not let you propose.
 
@@ -119,8 +122,8 @@ class Checking(Versions):
         >>> found.passed, found.results[0].rows
         (False, ({'name': 'Ada'},))
         """
-        if engine not in ("local", "spark"):
-            raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
+        if engine not in ("auto", "local", "spark"):
+            raise OptionInvalid(f"engine must be 'auto', 'local' or 'spark', got {engine!r}")
         with metrics.operation("check"):
             state = self._state(branch, at)
             where = branch if at is None else state.commit.branch
@@ -170,22 +173,32 @@ class Checking(Versions):
             return
         self._permit_query(query, state, branch, None)
 
-    def _asking_by(
-        self, engine: str = "local", deadline: Deadline | None = None
-    ) -> Callable[[Snapshot, str], pa.Table]:
-        """How a check gets its answer in a state."""
+    def _asking_by(self, engine: str = "auto", deadline: Deadline | None = None) -> Asking:
+        """How a check gets its answer in a state, and whether two states are the same to it."""
 
-        def ask(state: Snapshot, text: str) -> pa.Table:
-            query = self._compiled(state.commit.schema, text, None, ops.Want.READ)
-            if engine == "spark":
-                return ops.query_on_spark(self._repo, state, query, None).to_arrow()
-            left = None if deadline is None else deadline.remaining()
-            memory = self._repo.limits.query_memory_bytes_max
-            return ops.run_query(
-                query, None, state, timeout=left, memory_bytes_max=memory
-            ).to_arrow()
+        def compiled(state: Snapshot, text: str) -> ir.Query:
+            return self._compiled(state.commit.schema, text, None, ops.Want.READ)
 
-        return ask
+        def answer(state: Snapshot, text: str, first: int | None = None) -> tuple[pa.Table, int]:
+            query = compiled(state, text)
+
+            def local() -> Result:
+                left = None if deadline is None else deadline.remaining()
+                memory = self._repo.limits.query_memory_bytes_max
+                return ops.run_query(query, None, state, timeout=left, memory_bytes_max=memory)
+
+            found, rows = ops.answer_by(engine, self._repo, state, query, local, first)
+            return found.to_arrow(), rows
+
+        def same(one: Snapshot, other: Snapshot, text: str) -> bool:
+            read = ops.types_read(compiled(other, text))
+            versions = (
+                {id: t for id, t in state.commit.tables.items() if t.type_name in read}
+                for state in (one, other)
+            )
+            return one.commit.schema == other.commit.schema and next(versions) == next(versions)
+
+        return ops.Asking(answer, same)
 
     def _recorded(self, state: Snapshot, report: CheckReport, actor: str | None) -> CheckReport:
         """Keep how the checks ended with the commit they were run on."""

@@ -108,6 +108,12 @@ VARIABLES = {
     "OMNIGRAPH_EMBED_API_KEY": "The API key for the embedding provider; or `OPENAI_API_KEY`, `GEMINI_API_KEY`.",
     "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE_MAX": "How often one process asks the embedding provider; default: no limit.",
     "OMNIGRAPH_BLOB_ALLOW": "Comma-separated prefixes of external blobs that loads may refer to.",
+    "OMNIGRAPH_RRF_PLAN": "Shown by `show all;`, for files of the Rust project; changes nothing.",
+    "OMNIGRAPH_MERGE_LINEAGE": "Shown by `show all;`, for files of the Rust project; changes nothing.",
+    "OMNIGRAPH_ANN_NPROBES": "Shown by `show all;`, for files of the Rust project; changes nothing.",
+    "OMNIGRAPH_LOAD_CONCURRENCY": "Shown by `show all;`, for files of the Rust project; changes nothing.",
+    "OMNIGRAPH_TRAVERSAL_WORK_LIMIT": "Shown by `show all;`, for files of the Rust project; changes nothing.",
+    "OMNIGRAPH_HISTORY_RELEASE_BYTES": "Shown by `show all;`, for files of the Rust project; changes nothing.",
     "OMNIGRAPH_TOKEN": (
         "The token a client sends to a server; `OMNIGRAPH_TOKEN_<NAME>` the one for a configured server, before what "
         "`omnigraph login` has stored."

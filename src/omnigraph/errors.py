@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 class Kind(StrEnum):
     """What the caller should do about it."""
 
-    INVALID = "invalid"  # mend the request
+    INVALID = "invalid"  # fix the request
     NOT_FOUND = "not_found"  # name something that exists
     CONFLICT = "conflict"  # re-read, then try again
     DENIED = "denied"  # ask for permission

@@ -22,7 +22,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def named(source: Any) -> Any:
-    """Sources that have a name are compared by it; what lies in memory is the caller's word."""
+    """Sources that have a name are compared by it; of what lies in memory only the types it is for are."""
     if hasattr(source, "digest"):
         return source.digest
     if isinstance(source, str | os.PathLike):
@@ -30,5 +30,5 @@ def named(source: Any) -> Any:
     if isinstance(source, Mapping):
         return {str(name): named(value) for name, value in source.items()}
     if isinstance(source, list):
-        return [os.fspath(one) for one in source if isinstance(one, str | os.PathLike)]
+        return [os.fspath(one) for one in source if isinstance(one, str | os.PathLike)] or None
     return None

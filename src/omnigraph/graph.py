@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.core.clock import NEVER, Deadline
@@ -22,13 +21,20 @@ from omnigraph.deferred import Deferred
 from omnigraph.errors import BranchNotFound, OptionInvalid
 from omnigraph.fingerprint import fingerprint, named
 from omnigraph.lang import ir
-from omnigraph.lang.languages import compile_cypher, is_cypher_text, parameter_types
+from omnigraph.lang.languages import (
+    compile_cypher,
+    is_cypher_text,
+    is_file_text,
+    parameter_types,
+)
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.policy.questions import Action
 from omnigraph.read import Result, run_many, run_query
 from omnigraph.review import Reviewing
+from omnigraph.schemas import schema_text
+from omnigraph.statements import ReadAsked, Settings, WriteAsked, read_file, write_statement
 from omnigraph.storage import metrics
 from omnigraph.verbs import Description, verb
 
@@ -41,14 +47,12 @@ if TYPE_CHECKING:
     from omnigraph.core.plan import PublishPlan, Request, Verb
     from omnigraph.core.publisher import Published
     from omnigraph.core.txn import WriteTxn
-    from omnigraph.lang.schema import MigrationPlan
-    from omnigraph.outcomes import LoadResult, MutateResult, SchemaResult
+    from omnigraph.outcomes import LoadResult, MutateResult
     from omnigraph.pipeline.engine import Progress, Violations
     from omnigraph.pipeline.frames import GraphFrames
     from omnigraph.policy.guard import Need
     from omnigraph.read.blobs import Blob
     from omnigraph.read.export import Exported
-    from omnigraph.write.apply_schema import SchemaOutcome
     from omnigraph.write.input.options import Options
 else:
     ops = Deferred("omnigraph.operations")
@@ -123,36 +127,60 @@ class Graph(Reviewing):
         timeout: float | None = None,
         max_rows: int | None = None,
         explain: bool = False,
+        settings: Settings | None = None,
     ) -> Result:
         """Run a read on the head of a branch, or at any point in time, with the schema that was in force there.
 
-        The text is in `.gq` or in Cypher; `language` ("gq" or "cypher") says which where it could be either.
+        The text is in `.gq` or in Cypher; `language` ("gq" or "cypher") says which where it could be either. It may
+        also be a statement that reads: show, explain or branch list. `settings` are those of `set` lines.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-query", schema="node Person { name: String @key }")
         >>> g.query("query all() { match { $p: Person } return { $p.name } }").rows
         []
         """
-        if engine not in ("local", "spark"):
-            raise OptionInvalid(f"engine must be 'local' or 'spark', got {engine!r}")
+        memory = self._repo.limits.query_memory_bytes_max
+        asked = ReadAsked(
+            params, name, branch, at, engine, language, timeout, max_rows, explain, memory
+        )
+        if settings or is_file_text(text, language):
+            return read_file(self, text, asked, settings)
+        return self._read(text, asked)
+
+    def _read(self, text: str, asked: ReadAsked) -> Result:
+        """The rows of a query."""
         started = time.monotonic()
         with metrics.operation("query"):
-            snapshot = self._state(branch, at)
-            query = self._compiled(snapshot.commit.schema, text, name, Want.READ, params, language)
-            self._permit_query(query, snapshot, branch, at)
+            query, snapshot = self._readable_query(text, asked)
             with self._readable(snapshot):
-                if engine == "spark":
-                    return ops.query_on_spark(self._repo, snapshot, query, params, explain)
+                if asked.engine == "spark":
+                    return ops.query_on_spark(
+                        self._repo, snapshot, query, asked.params, asked.explain, asked.max_rows
+                    )
                 return run_query(
                     query,
-                    params,
+                    asked.params,
                     snapshot,
-                    timeout=timeout,
+                    timeout=asked.timeout,
                     started=started,
-                    max_rows=max_rows,
-                    memory_bytes_max=self._repo.limits.query_memory_bytes_max,
-                    explain=explain,
+                    max_rows=asked.max_rows,
+                    memory_bytes_max=asked.memory_bytes_max,
+                    explain=asked.explain,
                 )
+
+    def _readable_query(self, text: str, asked: ReadAsked) -> tuple[ir.Query, Snapshot]:
+        """A read, compiled for the state it is about, which may be read."""
+        if asked.engine not in ("local", "spark"):
+            raise OptionInvalid(f"engine must be 'local' or 'spark', got {asked.engine!r}")
+        snapshot = self._state(asked.branch, asked.at)
+        schema = snapshot.commit.schema
+        query = self._compiled(schema, text, asked.name, Want.READ, asked.params, asked.language)
+        self._permit_query(query, snapshot, asked.branch, asked.at)
+        return query, snapshot
+
+    def _permit_any_read(self) -> None:
+        """Whether somebody may read what belongs to no branch in particular."""
+        self._permit(ops.Need(Action.READ))
 
     @verb
     def query_many(
@@ -178,6 +206,8 @@ class Graph(Reviewing):
         >>> [len(found) for found in g.query_many(one, [{"n": "Ada"}, {"n": "Alan"}])]
         [1, 0]
         """
+        if is_file_text(text):
+            raise OptionInvalid("a text with settings or a statement is run once: use query")
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
             raise OptionInvalid("params must be a list of parameters, one for each run")
         started = time.monotonic()
@@ -232,12 +262,6 @@ class Graph(Reviewing):
         return ops.Branch(self, branch_name(name))
 
     @verb
-    def schema(self, branch: str = "main", at: object = None) -> str:
-        """The text of the schema in force."""
-        commit = self._state(branch, at).commit
-        return self._repo.schema(commit.schema).stored.source
-
-    @verb
     def export(
         self,
         dest: str | os.PathLike[str],
@@ -251,7 +275,8 @@ class Graph(Reviewing):
     ) -> Exported:
         """Write one state to files in the folder `dest`: ndjson (loads again), parquet, arrow or csv.
 
-        Rows come as they are stored, or with `order="id"` by their ids.
+        Rows come as they are stored, or with `order="id"` by their ids. "ndjson-0.10" and "ndjson-0.13" are the forms
+        of the omnigraph written in Rust.
         """
         with metrics.operation("export"):
             snapshot = self._state(branch, at, types, Action.EXPORT)
@@ -350,13 +375,20 @@ class Graph(Reviewing):
     ) -> MutateResult:
         """Run a mutation as one commit; one that matches nothing makes none, and a dry run only counts.
 
-        The text is in `.gq` or in Cypher, as with `query`.
+        The text is in `.gq` or in Cypher, as with `query`; what Cypher returns after it wrote is the `result`.
+        Or it is a statement: branch create, delete or merge.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-mutate", schema="node Person { name: String @key }")
         >>> g.mutate('query add() { insert Person { name: "Ada" } }').affected_nodes
         1
         """
+        if is_file_text(text, language):
+            asked = WriteAsked(
+                params, name, branch, if_commit, message, actor, idempotency_key, dry_run, timeout
+            )
+            if (changed := write_statement(self, text, asked)) is not None:
+                return changed
         with metrics.operation("mutate"):
             done = self.publish(
                 self.mutation(text, params, name, language),
@@ -369,13 +401,8 @@ class Graph(Reviewing):
                 deadline=Deadline(timeout),
                 dry_run=dry_run,
             )
-        counts = done.value if isinstance(done.value, dict) else done.value.to_json()
-        return outcomes.MutateResult(
-            counts["affected_nodes"],
-            counts["affected_edges"],
-            outcomes.Commit.published(done),
-            done.replayed,
-        )
+        commit = outcomes.Commit.published(done)
+        return outcomes.MutateResult.of(done, commit)
 
     @verb
     def mutation(
@@ -516,65 +543,8 @@ class Graph(Reviewing):
             new_each_time=outcome.new_each_time,
             quarantined=outcome.quarantined,
             rows=outcome.rows,
+            cost=outcome.cost,
         )
-
-    @verb
-    def plan_schema(
-        self, text: str, branch: str = "main", *, allow_data_loss: bool = False
-    ) -> MigrationPlan:
-        """What applying a schema would do, step by step; unlike a dry run of it, it looks at no rows."""
-        from omnigraph.lang.schema import plan_migration
-
-        accepted = self._repo.schema(self._state(branch).commit.schema).ir
-        return plan_migration(accepted, schema_text(text), allow_data_loss=allow_data_loss)
-
-    @verb
-    def apply_schema(
-        self,
-        text: str,
-        branch: str = "main",
-        allow_data_loss: bool = False,
-        message: str | None = None,
-        actor: str | None = None,
-        *,
-        dry_run: bool = False,
-        timeout: float | None = None,
-    ) -> SchemaResult:
-        """Bring a schema into force on a branch, as one commit; new rules are checked against the rows that exist."""
-        write = ops.apply_schema(
-            schema_text(text),
-            lambda hashed: self._repo.schema(hashed).ir,
-            allow_data_loss=allow_data_loss,
-        )
-        with metrics.operation("apply_schema"):
-            done = self.publish(
-                write,
-                branch=branch,
-                message=message,
-                actor=actor,
-                alone=True,
-                deadline=Deadline(timeout),
-                need=ops.Need(Action.SCHEMA_APPLY, target_branch=branch),
-                dry_run=dry_run,
-            )
-        outcome: SchemaOutcome = done.value
-        if outcome.collect and done.commit is not None:
-            # hard drops: the branch's own past goes with the data
-            ops.collect(self._repo, ops.Retention(keep=1, chain=done.commit.chain))
-        return outcomes.SchemaResult(
-            outcome.plan.supported,
-            outcome.plan.steps,
-            outcome.applied and not dry_run,
-            outcomes.Commit.published(done),
-        )
-
-
-def schema_text(schema: str | os.PathLike[str]) -> str:
-    """A schema given as text, or as the path of a file that holds it."""
-    if isinstance(schema, os.PathLike):
-        return Path(schema).read_text(encoding="utf-8")
-    is_path = schema.strip().endswith(".pg") and "\n" not in schema and "{" not in schema
-    return Path(schema).read_text(encoding="utf-8") if is_path else schema
 
 
 def init(

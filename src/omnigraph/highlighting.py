@@ -38,6 +38,12 @@ QUERY_WORDS = (
     "update", "delete", "set", "where", "and", "or", "as", "asc", "desc", "distinct", "in", "is", "null", "true",
     "false",
 )  # fmt: skip
+LINE_WORDS = (
+    "reset",
+    "show",
+    "explain",
+    "branch",
+)  # at the start of a line; elsewhere they are names
 
 
 class SchemaLexer(RegexLexer):  # type: ignore[misc]
@@ -67,6 +73,7 @@ class QueryLexer(RegexLexer):  # type: ignore[misc]
     tokens: ClassVar = {
         "root": [
             (words(QUERY_WORDS, suffix=r"\b"), Keyword),
+            (rf"(?m)^(?:{'|'.join(LINE_WORDS)})\b", Keyword),
             (words(SCALARS, suffix=r"\b"), Keyword.Type),
             *COMMON,
             (r"\w+(?=\s*\()", Name.Function),

@@ -4,16 +4,21 @@
     match { $p: Person } return { $p.name }
 
 runs the cell on the graph `g` of the notebook and keeps the result as `people`. A mutation is published. Parameters are
-taken from the variables of the notebook.
+taken from the variables of the notebook. Cells that work for a while show a bar of how far they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from importlib import import_module
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.progress import Moment, Watch
+from omnigraph.storage import metrics
+
+PERIOD_SECONDS = 0.3
 
 
 class MagicMisused(OmnigraphError):
@@ -39,8 +44,49 @@ def load_ipython_extension(ipython: Any) -> None:
         """Run the cell, in Cypher, on a graph."""
         return run_cell(line, cell, ipython.user_ns, "cypher")
 
+    bars = CellProgress()
+    ipython.events.register("pre_run_cell", bars.begin)
+    ipython.events.register("post_run_cell", bars.end)
     ipython.register_magic_function(gq, "cell", "gq")
     ipython.register_magic_function(cypher, "cell", "cypher")
+
+
+class CellProgress:
+    """A bar below the cell that runs, while verbs of a graph work in it; it goes when they are done."""
+
+    def __init__(self) -> None:
+        self._around: Any = None
+        self._watch: Watch | None = None
+        self._bar: Any = None
+
+    def begin(self, _info: Any = None) -> None:
+        """Before a cell: from now on its cost is counted."""
+        self.end()
+        self._around = metrics.operation("cell")
+        self._watch = Watch("working", self._around.__enter__(), self._show, PERIOD_SECONDS)
+        self._watch.start()
+
+    def end(self, _result: Any = None) -> None:
+        """After it."""
+        if self._watch is not None:
+            self._watch.stop()
+            self._around.__exit__(None, None, None)
+        if self._bar is not None:
+            self._bar.update(_page(""))
+        self._watch = self._around = self._bar = None
+
+    def _show(self, moment: Moment) -> None:
+        if not moment.phase.partition(", ")[2]:
+            return  # a cell that does something else
+        if self._bar is None:
+            show = import_module("IPython.display").display
+            self._bar = show(_page(moment.html()), display_id=True)
+        else:
+            self._bar.update(_page(moment.html()))
+
+
+def _page(text: str) -> Any:
+    return import_module("IPython.display").HTML(text)
 
 
 def run_cell(line: str, cell: str, names: dict[str, Any], language: str | None = None) -> Any:
@@ -54,7 +100,13 @@ def run_cell(line: str, cell: str, names: dict[str, Any], language: str | None =
         raise MagicMisused(f"{given.graph!r} is not a graph")
     if is_cypher_text(cell, language):
         return _cypher(graph, cell, names, given)
-    chosen = choose(parse_queries(cell, bare=True), given.name)
+    file = parse_queries(cell, bare=True)
+    if file.statement is not None and not file.queries:
+        found = graph.mutate(cell) if file.statement.writes else graph.query(cell)
+        if given.out:
+            names[given.out] = found
+        return found
+    chosen = choose(file, given.name)
     params = {p.name: names[p.name] for p in chosen.params if p.name in names} or None
     if isinstance(chosen.body, ast.Mutation):
         found = graph.mutate(cell, params, name=given.name, branch=given.branch)

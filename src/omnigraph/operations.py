@@ -35,11 +35,18 @@ from omnigraph.merge.diff import diff
 from omnigraph.merge.feed import changes
 from omnigraph.merge.lineage import merge_base
 from omnigraph.merge.row_history import row_history
-from omnigraph.pipeline.engine import export_by, loading, query_on_spark, spark_frames
+from omnigraph.pipeline.engine import (
+    answer_by,
+    export_by,
+    loading,
+    query_on_spark,
+    spark_frames,
+)
 from omnigraph.policy.guard import Need
+from omnigraph.policy.subjects import types_read
 from omnigraph.read import run_query
 from omnigraph.read.blobs import open_blob
-from omnigraph.read.checking import demanded, report_of, run_checks, stored_run
+from omnigraph.read.checking import Asking, demanded, report_of, run_checks, stored_run
 from omnigraph.read.profile import profile
 from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.write.apply_checks import apply_checks, changed_checks
@@ -53,6 +60,7 @@ from omnigraph.write.undo import cherry_pick, reset, revert
 
 __all__ = [
     "NOTHING",
+    "Asking",
     "BlockOptions",
     "Branch",
     "Caretaker",
@@ -69,6 +77,7 @@ __all__ = [
     "WriteBlock",
     "Writers",
     "Written",
+    "answer_by",
     "apply_checks",
     "apply_schema",
     "blame",
@@ -123,4 +132,5 @@ __all__ = [
     "stored_run",
     "stored_runs",
     "together",
+    "types_read",
 ]

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
 from omnigraph.core.records import TableChange, type_names
+from omnigraph.errors import Kind, OmnigraphError
 
 if TYPE_CHECKING:
     from omnigraph.core.publisher import Published
     from omnigraph.lang.schema.steps import Step
     from omnigraph.merge.conflicts import Conflict
+    from omnigraph.read import Result
 
 
 def spelled(time: datetime) -> str:
@@ -40,6 +42,7 @@ class Commit:
     changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by type name
     proposal: int | None = None  # that it merged
     checks: Mapping[str, str] = field(default_factory=dict)  # how those ended that it had to pass
+    load: Mapping[str, Any] = field(default_factory=dict)  # the report of a load
 
     @classmethod
     def of(cls, entry: history.Entry) -> Commit:
@@ -62,6 +65,7 @@ class Commit:
             },
             proposal=kept.get("proposal"),
             checks=kept.get("checks", {}),
+            load=kept if entry.kind == "load" else {},
         )
 
     @classmethod
@@ -87,6 +91,8 @@ class Commit:
             said["proposal"] = self.proposal
         if self.checks:
             said["checks"] = dict(self.checks)
+        if self.load:
+            said["load"] = dict(self.load)
         return said
 
     def _repr_html_(self) -> str:
@@ -132,25 +138,54 @@ def _json(commit: Commit | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class MutateResult:
-    """What a mutation touched, and its commit; none if it matched nothing."""
+    """What a mutation touched, and its commit; none if it matched nothing. `outcome` is what a statement did.
+
+    `result` are the rows a query in Cypher returned after it wrote, as the commit has them. They are not kept: a write
+    that is replayed under its idempotency key has none.
+    """
 
     affected_nodes: int
     affected_edges: int
     commit: Commit | None
     replayed: bool = False
+    outcome: Mapping[str, str] | None = None
+    result: Result | None = None
+
+    @classmethod
+    def of(cls, done: Published, commit: Commit | None) -> MutateResult:
+        """What became of a mutation; of one that ran before, what was kept."""
+        told = done.value
+        if isinstance(told, dict):
+            return cls(told["affected_nodes"], told["affected_edges"], commit, done.replayed)
+        rows = told.answer
+        if rows is not None and commit is not None:
+            rows = rows.at(commit.id)
+        counts = told.affected_nodes, told.affected_edges
+        return cls(*counts, commit, done.replayed, result=rows)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of `result`; none where nothing was asked for."""
+        return [] if self.result is None else self.result.rows
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        said: dict[str, Any] = {
             "affected_nodes": self.affected_nodes,
             "affected_edges": self.affected_edges,
             "commit": _json(self.commit),
         }
+        if self.outcome is not None:
+            said["outcome"] = dict(self.outcome)
+        if self.result is not None:
+            said |= {"columns": self.result.columns, "rows": self.result.json_rows()}
+        return said
 
     def _repr_html_(self) -> str:
         from omnigraph.drawing.notebook import write_html
 
         counts = {"nodes": self.affected_nodes, "edges": self.affected_edges}
-        return write_html("changed", counts, _json(self.commit))
+        told = write_html("changed", counts, _json(self.commit))
+        return told if self.result is None else told + self.result._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +203,11 @@ class LoadResult:
     quarantined: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by type
     # By type: new, changed, deleted; and left out because another row of the id counts, or too late.
     rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # The engine, seconds by phase, bytes; on Spark stages, tasks, spilled bytes and skew as well.
+    cost: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        more = {"quarantined": dict(self.quarantined), "rows": dict(self.rows)}
+        more = {name: dict(getattr(self, name)) for name in ("quarantined", "rows", "cost")}
         return {name: counts for name, counts in more.items() if counts} | {
             "nodes": dict(self.nodes),
             "edges": dict(self.edges),
@@ -190,6 +227,14 @@ class LoadResult:
         return write_html(title, {**self.nodes, **self.edges}, _json(self.commit))
 
 
+class MergeConflicts(OmnigraphError):
+    """A merge has conflicts; nothing was published."""
+
+    code, kind = "merge_conflicts", Kind.CONFLICT
+    default_help = "Decide them with `strategy` or `resolutions`, or change one of the branches."
+    conflicts: tuple[Conflict, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class MergeResult:
     """How a merge, a revert or a cherry-pick ended: its commit, or what has to be decided first.
@@ -201,6 +246,17 @@ class MergeResult:
     commit: Commit | None = None
     conflicts: tuple[Conflict, ...] = ()
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def settled(self) -> MergeResult:
+        """The same, or an error that names the conflicts."""
+        if not self.conflicts:
+            return self
+        told = [conflict.to_json() for conflict in self.conflicts]
+        lines = "; ".join(conflict.message or conflict.kind for conflict in self.conflicts[:3])
+        more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+        error = MergeConflicts(f"merge conflicts: {lines}{more}", details={"conflicts": told})
+        error.conflicts = self.conflicts
+        raise error
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -154,6 +154,10 @@ class Reviewing(Checking):
         except BranchNotFound:
             return None
 
+    def _parted(self, state: ProposalState, head: StoredCommit) -> str:
+        """Where the branch of a proposal parted from its target."""
+        return ops.merge_base(self._repo, self._repo.head(state.target).commit, head).content
+
     @verb
     def review(self, number: int, *, timeout: float | None = None) -> Review:
         """What a proposal would bring: the rows that changed since its branch parted from the target, whether it
@@ -172,12 +176,11 @@ class Reviewing(Checking):
             shown = self.proposal(number)
             head = self._head_of(state) if state.status in (store.OPEN, store.MERGING) else None
             if head is not None:
-                target = self._repo.head(state.target).commit
-                base, tip = ops.merge_base(self._repo, target, head).content, head.content
-            elif state.base is not None and state.head is not None:
-                base, tip = state.base, state.head
-            else:
+                base, tip = self._parted(state, head), head.content
+            elif state.base is None or state.head is None:
                 raise store.ProposalEnded(f"proposal {number} has no branch any more to look at")
+            else:
+                base, tip = state.base, state.head
             found = self.diff(base, tip)  # asks whether all of it may be read
             outcome, conflicts = "already_up_to_date", ()
             if head is not None:
@@ -330,7 +333,7 @@ class Reviewing(Checking):
         self._permit(_need(Action.APPROVE, state), actor)
         by = self._actor(actor)
         if by is None:
-            raise OptionInvalid("a review needs somebody who gives it", help="Name an actor.")
+            raise OptionInvalid("a review needs an actor", help="Name an actor.")
         if by == state.author and kind == "approved" and not self._may_approve_own(state.target):
             raise OwnApproval(f"{by} proposed this, so somebody else has to approve it")
         store.require_open(state)
@@ -364,10 +367,15 @@ class Reviewing(Checking):
         if not dry_run:
             state = self._settled(state)
 
+        last: dict[str, str] = {}  # what it was about, while its branches are there
+        with suppress(BranchNotFound):
+            head = self._repo.head(state.source).commit
+            last = {"head": head.content, "base": self._parted(state, head)}
+
         def step(there: ProposalState) -> ProposalState:
             store.require_open(there)
             happened = store.event(self._repo, "closed", by, text=text)
-            return store.after(there, happened, status=store.CLOSED)
+            return store.after(there, happened, status=store.CLOSED, **last)
 
         return self._changed(state, step, dry_run)
 
@@ -462,9 +470,7 @@ class Reviewing(Checking):
         self, state: ProposalState, theirs: StoredCommit, request: Request, need: Need
     ) -> MergeResult:
         """Claim the merge in the proposal, publish it under the key of the claim, and write down how it ended."""
-        by = self._actor(request.actor)
-        target = self._repo.head(state.target).commit
-        base = ops.merge_base(self._repo, target, theirs).content
+        by, base = self._actor(request.actor), self._parted(state, theirs)
 
         def claim(there: ProposalState) -> ProposalState:
             store.require_open(there)
@@ -493,7 +499,7 @@ class Reviewing(Checking):
         if isinstance(done.value, Mapping) and done.value.get("outcome") == CALLED_OFF:
             self._settled(claimed)
             raise store.ProposalMoved(
-                f"the merge of proposal {state.number} was called off: somebody changed it meanwhile"
+                f"the merge of proposal {state.number} was aborted: the proposal changed in the meantime"
             )
         answer = None if done.commit is None else {"commit": done.commit_id}
         result = _merge_result(done)

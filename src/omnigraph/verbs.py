@@ -14,6 +14,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
 
+from omnigraph.parameters import explained
 from omnigraph.policy.questions import Action
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -209,4 +210,7 @@ def verb(body: F) -> F:
     def called(self: Any, *args: Any, **named: Any) -> Any:
         return self._run(described, body, args, named)
 
+    code = body.__code__
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    called.__doc__ = explained(body.__doc__ or "", body.__name__, names)
     return called  # type: ignore[return-value]

@@ -175,6 +175,7 @@ def test_walks_search_and_stored_queries(at: tuple[str, dict[str, Graph]]) -> No
             assert {q["name"] for q in json.loads(listed.contents[0].text)} == {  # type: ignore[union-attr]
                 "older",
                 "add_person",
+                "set_age",
             }
             assert await refused(made, "run_stored_query", name="add_person") == "query_kind"
             done = await called(made, "change", stored="add_person", params={"name": "Stored"})

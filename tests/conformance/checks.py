@@ -76,6 +76,8 @@ def rows(wanted: Any, result: Any) -> None:
         expect(same_rows(wanted["rows"], rows, ordered), wanted["rows"], rows)
     if "any_of" in wanted:
         expect(any(same_rows(w, rows, ordered) for w in wanted["any_of"]), wanted["any_of"], rows)
+    for row in wanted.get("among", []):
+        expect(any(same_rows([row], [r], ordered=True) for r in rows), row, rows)
     if "count" in wanted:
         expect(len(rows) == wanted["count"], f"{wanted['count']} rows", rows)
     if "columns" in wanted:
@@ -136,6 +138,8 @@ def mutate(wanted: Any, result: Any) -> None:
             f"commit {wanted['commit']}",
             result.commit,
         )
+    if "outcome" in wanted:
+        expect(result.outcome == wanted["outcome"], wanted["outcome"], result.outcome)
 
 
 def plan(wanted: Any, plan: Any) -> None:

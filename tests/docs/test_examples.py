@@ -18,6 +18,7 @@ from tests.docs.pages import (
     relative,
     run_page,
 )
+from tests.support.rust_graph import RustFolder
 
 # Pages whose examples are run by a test beside the code they describe.
 ELSEWHERE = {"docs/guides/spark.md": "tests/pipeline/test_guide.py"}
@@ -27,6 +28,8 @@ OUTSIDE = {  # they need a bucket, a port or a browser: parsed, not run
     "docs/guides/clusters.md",
     "docs/guides/server.md",
     "docs/tutorial/explorer.md",
+    "docs/tutorial/your-data.md",
+    "docs/install.md",  # a clean environment: tests/install/test_newcomer.py
 }
 RUNNABLE = re.compile(r"\$ |>>> |import |query \w+\(|node [A-Z]")
 COMMAND = re.compile(r"(\w+=\S+ )?omnigraph [a-z]")
@@ -37,7 +40,18 @@ PAGES = [page for page in every_page() if relative(page) not in ELSEWHERE and bl
 def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "home"))
+    if "import-rust old.omni" in page.read_text(encoding="utf-8"):
+        rust_folder(tmp_path / "old.omni")
     assert run_page(page, tmp_path) == len(blocks(page))
+
+
+def rust_folder(root: Path) -> None:
+    """The graph folder that pages take over."""
+    folder = RustFolder(root, 14)
+    people = [{"id": name, "name": name} for name in ("ada", "alan")]
+    knows = [{"id": "k1", "src": "ada", "dst": "alan"}]
+    folder.publish({"node:Person": people, "node:Note": [], "edge:Knows": knows, "edge:Wrote": []})
+    folder.publish({"edge:Knows": []}, "review")
 
 
 def test_the_readme_is_among_them() -> None:

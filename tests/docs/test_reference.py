@@ -11,12 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from docs.generate.pages import PAGES
+from docs.generate.python_api import explanations, functions
 
 from omnigraph.cli import app
 from omnigraph.cli.languages import all_codes
 from omnigraph.config import SETTINGS, VARIABLES
 from omnigraph.errors import Code, Kind
 from omnigraph.graph import Graph
+from omnigraph.parameters import OWN, SHARED
 from omnigraph.server.settings import Settings
 from omnigraph.server.telemetry import Telemetry
 from tests.docs.pages import ROOT, every_page, relative
@@ -26,6 +28,9 @@ ALTERNATIVES = {
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL_S3",
 }  # told with the variable they stand for
+LOADED_FROM_ELSEWHERE = re.compile(
+    r'<(?:script|img|link rel="stylesheet")[^>]+(?:src|href)="https?://[^"]+"'
+)
 REMAKE = "run `make reference`"
 
 
@@ -77,6 +82,15 @@ def test_the_site_builds(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "reference" / "api" / "index.html").is_file()
+    pages = {file: file.read_text(encoding="utf-8") for file in tmp_path.rglob("*.html")}
+    fetched = {file: LOADED_FROM_ELSEWHERE.findall(text) for file, text in pages.items()}
+    assert not [found for found in fetched.values() if found], "the site works without a network"
+    page = pages[tmp_path / "tutorial" / "first-graph" / "index.html"]
+    assert '<span class="k">node</span>' in page, "schemas have colours"
+    assert '<span class="k">match</span>' in page, "queries have colours"
+    for link in ("prev", "next"):
+        assert f"md-footer__link--{link}" in page
+    assert (tmp_path / "images" / "tour.svg").is_file()
 
 
 def test_every_code_has_its_heading() -> None:
@@ -96,3 +110,29 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" not in target and not target.startswith("mailto:"):
             assert (page.parent / target).exists(), f"{target} does not exist"
+
+
+# --- parameters ------------------------------------------------------------------------------------------------------
+
+
+def test_every_parameter_of_the_python_interface_is_explained() -> None:
+    """In the reference, and in what `help()` and notebooks show of a verb."""
+    unexplained = [
+        f"{path}({name})"
+        for path, function in functions()
+        for name, text in explanations(path, function).items()
+        if not text
+    ]
+    assert not unexplained, "say what they mean in omnigraph/parameters.py"
+    assert "    create_from: make the branch from this one" in (Graph.load.__doc__ or "")
+
+
+def test_no_explanation_is_of_a_parameter_that_is_not_there() -> None:
+    there: dict[str, set[str]] = {}
+    for path, function in functions():
+        owner, _, name = path.rpartition(".")
+        own = name if owner in ("omnigraph", "Graph") else path
+        there[own] = set(explanations(path, function))
+    for path, told in OWN.items():
+        assert set(told) <= there[path], f"{path} has no such parameter"
+    assert set(SHARED) <= set().union(*there.values())

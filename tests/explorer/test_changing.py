@@ -51,6 +51,9 @@ def test_two_branches_are_compared_in_rows_and_in_a_picture(page: Page, world: W
     changed = rows.get_by_role("row").filter(has_text="The Cartographer").filter(has_text="rating")
     expect(changed.locator("del")).to_have_text("8")
     expect(changed.locator("ins")).to_have_text("8.2")
+    expect(rows.get_by_role("row").filter(has_text="Olu Banjo → Low Season")).to_contain_text(
+        "lead"
+    )
     page.get_by_role("button", name="Person: 1 row removed").click()
     expect(rows.get_by_role("row").filter(has_text="Viktor Petrov")).to_be_visible()
     expect(rows.get_by_role("row")).to_have_count(2)
@@ -162,9 +165,14 @@ def test_a_file_is_looked_at_mapped_checked_and_loaded_to_a_branch(
     page.get_by_role("button", name="Check").click()
     problems = page.get_by_role("region", name="Problems by line")
     expect(problems.get_by_role("row").filter(has_text="born")).to_contain_text("4")
+    expect(page.get_by_role("alert")).to_contain_text("then choose the file again")
+    expect(page.get_by_role("alert")).not_to_contain_text("--")  # words of the command line
+    expect(problems).to_be_in_viewport()
     keep(page, "import")
     page.get_by_role("button", name="Choose another file").click()
     page.get_by_label("File to import").set_input_files(_files("new people.csv", CSV))
+    born = page.get_by_role("region", name="Columns and what they fill").get_by_role("row").nth(2)
+    expect(born).to_contain_text("whole number")
     page.get_by_label("town fills").select_option("city")
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_text("2 Person rows can be loaded")).to_be_visible()

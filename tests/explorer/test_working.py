@@ -59,6 +59,22 @@ def test_a_body_alone_is_run_as_the_docs_write_it(page: Page, world: World) -> N
     expect(page.locator("[data-nodes='20']")).to_be_visible()
 
 
+def test_cypher_is_run_and_asks_for_its_parameters(page: Page, world: World) -> None:
+    text = "MATCH (f:Film) WHERE f.year = $year RETURN f.title AS title ORDER BY title"
+    page.goto(world.link("query", q=text, view="table"))
+    page.get_by_label("$year").fill("2019")
+    page.get_by_label("$year").press("Enter")
+    expect(page.get_by_role("columnheader", name="title")).to_be_visible()
+
+
+def test_cypher_that_writes_asks_first_and_mistakes_in_it_are_shown(
+    page: Page, world: World
+) -> None:
+    page.goto(world.link("query", q="MATCH (f:Flim) SET f.rating = 1.0"))
+    expect(page.get_by_role("button", name="Run…")).to_be_visible()
+    expect(page.get_by_text("Flim").nth(1)).to_be_visible()
+
+
 def test_drafts_survive_a_look_elsewhere(page: Page, world: World) -> None:
     page.goto(world.link("query"))
     _write(page, 'match { $s: Studio  $s.name = "mine" } return { $s }')

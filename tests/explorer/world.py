@@ -66,6 +66,7 @@ rules:
       actors: {group: editors}
       actions: [branch_create, branch_delete, branch_merge, schema_apply]
       target_branch_scope: any
+  - {id: editors-review, allow: {actors: {group: editors}, actions: [propose, approve]}}
   - {id: editors-invoke, allow: {actors: {group: editors}, actions: [invoke_query]}}
   - {id: readers-read, allow: {actors: {group: readers}, actions: [read]}}
   - {id: guests-draft, allow: {actors: {group: guests}, actions: [change], branch_scope: unprotected}}
@@ -133,6 +134,7 @@ def build(folder: Path) -> None:
     )
     _clean_branch(films)
     _conflicting_branches(films)
+    _proposals(films)
     films.optimize()
     _wide(folder)
     hostile = omnigraph.init(
@@ -150,6 +152,11 @@ def build(folder: Path) -> None:
         "query q($name: String, $text: String) { update Thing set { text: $text } where name = $name }",
         {"name": HOSTILE[2], "text": HOSTILE[5]}, branch="other", actor=HOSTILE[3], message=HOSTILE[4],
     )  # fmt: skip
+    everything = "\n".join(HOSTILE)
+    hostile.propose("other", HOSTILE[0], text=everything, reviewers=HOSTILE[6:9], actor=HOSTILE[3])
+    hostile.comment(1, everything, type="Thing", id=HOSTILE[2], property="text", actor=HOSTILE[1])
+    hostile.approve(1, text=everything, actor=HOSTILE[7])
+    hostile.request_changes(1, everything, actor=HOSTILE[47])
 
 
 WIDE_ROWS = 12_000
@@ -230,6 +237,42 @@ def _conflicting_branches(films: omnigraph.Graph) -> None:
         'query q() { delete Person where name = "Greta Holm" }',
         branch="festival", actor="kenji", message="Out of scope",
     )  # fmt: skip
+
+
+CHECKS = """
+query of_the_future() @description("no film is of a year to come") {
+  match { $f: Film  $f.year > 2025 }
+  return { $f.title as title, $f.year as year }
+}
+query rated() @description("every film has a rating") @severity("warning") {
+  match { $f: Film  $f.rating is null }
+  return { $f.title as title }
+}
+"""
+FOUND = "The season catalogue lists it; the lead is from the agency."
+
+
+def _proposals(films: omnigraph.Graph) -> None:
+    """One under discussion, one with conflicts, one that was closed."""
+    films.apply_checks(CHECKS, branch="autumn", actor="ida", message="What must hold of films")
+    films.propose(
+        "autumn", "Low Season and its lead", text=FOUND, reviewers=["editor", "lena"], actor="mara"
+    )
+    films.comment(
+        1, "Is that the festival's rating?", type="Film", id="The Cartographer", property="rating",
+        actor="lena",
+    )  # fmt: skip
+    films.comment(1, "No, the archive's: see page 12.", actor="mara")
+    films.request_changes(1, "2026 has not happened yet.", actor="lena")
+    for name, year in (("print", 2001), ("web", 2002)):
+        films.create_branch(name)
+        films.mutate(
+            'query q($y: I32) { update Film set { year: $y } where title = "Glass Orchard" }',
+            {"y": year}, branch=name, actor="kenji", message="Year of the first showing",
+        )  # fmt: skip
+    films.propose("web", "Years as the web has them", "print", actor="kenji")
+    films.propose("print", "Too early", actor="lena")
+    films.close_proposal(3, text="After the festival.", actor="lena")
 
 
 @contextmanager

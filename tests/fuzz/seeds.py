@@ -69,6 +69,8 @@ def _cypher() -> Iterable[bytes]:
     yield from (case[0].encode() for case in CASES_OF_CYPHER)
     yield b"MATCH (p:Port)-[l:Lane*0..2]->(q) WITH p, collect(q) AS qs UNWIND qs AS x RETURN x.name"
     yield b"UNWIND $c AS x MERGE (p:Port {code: $b}) ON CREATE SET p.name = toString(x)"
+    yield b"RETURN datetime('2015-07-21T21:40[Europe/Oslo]') + duration({days: $a}) * 1e9, time($b)"
+    yield b"RETURN date.truncate('week', date('2015-W30'), {day: 2}).year, duration('P1Y2.5M-3DT4H')"
     yield b"RETURN [x IN range(1, $a) WHERE x > 0 | {k: x}], reduce(s = 0, x IN [1] | s + x)"
 
 

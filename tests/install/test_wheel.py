@@ -13,17 +13,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "node_modules", "ui", "__pycache__", ".*_cache", "artifacts", "tests", "docs"
-)
+ANYWHERE = shutil.ignore_patterns(".git", ".venv", "node_modules", "__pycache__", ".*_cache")
+LEFT_OUT = {
+    ROOT: {"artifacts", "build", "docs", "tests"},
+    ROOT / "src" / "omnigraph" / "server": {"ui"},
+}
 NODE = ("node", "nodejs", "npm", "npx", "corepack")
 PAGE = "omnigraph/server/ui/index.html"
 
 
 def clone(to: Path) -> Path:
     """The sources as in a fresh clone: without the pages."""
-    shutil.copytree(ROOT, to, ignore=LEFT_OUT)
+    shutil.copytree(ROOT, to, ignore=left_out)
     return to
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    return ANYWHERE(folder, names) | LEFT_OUT.get(Path(folder), set())
 
 
 def without_node(to: Path) -> dict[str, str]:

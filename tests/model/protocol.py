@@ -130,6 +130,13 @@ def publish(
             yield ("told", "op", me, "failed")
             return
         chain, number, base, _ = found
+        if asks and attempt:  # one that was overtaken asks before it begins again, too
+            yield from ask(rules, me, (chain, number), base, base)
+            found = yield from head_of(branch)
+            if found is None:
+                yield ("told", "op", me, "failed")
+                return
+            chain, number, base, _ = found
         if lease and not (held and (yield from honoured(rules, lease, held[1], base.epoch))):
             held = None
             if not attempt:

@@ -420,6 +420,26 @@ SCENARIOS: dict[str, Scenario] = {
         CRASH,
         LATE,
     ),
+    "a question of a writer whose base is collected": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("insert", "p"), asks=True),
+            "Q": partial(publish, r, "Q", "main", ("insert", "q")),
+            "G": partial(collect, r, "G", keep=1),
+        },
+        NOTHING,
+        LOSS,
+    ),
+    "a question of a reset beside a collection": Scenario(
+        base,
+        lambda r: {
+            "R": partial(publish, r, "reset", "main", ("adopt", ("m", 0)), asks=True),
+            "Q": partial(publish, r, "Q", "main", ("insert", "q")),
+            "G": partial(collect, r, "G"),
+        },
+        NOTHING,
+        LATE,
+    ),
     "a question on a branch that is deleted": Scenario(
         with_branch,
         lambda r: {

@@ -12,6 +12,7 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.pipeline import changes as module
 from omnigraph.pipeline.changes import Wanted, read_stretch, stretches
 from omnigraph.pipeline.pinned import pin
+from omnigraph.pipeline.streams import StreamLag, stream_lag
 from tests.pipeline.patience import patiently
 from tests.pipeline.planes import new_graph, person
 
@@ -94,9 +95,16 @@ def test_a_stream_goes_on_where_its_checkpoint_stands(
             .start()
         )
         query.awaitTermination()
+        queries.append(query)
 
+    queries: list[Any] = []
     assert told(drained("first")) == expected(graph, "Person")
+    assert stream_lag(graph, queries[-1]) == StreamLag(0, 0.0)
+    before = len(graph.log(limit=1000))
     write(graph)
+    lag = stream_lag(graph, queries[-1])
+    assert lag.commits == len(graph.log(limit=1000)) - before
+    assert lag.seconds > 0
     graph.optimize()
     offsets = len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*")))
     assert told(drained("second")) == expected(graph, "Person")

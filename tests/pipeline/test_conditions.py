@@ -77,3 +77,18 @@ def test_equalities_join_alike(columns: tuple[str, str], graph: Graph, spark: An
     local, on_spark = (rows_of(graph, text, engine) for engine in ("local", "spark"))
     assert on_spark == local
     assert local
+
+
+def test_temporal_values_are_the_same(graph: Graph, spark: Any) -> None:
+    text = """
+        MATCH (n:Every) WHERE n.time < datetime('2500-01-01T00:00+02:00') - duration('P1M')
+        RETURN n.day.week AS week, date.truncate('quarter', n.day) AS quarter, count(*) AS count,
+               max(n.time + duration('P1M1DT0.000000001S')) AS last,
+               min(duration.between(n.time, datetime('2020-02-29'))) AS least
+        ORDER BY week, quarter
+    """
+    local, on_spark = (
+        graph.query(text, language="cypher", engine=engine).rows for engine in ("local", "spark")
+    )
+    assert on_spark == local
+    assert len(local) > 1

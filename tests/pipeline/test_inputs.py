@@ -110,12 +110,12 @@ def test_a_folder_name_that_is_no_column_or_value_is_refused(
 def test_tables_that_are_more_than_their_files_are_refused(
     graph: Graph, engine: str, tmp_path: Path
 ) -> None:
-    parquet(tmp_path / "delta" / "p.parquet", name=["Ada"])
-    (tmp_path / "delta" / "_delta_log").mkdir()
-    (tmp_path / "delta" / "_delta_log" / "0.json").write_text("{}")
-    with pytest.raises(OptionInvalid, match="Delta table") as refused:
-        graph.load({"Person": tmp_path / "delta"}, engine=engine)
-    assert "format('delta')" in (refused.value.help or "")
+    parquet(tmp_path / "hudi" / "p.parquet", name=["Ada"])
+    (tmp_path / "hudi" / ".hoodie").mkdir()
+    (tmp_path / "hudi" / ".hoodie" / "hoodie.properties").write_text("")
+    with pytest.raises(OptionInvalid, match="Hudi table") as refused:
+        graph.load({"Person": tmp_path / "hudi"}, engine=engine)
+    assert "DataFrame" in (refused.value.help or "")
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceNotFound, match="no files"):
         graph.load({"Person": tmp_path / "empty"}, engine=engine)

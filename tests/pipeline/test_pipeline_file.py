@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.main import main
-from omnigraph.pipeline.spec import PipelineInvalid, read_spec
+from omnigraph.pipeline.spec import PipelineInvalid, read_spec, sources_of
 from tests.pipeline.planes import new_graph, person, write_lines
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -64,6 +64,25 @@ def test_a_pipeline_loads_on_a_branch_and_merges(
     assert found.scalar() == 134_000
 
 
+def test_a_run_tells_what_it_read_and_wrote_as_openlineage(graph: Graph, tmp_path: Path) -> None:
+    """Events of one run share its id; a run that fails says so, and why."""
+    file, told = tmp_path / "pipeline.yaml", tmp_path / "lineage.ndjson"
+    line = ["pipeline", "run", str(file), "--engine", "local", "--lineage", str(told)]
+    assert main(line) == 0
+    assert main(line) != 0, "the rows are there already"
+    events = [json.loads(text) for text in told.read_text().splitlines()]
+    assert [event["eventType"] for event in events] == ["START", "COMPLETE", "START", "FAIL"]
+    first, done, again, failed = events
+    assert first["run"]["runId"] == done["run"]["runId"] != again["run"]["runId"]
+    assert {entry["namespace"] for entry in done["inputs"]} == {"file"}
+    rows = {entry["name"]: entry["outputFacets"]["outputStatistics"] for entry in done["outputs"]}
+    assert {name: facet["rowCount"] for name, facet in rows.items()} == {
+        "import.Person": 1,
+        "import.City": 1,
+    }
+    assert "exist" in failed["run"]["facets"]["errorMessage"]["message"]
+
+
 def test_tables_of_a_database_are_loaded_through_jdbc(
     graph: Graph, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +101,40 @@ def test_tables_of_a_database_are_loaded_through_jdbc(
     found = graph.query("query q() { match { $c: City } return { $c.name as n, $c.size as s } }")
     sizes = {row["n"]: row["s"] for row in found.rows}
     assert sizes == {"Oslo": 700_000, "Rome": None, "Bern": 134_000, "Lima": None}
+
+
+SPLIT = """
+graph: GRAPH
+mode: append
+sources:
+  - type: City
+    jdbc:
+      url: "${TOWNS_URL}"
+      query: 'SELECT "id", "town", "heads" FROM heads WHERE "heads" > 10'
+      split_by: id
+      splits: 3
+    columns: {town: name, heads: size, id: ""}
+"""
+
+
+def test_a_query_of_a_database_is_read_in_ranges(
+    graph: Graph, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database filters, tells its bounds and sends the columns that are wanted, a range to each task."""
+    url = f"jdbc:derby:memory:{tmp_path.name}-heads;create=true"
+    rows = [(n, f"town {n}", n * 10) for n in range(1, 8)]
+    towns = spark.createDataFrame(rows, "id int, town string, heads long")
+    towns.write.format("jdbc").option("url", url).option("dbtable", "heads").save()
+    monkeypatch.setenv("TOWNS_URL", url)
+    (tmp_path / "split.yaml").write_text(SPLIT.replace("GRAPH", graph.uri))
+    spec = read_spec(tmp_path / "split.yaml")
+    ((_, frame),) = sources_of(spec).tables
+    assert frame.columns == ["name", "size"]
+    assert frame.rdd.getNumPartitions() == 3
+    assert sorted(row["size"] for row in frame.collect()) == [20, 30, 40, 50, 60, 70]
+    assert main(["pipeline", "run", str(tmp_path / "split.yaml")]) == 0
+    found = graph.query("query q() { match { $c: City } return { count(*) as n } }")
+    assert found.scalar() == 6 + 2
 
 
 def test_a_database_that_cannot_be_read_is_no_bug_of_ours(

@@ -41,8 +41,19 @@ def run(folder: Path, engine: str, source: Any, **options: Any) -> dict[str, Any
     return {"state": state_of(graph), "aside": aside, "counts": dict(done.quarantined)}
 
 
-def test_records_are_set_aside_with_their_reasons_alike(spark: Any, tmp_path: Path) -> None:
+def test_records_are_set_aside_with_their_reasons_alike(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Lines that cannot be read, values, keys given twice, ends, and edges of those left out."""
+    staged: list[int] = []  # pieces that each round stages
+    waves = bulk._waves
+
+    def counted(session: Any, job: Any, given: Any, *more: Any) -> Any:
+        units = [list(wave) for wave in given]
+        staged.append(sum(map(len, units)))
+        return waves(session, job, units, *more)
+
+    monkeypatch.setattr(bulk, "_waves", counted)
     lines: list[dict[str, Any] | str] = [
         person("zoe@x", nick="z"),
         "{broken",
@@ -60,6 +71,9 @@ def test_records_are_set_aside_with_their_reasons_alike(spark: Any, tmp_path: Pa
     assert found["spark"]["counts"] == found["local"]["counts"]
     assert found["spark"]["aside"] == found["local"]["aside"]
     assert found["spark"]["state"] == found["local"]["state"]
+    assert len(staged) > 2
+    assert staged[1] < staged[0], "pieces that nothing is taken from are not staged again"
+    assert staged[-1] < staged[0]
 
 
 def test_rows_of_mapped_tables_are_set_aside_alike(spark: Any, tmp_path: Path) -> None:

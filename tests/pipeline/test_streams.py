@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import OptionInvalid
-from omnigraph.pipeline.streams import each_batch
+from omnigraph.pipeline.streams import AfterBatches, each_batch
 from tests.support.rings import count
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -49,32 +50,52 @@ def new_graph(folder: Path, people: int) -> Graph:
     return graph
 
 
-def edges(graph: Graph) -> int:
-    snapshot = graph.snapshot()
+def edges(graph: Graph, branch: str = "main") -> int:
+    snapshot = graph.snapshot(branch)
     return snapshot.table_of(snapshot.catalog.edges["K"]).count()
 
 
-def test_a_batch_that_spark_repeats_is_loaded_once(spark: Any, tmp_path: Path) -> None:
-    batches = count(4, 40)
-    graph, stream = new_graph(tmp_path, batches + 1), Stream(spark, tmp_path)
-    load = each_batch(graph, "K", mode="append", message="from the stream")
-    died: set[int] = set()
+def test_each_batch_is_loaded_once_through_restarts_at_random_points(
+    spark: Any, tmp_path: Path
+) -> None:
+    """The driver dies before a batch is loaded, or when it is loaded but its checkpoint is not written.
 
-    def dies_after_every_second_batch(batch: Any, number: int) -> None:
+    Beside it the stream compacts its branch and merges it into main.
+    """
+    batches, chance = count(5, 200), random.Random(7)
+    graph, stream = new_graph(tmp_path, batches), Stream(spark, tmp_path)
+    graph.create_branch("inbox")
+    after = AfterBatches(optimize_every=4, merge_into="main", merge_every=3)
+    inbox = graph.branch("inbox")
+    load = each_batch(inbox, "K", mode="append", message="from the stream", after=after)
+    plan = {n: chance.choice(("before", "after", "both", "never")) for n in range(batches)}
+    plan |= {0: "after", 1: "before"}
+    died: set[tuple[int, str]] = set()
+
+    def dies(number: int, when: str) -> None:
+        if plan[number] in (when, "both") and (number, when) not in died:
+            died.add((number, when))
+            raise KeyError("the driver is gone")
+
+    def mortal(batch: Any, number: int) -> None:
+        dies(number, "before")
         load(batch, number)
-        if number % 2 and number not in died:
-            died.add(number)
-            raise KeyError("the driver is gone before its checkpoint is written")
+        dies(number, "after")
 
     stream.give(batches)
-    for _ in range(batches // 2):
+    expected = sum({"both": 2, "never": 0}.get(when, 1) for when in plan.values())
+    for _ in range(expected):
         with pytest.raises(Exception, match="driver is gone"):
-            stream.run(dies_after_every_second_batch)
-    stream.give(1)
-    stream.run(dies_after_every_second_batch)
-    assert edges(graph) == 2 * stream.given
-    commits = [c for c in graph.log() if c.message == "from the stream"]
+            stream.run(mortal)
+    stream.run(mortal)
+    assert edges(graph, "inbox") == 2 * stream.given
+    commits = [c for c in inbox.log(limit=5 * batches) if c.message == "from the stream"]
     assert len(commits) == stream.given, "a batch is more or less than one commit"
+    merged = batches - batches % 3
+    assert edges(graph) == 2 * merged, "every third batch brings main up to date"
+    snapshot = inbox.snapshot()
+    fragments = len(snapshot.table_of(snapshot.catalog.edges["K"]).fragments())
+    assert fragments <= 4 + 1, "the stream does not compact what it writes"
 
 
 def test_a_new_stream_never_passes_for_an_old_one(spark: Any, tmp_path: Path) -> None:

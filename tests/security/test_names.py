@@ -117,6 +117,12 @@ VALUES = frozenset(
         *("column_types", "days", "every_hours", "from_merge_base", "keep", "rows_shown"),
         *("head", "only", "record", "reviewers", "skip_checks", "state", "text", "title"),
         *("steps", "strategy", "timeout", "ttl_seconds", "type", "type_names", "types", "uri"),
+        *(
+            "settings",
+            "files",
+            "plan",
+            "delete",
+        ),  # of a cluster: graphs, which its policy is asked for
     )
 )
 OTHER_PARTS = frozenset({"graph_id", "path", "type", "id", "job_id", "number"})

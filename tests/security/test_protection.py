@@ -345,6 +345,7 @@ def _over_http(world: World) -> None:
     world.refused(403, "POST", "/branches/merge", {"source": "draft"})
     may = world.ok("GET", "/permissions", params={"branch": "main"})["actions"]
     assert (may["change"], may["propose"]) == (False, True)
+    assert (may["branch_merge"], may["merge_proposal"]) == (False, True)
     number = world.ok("POST", "/proposals", {"source": "draft", "title": "New"})["number"]
     told = world.refused(403, "POST", f"/proposals/{number}/merge", {})
     assert told["error_code"] == "proposal_not_ready"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from omnigraph.cluster.apply import apply_plan
+from omnigraph.cluster.files import described_by
+from omnigraph.cluster.plan import make_plan
 from omnigraph.server.routes import ROUTES, ui
 from omnigraph.server.routing import Route
 from tests.server.world import PEOPLE, World
@@ -22,6 +26,10 @@ PING = {
 OFFERED = {"number": "1"}
 CHECK = "query nameless() { match { $p: Person $p.name is null } return { $p.age as age } }"
 
+CLUSTER = {
+    "cluster.yaml": "version: 1\ngraphs: {a: {schema: a.pg}}",
+    "a.pg": "node A { n: String @key }",
+}
 # How to call each route so that somebody who may do everything succeeds. A route without a row fails the first test.
 # "$head" stands for the id of the newest commit of main, "$job" for that of an export of the admin's that is done.
 CALLS: dict[str, dict[str, Any]] = {
@@ -35,6 +43,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "GET /session": {},
     "POST /mcp": {**PING, "params": {"graph": "alpha"}},
     "GET /graphs": {},
+    "GET /cluster/status": {},
+    "POST /cluster/plan": {"content": {"files": CLUSTER}},
+    "POST /cluster/apply": {"content": {"files": CLUSTER}},
     "GET /graphs/{graph_id}/snapshot": {},
     "GET /graphs/{graph_id}/schema": {},
     "GET /graphs/{graph_id}/catalog": {},
@@ -175,6 +186,9 @@ def _call(world: World, route: Route, actor: str | None, graph: str = "alpha") -
             case _:
                 return value
 
+    if route.path.startswith("/cluster"):
+        world.server.cluster = root = f"memory://cluster-{uuid.uuid4().hex}"
+        apply_plan(make_plan(described_by(CLUSTER, root)))
     path = f"/{route.path}" if route.flat else route.path
     for name, value in filled(row.get("path", {})).items():
         path = path.replace(f"{{{name}}}", value)

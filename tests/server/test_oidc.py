@@ -103,10 +103,7 @@ def test_static_tokens_are_still_good_and_cannot_be_impersonated(folder: Path) -
 @pytest.mark.parametrize(
     "claims",
     [
-        {"exp": int(time.time()) - 3600},
         {"exp": None},
-        {"nbf": int(time.time()) + 3600},
-        {"iat": int(time.time()) + 3600},
         {"aud": "somebody-else"},
         {"aud": None},
         {"iss": "https://login.example.org.evil/"},
@@ -121,6 +118,14 @@ def test_static_tokens_are_still_good_and_cannot_be_impersonated(folder: Path) -
     ids=str,
 )
 def test_claims_that_convince_nobody(folder: Path, claims: dict[str, Any]) -> None:
+    _refused(_identity(folder), _token(**claims))
+
+
+@pytest.mark.parametrize(
+    ("claim", "seconds"), [("exp", -3600), ("nbf", 3600), ("iat", 3600)], ids=["exp", "nbf", "iat"]
+)
+def test_times_that_convince_nobody(folder: Path, claim: str, seconds: int) -> None:
+    claims: dict[str, Any] = {claim: int(time.time()) + seconds}
     _refused(_identity(folder), _token(**claims))
 
 

@@ -183,6 +183,16 @@ def test_stored_queries_are_described_and_called(world: World) -> None:
     assert "Zoe" in world.people()
 
 
+def test_a_stored_query_in_cypher_is_described_and_called(world: World) -> None:
+    listed = {q["name"]: q for q in world.ok("GET", "/queries")["queries"]}["set_age"]
+    assert (listed["language"], listed["mutation"]) == ("cypher", True)
+    assert listed["description"] == "Gives a person an age."
+    assert [p["name"] for p in listed["params"]] == ["name", "age"]
+    params = {"name": "Bob", "age": 26}
+    told = world.ok("POST", "/queries/set_age", {"params": params})
+    assert (told["affected_nodes"], told["rows"]) == (1, [params])
+
+
 def test_stored_queries_hold_callers_to_what_they_expect(world: World) -> None:
     told = world.refused(400, "POST", "/queries/older", {"expect_mutation": True})
     assert "read" in told["error"]

@@ -45,6 +45,26 @@ def pair(tmp_path: Path) -> Iterator[tuple[RemoteGraph, Graph]]:
         yield RemoteGraph(f"{address}/graphs/alpha", TOKENS["admin"]), graphs["alpha"]
 
 
+def test_rows_returned_after_writing_are_those_of_a_local_graph(
+    pair: tuple[RemoteGraph, Graph],
+) -> None:
+    remote, local = pair
+    text = (
+        "MATCH (a:Person)-[k:Knows]->(b) SET a.age = 41 "
+        "RETURN a.name AS name, a.age AS age, k.since AS since, [b.name] AS others"
+    )
+    theirs, mine = remote.mutate(text), local.mutate(text)
+    assert theirs.rows == mine.rows
+    assert theirs.result is not None
+    assert mine.result is not None
+    assert theirs.commit is not None
+    assert (theirs.result.columns, theirs.rows[0]["since"]) == (
+        mine.result.columns,
+        dt.date(2024, 1, 1),
+    )
+    assert theirs.result.commit == theirs.commit.id
+
+
 def test_reading_gives_what_a_local_graph_gives(pair: tuple[RemoteGraph, Graph]) -> None:
     remote, local = pair
     mine, theirs = local.query(PEOPLE), remote.query(PEOPLE)
@@ -86,6 +106,11 @@ def test_loads_stream_files_records_and_tables(
     file.write_text('{"type":"Person","data":{"name":"File"}}')
     assert remote.load(str(file), idempotency_key="k").nodes == {"Person": 1}
     assert remote.load(str(file), idempotency_key="k").replayed is True
+    array = tmp_path / "people.json"
+    array.write_text(
+        '[{"type":"Person","data":{"name":"A"}},\n {"type":"Person","data":{"name":"B"}}]'
+    )
+    assert remote.load(str(array)).nodes == {"Person": 2}
     records = ({"type": "Person", "data": {"name": f"R{i}"}} for i in range(2500))
     assert remote.load(records).nodes == {"Person": 2500}
     tables = {"Person": pa.table({"name": ["Table"]}), "Knows": [{"from": "Table", "to": "File"}]}

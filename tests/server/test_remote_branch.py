@@ -203,7 +203,7 @@ def test_a_notebook_shows_a_served_graph_as_a_local_one(pair: tuple[RemoteGraph,
     shown = remote.query(text)._repr_html_()
     assert "<small>Edge</small>" in shown
     assert "<small>I32</small>" in shown
-    assert "graph: 2 nodes, 1 edges" in shown
+    assert "graph: 2 nodes, 1 edge" in shown
     remote.mutate(ADD, {"name": "Yan"}, branch="draft")
     mine, theirs = local.diff("main", "draft"), remote.diff("main", "draft")
     assert (str(theirs), theirs._repr_html_()) == (str(mine), mine._repr_html_())

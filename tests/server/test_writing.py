@@ -310,6 +310,15 @@ def test_writers_at_once_are_all_kept(world: World) -> None:
     assert rows == 26
 
 
+def test_rows_that_cypher_returns_after_writing_are_answered(world: World) -> None:
+    asked = {"query": "CREATE (p:Person {name: 'Cyd', age: 4}) RETURN p.name AS name, p.age AS age"}
+    told = world.ok("POST", "/mutate", asked)
+    assert (told["columns"], told["rows"]) == (["name", "age"], [{"name": "Cyd", "age": 4}])
+    assert "rows" not in world.ok("POST", "/mutate", {"query": "CREATE (:Person {name: 'Dan'})"})
+    refused = world.refused(403, "POST", "/mutate", asked, actor="reader")
+    assert "rows" not in refused
+
+
 def test_a_mutation_in_cypher_is_one_commit(world: World) -> None:
     told = world.ok(
         "POST", "/mutate", {"query": "CREATE (:Person {name: $n})", "params": {"n": "Cyd"}}

@@ -49,6 +49,9 @@ query older($age: I32) @description("People above an age.") {
 }
 query add_person($name: String) { insert Person { name: $name } }
 """
+STORED_CYPHER = """// Gives a person an age.
+MATCH (p:Person {name: $name}) SET p.age = $age RETURN p.name AS name, p.age AS age
+"""
 PEOPLE = "query people() { match { $p: Person } return { $p.name as name } order { $p.name asc } }"
 TOKENS = {"admin": "t-admin", "reader": "t-reader", "beta": "t-beta", "stranger": "t-stranger"}
 GRAPH_RULES = """
@@ -80,7 +83,7 @@ SERVER_RULES = """
 version: 1
 groups: {admins: [admin]}
 rules:
-  - {id: list, allow: {actors: {group: admins}, actions: [graph_list]}}
+  - {id: list, allow: {actors: {group: admins}, actions: [graph_list, cluster_plan, cluster_apply]}}
 """
 
 
@@ -172,9 +175,11 @@ def build(
 ) -> tuple[Server, dict[str, Graph]]:
     """A server with two graphs and rules; `more` replaces parts of it."""
     graphs = {"alpha": graph("alpha"), "beta": graph("beta")}
-    stored_file = folder / "stored.gq"
-    stored_file.write_text(STORED)
-    queries = stored_queries([str(stored_file)], graphs["alpha"].snapshot().catalog)
+    files = {"stored.gq": STORED, "set_age.cypher": STORED_CYPHER}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    places = [str(folder / name) for name in files]
+    queries = stored_queries(places, graphs["alpha"].snapshot().catalog)
     served = {
         id: Served(id, made, queries, tuple(more.get("load_from", ())))
         for id, made in graphs.items()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 
@@ -65,6 +66,7 @@ class Log:
     history: dict[str, Operation] = field(default_factory=dict)  # of lists, by name
     names: dict[str, str] = field(default_factory=dict)  # operation id -> name
     merged: set[str] = field(default_factory=set)  # rows that a merge brought to main
+    said: list[Any] = field(default_factory=list)  # of the proposal, see `reviewing`
 
 
 @dataclass

@@ -12,6 +12,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.names import MAIN
 from tests.sim.actors import ACCOUNTS, START_BALANCE, Log
+from tests.sim.reviewing import judge_proposal
 from tests.support.verdict import Logged, judged
 
 
@@ -25,6 +26,7 @@ def judge(repo: Repository, log: Log) -> None:
     anomalies = judged(repo, Logged(list(log.history.values()), log.names))
     assert not anomalies, f"{anomalies[0]} (and {len(anomalies) - 1} more)"
     _nothing_added_is_lost(repo, chains[repo.stamp.main_chain], log)
+    judge_proposal(repo, log)
     _tags_are_readable(repo, log)
     for _ in range(2):
         collect(repo, Retention(keep=2))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import msgspec
 
@@ -34,40 +32,10 @@ from omnigraph.maintenance import collection as gc
 from omnigraph.model.names import branch_name
 from omnigraph.model.tokens import NO_TOKENS
 from omnigraph.storage.objects import numbered
+from tests.sim.patching import Patch, around, both, swap
+from tests.sim.planted_reviews import REVIEW_BUGS
+from tests.sim.scheduler import Weather
 from tests.support.dict_tables import DictTables
-
-Patch = Callable[[], Any]
-
-
-def swap(owner: Any, name: str, new: Any) -> Patch:
-    return lambda: patch.object(owner, name, new)
-
-
-def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
-    """Replace a function by one that is given the original first."""
-
-    @contextmanager
-    def patched() -> Iterator[None]:
-        original = getattr(owner, name)
-
-        def changed(*args: Any, **options: Any) -> Any:
-            return change(original, *args, **options)
-
-        with patch.object(owner, name, changed):
-            yield
-
-    return patched
-
-
-def both(*patches: Patch) -> Patch:
-    @contextmanager
-    def patched() -> Iterator[None]:
-        with ExitStack() as stack:
-            for one in patches:
-                stack.enter_context(one())
-            yield
-
-    return patched
 
 
 def _blind_decide(_: Any, base: Commit, intents: Any, missed: Any) -> Decision:
@@ -434,4 +402,9 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         swap(idempotency, "joined", lambda r, k, w: w),
         KEYS,
     ),
+    **REVIEW_BUGS,
 }
+
+# Bugs that show soonest when nothing but the order of requests is unusual: whoever dies or repeats itself does not get
+# as far as the moment that matters.
+WEATHER = {"a collection goes on beside a newer one": Weather(0, 0, 0, 0, stall=0.03)}

@@ -55,11 +55,13 @@ class Scheduler:
     weather: Weather = field(default_factory=Weather)
     shelf: Shelf = field(default_factory=Shelf)
     trace: list[tuple[str, ...]] = field(default_factory=list)
+    dies_at: tuple[int, bool] | None = None  # whoever makes this durable write, before or after it
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
         self.clock = 1_800_000_000_000_000
         self.steps = 0
+        self.writes = 0
         self.commits = 0  # that were made until the end
         self._ready: dict[str, greenlet] = {}
         self._hub = greenlet.getcurrent()
@@ -149,6 +151,9 @@ class Scheduler:
         return before
 
     def _strike(self, verb: str, key: str) -> None:
+        self.writes += 1
+        if self.dies_at == (self.writes, False):
+            raise Died
         if self.random.random() < self.weather.crash:
             self.note("crash before a write")
             raise Died
@@ -159,6 +164,8 @@ class Scheduler:
     def _after(self, verb: str, key: str) -> None:
         if verb not in WRITES:
             return
+        if self.dies_at == (self.writes, True):
+            raise Died
         if self.random.random() < self.weather.crash:
             self.note("crash after a write")
             raise Died

@@ -14,9 +14,10 @@ from collections import Counter
 
 import pytest
 
-from tests.sim.planted import BUGS
+from tests.sim.planted import BUGS, WEATHER
 from tests.sim.probes import SITUATIONS, watching
-from tests.sim.scheduler import CALM
+from tests.sim.reviewing import REVIEWERS
+from tests.sim.scheduler import CALM, Weather
 from tests.sim.world import CASTS, run, run_all
 from tests.support.processes import ROOT
 from tests.support.record import record
@@ -26,6 +27,8 @@ SEEDS_PER_TEST = 60
 PARTS = count(5, 335)
 WATCHED = 20_000
 BUG_SEEDS_MAX = 20_000
+REVIEWS = tuple(cast for cast in CASTS if set(cast) & set(REVIEWERS))
+STORM = Weather(crash=0.03, lost_answer=0.08, lost_request=0.05, late_request=0.05, stall=0.08)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -79,6 +82,23 @@ def test_a_seed_is_the_same_run_in_every_process() -> None:
     assert len(one) == len(other)
 
 
+@pytest.mark.parametrize("cast", REVIEWS, ids="-".join)
+def test_no_review_in_a_storm_breaks_a_promise(cast: tuple[str, ...]) -> None:
+    commits = sum(run(seed, STORM, cast).commits for seed in range(count(100, 5_000)))
+    assert commits > 10, "the worlds did nothing"
+
+
+@pytest.mark.parametrize("seed", range(count(2, 60)))
+def test_whoever_reviews_may_die_at_any_write(seed: int) -> None:
+    """Before it or after it: what the others find is judged like everything else."""
+    cast = REVIEWS[seed % len(REVIEWS)]
+    writes = run(seed, CALM, cast).writes
+    assert writes > 10, "the world did nothing"
+    for number in range(1, writes + 1):
+        for applied in (False, True):
+            run(seed, CALM, cast, dies_at=(number, applied))
+
+
 @pytest.mark.parametrize("bug", BUGS)
 def test_every_planted_bug_is_caught(bug: str) -> None:
     assert caught_at(bug) is not None, f"{bug!r} was not caught within {BUG_SEEDS_MAX} worlds"
@@ -90,7 +110,7 @@ def caught_at(bug: str) -> int | None:
     for seed in range(BUG_SEEDS_MAX):
         with broken():
             try:
-                run(seed, cast=cast)
+                run(seed, WEATHER.get(bug), cast)
             except (TypeError, AttributeError):
                 raise  # the bug itself is broken: it was written for another version of the core
             except Exception:  # a violation, or the core stumbling over its own damage

@@ -18,9 +18,11 @@ from omnigraph.core.create import fill, fresh_stamp
 from omnigraph.core.records import GraphStamp
 from omnigraph.core.repository import Repository
 from omnigraph.model.limits import Limits
+from omnigraph.read.cache import SHARED
 from omnigraph.storage.objects import Location
 from tests.sim.actors import WORKLOADS, Actor, Log, open_accounts
 from tests.sim.judge import judge
+from tests.sim.reviewing import REVIEWERS, propose
 from tests.sim.scheduler import CALM, LIMITS, Died, Scheduler, Weather
 from tests.support import worlds
 from tests.support.dict_objects import DictObjects, Shelf
@@ -61,6 +63,9 @@ CASTS = (
     ("loader", "sweeper", "sweeper"),
     ("compactor", "sweeper", "sweeper"),
     ("retrier", "sleeper", "sweeper"),
+    ("pusher", "approver", "releaser", "releaser"),
+    ("approver", "doubter", "releaser", "closer"),
+    ("pusher", "approver", "doubter", "releaser", "closer"),
 )
 
 
@@ -74,25 +79,34 @@ def process(
 
 
 @cache
-def beginning() -> tuple[Shelf, GraphStamp]:
-    """The state every run starts from, made once: a graph with three accounts."""
+def beginning(proposal: bool = False) -> tuple[Shelf, GraphStamp]:
+    """The state every run starts from, made once: a graph with three accounts, and a proposal where it is reviewed."""
     scheduler = Scheduler(2**32, CALM)  # ids of its own: no run has this seed
     stamp = fresh_stamp(scheduler.core_clock())
     repo = process(scheduler, stamp, DictObjects(scheduler.shelf))
     fill(repo, SCHEMA)
     submit(repo, open_accounts)
+    if proposal:
+        propose(repo)
     return scheduler.shelf, stamp
 
 
 def run(
-    seed: int, weather: Weather | None = None, cast: tuple[str, ...] | None = None
+    seed: int,
+    weather: Weather | None = None,
+    cast: tuple[str, ...] | None = None,
+    dies_at: tuple[int, bool] | None = None,
 ) -> Scheduler:
     """Run one world and judge it; the scheduler tells what happened."""
-    shelf, stamp = beginning()
-    scheduler = Scheduler(seed, weather if weather is not None else Weather(), shelf.copy())
+    SHARED.clear()  # worlds begin alike: what one of them read has the name of something else in the next
+    actors = cast or CASTS[seed % len(CASTS)]
+    shelf, stamp = beginning(any(workload in REVIEWERS for workload in actors))
+    scheduler = Scheduler(
+        seed, weather if weather is not None else Weather(), shelf.copy(), dies_at=dies_at
+    )
     log = Log()
     bodies: dict[str, Callable[[], None]] = {}
-    for number, workload in enumerate(cast or CASTS[seed % len(CASTS)]):
+    for number, workload in enumerate(actors):
         name = f"{workload}{number}"
         own = process(scheduler, stamp, scheduler.store(name))
         actor = Actor(name, own, Random(seed * 31 + number), log)
@@ -105,7 +119,7 @@ def run(
 
 def _live(actor: Actor, workload: str) -> None:
     try:
-        WORKLOADS[workload](actor)
+        (WORKLOADS | REVIEWERS)[workload](actor)
     except Died:
         return  # its process is gone; whatever it was doing is nothing certain
 

@@ -412,11 +412,12 @@ class Model:
 
 
 def request_of(step: Mapping[str, Any], state: State) -> Any:
-    """What makes two requests the same. Rows in memory are the caller's word, unless a server receives them."""
+    """What makes two requests the same. Of rows in memory only their types count, unless a server receives them."""
     match step["verb"]:
         case "load":
             is_named = step.get("door") == "server" or step["shape"] == "file"
-            sent = repr(step["rows"]) if is_named else None
+            by_type = step["shape"] in ("rows", "arrow")
+            sent = repr(step["rows"]) if is_named else sorted(step["rows"]) if by_type else None
             return "load", step["mode"], step["shape"] in ("file", "records"), sent
         case "mutate":
             return "mutate", repr(step["statements"]), _words(step["statements"], state)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,6 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.maintenance import collection as gc
 from omnigraph.merge import diff, feed, rows, three_way
-from omnigraph.merge import rows as cells
 from omnigraph.merge import schema_view as lens
 from omnigraph.merge.conflicts import Decisions
 from omnigraph.model.columns import arrow_schema, arrow_type, one_array
@@ -32,7 +30,7 @@ from omnigraph.read import blobs, columns, export
 from omnigraph.server import request
 from omnigraph.validate.checks import check_values
 from omnigraph.write import apply_schema, embed, load, merge, mutate, resolve
-from tests.sim.planted import Patch, around, both, swap
+from tests.sim.patching import Patch, around, both, swap
 
 evaluator = import_module("omnigraph.validate.evaluate")  # its package has a function of that name
 
@@ -226,17 +224,11 @@ def _nan_differs(one: Any, other: Any) -> bool:
 
 
 def _rows_nan_differ(original: Any, one: Any, other: Any, names: Any) -> Any:
-    with patch.object(cells, "equal_cells", _cells_nan_differ):
-        return original(one, other, names)
-
-
-_equal_cells = cells.equal_cells
-
-
-def _cells_nan_differ(one: Any, other: Any) -> Any:
-    found, a = _equal_cells(one, other), one_array(one)
-    if pa.types.is_floating(a.type):
-        found = found & ~pc.fill_null(pc.is_nan(a), False).to_numpy(zero_copy_only=False)
+    found = original(one, other, names)
+    for name in names:
+        if pa.types.is_floating(one.schema.field(name).type):
+            is_nan = pc.fill_null(pc.is_nan(one_array(one[name])), False)
+            found = found & ~is_nan.to_numpy(zero_copy_only=False)
     return found
 
 

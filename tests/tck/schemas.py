@@ -39,6 +39,9 @@ class Sketch:
     rels: dict[tuple[str, frozenset[str], frozenset[str]], None] = field(default_factory=dict)
     types: dict[str, None] = field(default_factory=dict)
     node_props: dict[str, set[str]] = field(default_factory=dict)
+    # Of nodes that are made: the types of properties by label set, and the values written beside them.
+    own_props: dict[frozenset[str], dict[str, set[str]]] = field(default_factory=dict)
+    written: list[tuple[frozenset[str], dict[str, ast.Expr]]] = field(default_factory=list)
     rel_props: dict[str, set[str]] = field(default_factory=dict)
     vars: dict[str, str] = field(default_factory=dict)  # of UNWIND, and the types of their values
 
@@ -64,10 +67,17 @@ class Sketch:
             if node.var is not None and (labels or node.var not in known):
                 known[node.var] = labels | known.get(node.var, frozenset())
             labels = known.get(node.var, labels) if node.var else labels
+            if not labels and not made:
+                labels = self.meant(node)
+                if node.var is not None:
+                    known[node.var] = labels
             sets.append(labels)
             if made:
                 self.sets[labels] = None
-            self.props(self.node_props, node.properties)
+                self.props(self.own_props.setdefault(labels, {}), node.properties)
+                self.written.append((labels, _entries(node.properties)))
+            else:
+                self.props(self.node_props, node.properties)
         for i, rel in enumerate(pattern.rels):
             self.types |= dict.fromkeys(rel.types)
             self.props(self.rel_props, rel.properties)
@@ -75,6 +85,18 @@ class Sketch:
                 ends = (sets[i + 1], sets[i]) if rel.arrow == "<-" else (sets[i], sets[i + 1])
                 for name in rel.types:
                     self.rels[(name, *ends)] = None
+
+    def meant(self, node: ast.NodePattern) -> frozenset[str]:
+        """The labels of the only nodes made so far that have the values a pattern asks for."""
+        asked = _entries(node.properties)
+        if not asked:
+            return frozenset()
+        found = {
+            labels
+            for labels, made in self.written
+            if all(made.get(name) == value for name, value in asked.items())
+        }
+        return found.pop() if len(found) == 1 else frozenset()
 
     def props(self, into: dict[str, set[str]], given: ast.Expr | None) -> None:
         if isinstance(given, ast.MapLiteral):
@@ -97,11 +119,22 @@ class Sketch:
                     kind = kind_of(value)
                     for into in (self.node_props, self.rel_props):
                         into.setdefault(name, set()).update([kind] if kind else [])
+                case ast.SetItem(ast.Variable(), _, ast.Variable()):  # one's properties for another
+                    every = [self.node_props, *self.own_props.values()]
+                    for name in {name for props in every for name in props}:
+                        kinds = set().union(*(props.get(name, set()) for props in every))
+                        self.rel_props.setdefault(name, set()).update(kinds)
                 case ast.SetItem(_, _, ast.MapLiteral() as given):
                     self.props(self.node_props, given)
                     self.props(self.rel_props, given)
                 case _:
                     pass
+
+
+def _entries(given: ast.Expr | None) -> dict[str, ast.Expr]:
+    """The literal values of a map, without their places."""
+    items = given.items if isinstance(given, ast.MapLiteral) else ()
+    return {name: ast.Literal(v.value) for name, v in items if isinstance(v, ast.Literal)}
 
 
 def _member_kind(part: ast.ListLiteral) -> str:
@@ -127,6 +160,8 @@ def kind_of(value: ast.Expr, known: Mapping[str, str] | None = None) -> str | No
             return kind_of(part)
         case ast.ListLiteral(items):
             kinds = {kind_of(item) for item in items} - {None}
+            if kinds == {"I64", "F64"}:
+                kinds = {"F64"}
             if len(kinds) > 1:
                 raise NotTyped("values of several types in one place")
             return f"[{kinds.pop()}]" if kinds else None
@@ -181,12 +216,11 @@ class _Drawn:
                 sets[frozenset({label})] = None
         sets[frozenset()] = None
         of_set = {s: self.type_name(s, shared) for s in sets}
-        node_props = self.props(self.sketch.node_props)
         lines = [f"interface {label} {{}}" for label in sorted(shared)]
         for labels, name in of_set.items():
             implements = sorted(labels & shared)
             head = f" implements {', '.join(implements)}" if implements else ""
-            lines.append(f"node {name}{head} {{ {node_props} }}")
+            lines.append(f"node {name}{head} {{ {self.node_props(labels)} }}")
         of_rel, rels = self.edges(of_set, lines)
         known = {name: labels for labels, name in of_set.items()}
         return Typed("\n".join(lines), known, rels, of_set, of_rel)
@@ -220,6 +254,16 @@ class _Drawn:
         return "And".join(["Only" if len(labels) == 1 else "", *sorted(labels)])[
             0 if len(labels) == 1 else 3 :
         ]
+
+    def node_props(self, labels: frozenset[str]) -> str:
+        """Every property there is, with the type it has in nodes with these labels, or else in others."""
+        own = self.sketch.own_props
+        every = [self.sketch.node_props, *own.values()]
+        found: dict[str, set[str]] = {}
+        for name in {name for props in every for name in props}:
+            mine = own.get(labels, {}).get(name, set()) | self.sketch.node_props.get(name, set())
+            found[name] = mine or set().union(*(props.get(name, set()) for props in every))
+        return self.props(found)
 
     def props(self, found: dict[str, set[str]]) -> str:
         parts = []

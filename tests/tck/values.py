@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from typing import Any
 
 from omnigraph.lang import ir
+from omnigraph.values.temporal.operations import text
 
 TOKEN = re.compile(
     r"\s*(?:(?P<string>'(?:[^'\\]|\\.)*')|(?P<number>-?(?:\d+\.\d+|\.\d+|\d+)(?:[eE][+-]?\d+)?)"
@@ -165,8 +167,8 @@ class Actual:
                 held = {n: self._value(value[n], k) for n, k in fields if value[n] is not None}
                 return ("map", frozenset(held.items()))
         if isinstance(value, list | tuple):
-            return ("list", tuple(value))
-        return value if isinstance(value, bool | int | float | str) else str(value)
+            return ("list", tuple(self._value(v, kind) for v in value))
+        return text(value) if isinstance(value, dt.date) else value
 
     def entity(self, value: dict[str, Any]) -> Any:
         own = {"id", "type", "from", "to"} if "from" in value else {"id", "type"}

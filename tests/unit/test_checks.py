@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph
+from omnigraph import operations
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph, init
 from omnigraph.lang.checks import CheckInvalid, merge_checks, parse_bound, parse_checks
@@ -268,3 +270,32 @@ def test_what_was_found_goes_with_its_commit(graph: Graph) -> None:
     left = graph.repository.objects.folders("_checked/" + graph.snapshot().commit.chain)
     assert len(left) == 1
     assert len(graph.check_results("main")) == 1
+
+
+def test_a_comparison_of_tables_that_did_not_change_reads_nothing(
+    memory_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it costs follows the difference: only checks whose types have other rows than before are asked."""
+    graph = init(memory_root, schema="node A { name: String @key }\nnode B { name: String @key }")
+    graph.load({"A": [{"name": "a"}], "B": [{"name": "b"}]})
+    graph.apply_checks(
+        """
+        query a_lost() @lost_rows("0") { match { $a: A } return { $a.name as name } }
+        query b_lost() @lost_rows("0") { match { $b: B } return { $b.name as name } }
+        query b_many() @value("0..") { match { $b: B } return { count($b) as n } }
+        """
+    )
+    graph.mutate('query q() { delete A where name = "a" }')
+    asked: list[str] = []
+    run = operations.run_query
+
+    def watched(query: Any, *args: Any, **named: Any) -> Any:
+        asked.append(query.name)
+        return run(query, *args, **named)
+
+    monkeypatch.setattr(operations, "run_query", watched)
+    found = {result.name: result for result in graph.check(record=False).results}
+    assert asked == ["a_lost", "a_lost", "b_many"], "in both states, not at all, in one"
+    assert (found["a_lost"].outcome, found["a_lost"].rows) == ("failed", ({"name": "a"},))
+    assert (found["b_lost"].outcome, found["b_lost"].measured) == ("passed", 0.0)
+    assert (found["b_many"].outcome, found["b_many"].measured) == ("passed", 0.0)

@@ -89,7 +89,9 @@ def test_what_cannot_be_learned_from_is_said(graph: omnigraph.Graph) -> None:
             arrays.sample(*start)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, while it is imported
 def test_pytorch_geometric(graph: omnigraph.Graph) -> None:
+    """Runs where torch and torch_geometric are installed; no extra of ours brings them."""
     arrays = arrays_of(graph, {"Paper": ["face"]})
     try:
         data = arrays.to_pyg()
@@ -97,7 +99,14 @@ def test_pytorch_geometric(graph: omnigraph.Graph) -> None:
         pytest.skip(missing.message)
     assert data["Paper"].x.shape == (6, 2)
     assert data[CITES].edge_index.shape == (2, 5)
-    data.validate()
+    assert data[CITES].edge_index.tolist() == arrays.edges[CITES].tolist()
+    assert data.validate()
+    batch = arrays.sample("Paper", [0], steps=[3]).to_pyg()
+    assert batch.validate()
+    assert batch["Paper"].x[0].tolist() == data["Paper"].x[0].tolist(), "the start comes first"
+    layer = pytest.importorskip("torch_geometric.nn").SAGEConv(2, 4)
+    learned = layer(batch["Paper"].x, batch[CITES].edge_index)
+    assert learned.shape == (batch["Paper"].num_nodes, 4), "a layer takes it as it is"
 
 
 def pairs(arrays: GraphArrays, kind: tuple[str, str, str]) -> set[tuple[str, str]]:

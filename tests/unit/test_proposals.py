@@ -239,3 +239,16 @@ def test_proposals_are_no_data(graph: Graph, offered: Proposal) -> None:
     assert graph.snapshot().commit.tables.keys() == graph.snapshot("draft").commit.tables.keys()
     assert [p.number for p in graph.proposals("open", "main")] == [offered.number]
     assert graph.proposals("merged") == []
+
+
+def test_a_closed_proposal_still_shows_what_it_would_have_changed(graph: Graph) -> None:
+    graph.create_branch("draft")
+    graph.load({"Person": [{"name": "ada", "born": 1815}]}, branch="draft")
+    number = graph.propose("draft", "New people", actor="eve").number
+    open_review = graph.review(number)
+    graph.close_proposal(number, actor="eve")
+    graph.delete_branch("draft")
+    closed = graph.review(number)
+    assert (closed.base, closed.head) == (open_review.base, open_review.head)
+    assert closed.counts == open_review.counts
+    assert closed.proposal.state == "closed"

@@ -28,6 +28,7 @@ const EDGE_TEXT = 11;
 const EDGE_ROOM = 80; // a shorter one has no room for its name
 const MANY_NODES = 400; // of so many only hubs are named
 const HUB_EDGES = 4;
+const EDGES_AVOIDED = 12; // with more, they are everywhere
 
 export function fitted(places: readonly Spot[], width: number, height: number): View {
   if (places.length === 0) return { scale: 1, x: width / 2, y: height / 2 };
@@ -102,16 +103,22 @@ function nodeItems(pen: Pen, picture: Picture, styles: Styles, place: (key: stri
     const style = styles.node(key);
     const degree = picture.degree(key);
     const named = !many || degree >= HUB_EDGES || style.ring !== null;
+    const at = place(key);
     return {
       key,
       text: named ? style.label : "",
-      ...place(key),
+      ...at,
+      edges: named && degree <= EDGES_AVOIDED ? picture.mapNeighbors(key, (other) => direction(at, place(other))) : [],
       radius: style.size + (style.ring ? 5 : 0),
       width: named ? pen.measure(style.label, NODE_TEXT, true) : 0,
       weight: 1000 + degree,
       forced: style.ring !== null,
     };
   });
+}
+
+function direction(from: Spot, to: Spot): number {
+  return Math.atan2(to.y - from.y, to.x - from.x);
 }
 
 function edgeItems(pen: Pen, picture: Picture, styles: Styles, place: (key: string) => Spot): LabelItem[] {

@@ -9,6 +9,7 @@ export interface LabelItem {
   readonly width: number; // of the text
   readonly weight: number; // more is placed first
   readonly forced?: boolean; // placed whatever is in the way
+  readonly edges?: readonly number[]; // the directions in which edges leave the node, in radians
 }
 
 export interface PlacedLabel {
@@ -27,6 +28,17 @@ interface Box {
 
 const HEIGHT = 15;
 const GAP = 4;
+/** Of each place for a label: where it is seen from the node, and how far to either side an edge runs through it. */
+const DIRECTIONS: readonly (readonly [number, number])[] = [
+  [0, 0.35],
+  [Math.PI / 2, 0.8],
+  [Math.PI, 0.35],
+  [-Math.PI / 2, 0.8],
+  [Math.PI / 4, 0.5],
+  [-Math.PI / 4, 0.5],
+  [(3 * Math.PI) / 4, 0.5],
+  [(-3 * Math.PI) / 4, 0.5],
+];
 
 export function placeLabels(items: readonly LabelItem[], bounds: { width: number; height: number }): PlacedLabel[] {
   const discs = new Grid(items.filter((item) => item.radius > 0).map((item) => [discOf(item), item.key] as const));
@@ -45,8 +57,8 @@ export function placeLabels(items: readonly LabelItem[], bounds: { width: number
   return placed;
 }
 
-/** Right, below, left, above; an edge has its middle, and a little to either side. */
-function candidates({ x, y, radius, width }: LabelItem): Box[] {
+/** Right, below, left, above, those first that no edge runs through; an edge has its middle, and a little to either side. */
+function candidates({ x, y, radius, width, edges = [] }: LabelItem): Box[] {
   const at = (left: number, middle: number): Box => ({
     left,
     top: middle - HEIGHT / 2,
@@ -55,7 +67,7 @@ function candidates({ x, y, radius, width }: LabelItem): Box[] {
   });
   if (radius === 0) return [0, -HEIGHT, HEIGHT].map((shift) => at(x - width / 2, y + shift));
   const [side, below] = [radius + GAP, radius + GAP + HEIGHT / 2];
-  return [
+  const boxes = [
     at(x + side, y),
     at(x - width / 2, y + below),
     at(x - side - width, y),
@@ -65,6 +77,14 @@ function candidates({ x, y, radius, width }: LabelItem): Box[] {
     at(x - side * 0.7 - width, y + below * 0.75),
     at(x - side * 0.7 - width, y - below * 0.75),
   ];
+  const crossed = DIRECTIONS.map(([to, room]) => edges.some((angle) => between(angle, to) < room));
+  return [...boxes.filter((_, i) => !crossed[i]), ...boxes.filter((_, i) => crossed[i])];
+}
+
+/** The angle between two directions. */
+function between(a: number, b: number): number {
+  const turn = Math.abs(a - b) % (2 * Math.PI);
+  return Math.min(turn, 2 * Math.PI - turn);
 }
 
 function discOf({ x, y, radius }: LabelItem): Box {

@@ -1,5 +1,5 @@
 import Sigma from "sigma";
-import type { NodeDisplayData, PartialButFor } from "sigma/types";
+import type { CameraState, NodeDisplayData, PartialButFor } from "sigma/types";
 import { CanvasPen, drawLabels } from "./draw";
 import type { EdgeAttributes, NodeAttributes, Picture } from "./model";
 import type { Hands, Painter, Styles } from "./painter";
@@ -9,12 +9,16 @@ type Drawn = PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "colo
   key?: string;
 };
 const NEAREST = 0.15; // of the whole, however few nodes are to be shown
+const MOVE_MILLISECONDS = 200;
+const WHOLE: CameraState = { x: 0.5, y: 0.5, ratio: 1, angle: 0 };
 
 /** Draws with sigma. */
 export class WebGLPainter implements Painter {
   private readonly sigma: Sigma<NodeAttributes, EdgeAttributes>;
   private pen: CanvasPen | undefined;
   private named: ReadonlySet<string> = new Set(); // the nodes whose labels found room
+  private goal: Partial<CameraState> = {}; // where the camera is moving to
+  private pointed: string | null = null; // the node under the mouse
 
   constructor(
     private readonly picture: Picture,
@@ -46,22 +50,31 @@ export class WebGLPainter implements Painter {
 
   fit(keys?: readonly string[]): void {
     const spots = (keys ?? []).flatMap((key) => this.sigma.getNodeDisplayData(key) ?? []);
-    if (spots.length === 0) return void this.sigma.getCamera().animatedReset({ duration: 200 });
+    if (spots.length === 0) return this.move(WHOLE);
     const middle = (values: number[]) => (Math.min(...values) + Math.max(...values)) / 2;
     const span = (values: number[]) => Math.max(...values) - Math.min(...values);
     const [xs, ys] = [spots.map(({ x }) => x), spots.map(({ y }) => y)];
     const ratio = Math.min(1, Math.max(NEAREST, Math.max(span(xs), span(ys)) * 1.4));
-    void this.sigma.getCamera().animate({ x: middle(xs), y: middle(ys), ratio }, { duration: 200 });
+    this.move({ x: middle(xs), y: middle(ys), ratio });
   }
 
   centre(key: string): void {
     const data = this.sigma.getNodeDisplayData(key);
-    if (data) void this.sigma.getCamera().animate({ x: data.x, y: data.y }, { duration: 200 });
+    if (data) this.move({ x: data.x, y: data.y });
   }
 
   zoom(factor: number): void {
     const camera = this.sigma.getCamera();
     camera.setState({ ratio: camera.ratio / factor });
+  }
+
+  /** There, at once for those who want no motion. A move that is overtaken by another still counts. */
+  private move(to: Partial<CameraState>): void {
+    const camera = this.sigma.getCamera();
+    const goal = { ...(camera.isAnimated() ? this.goal : {}), ...to };
+    this.goal = goal;
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) camera.setState(goal);
+    else void camera.animate(goal, { duration: MOVE_MILLISECONDS });
   }
 
   destroy(): void {
@@ -104,7 +117,7 @@ export class WebGLPainter implements Painter {
     context.strokeStyle = data.ring ?? this.styles.scheme().muted;
     context.stroke();
     const key = data.key as string;
-    if (!data.label || this.named.has(key)) return;
+    if (!data.label || key !== this.pointed || this.named.has(key)) return; // the chosen one always has its label
     const { font, text, ground } = this.styles.scheme();
     const at = { x: data.x + data.size + 4, y: data.y + 4 };
     new CanvasPen(context, font).text(data.label, at, 12, true, text, ground);
@@ -114,6 +127,8 @@ export class WebGLPainter implements Painter {
     let held: string | null = null;
     let moved = false;
     const { sigma, hands } = this;
+    sigma.on("enterNode", ({ node }) => (this.pointed = node));
+    sigma.on("leaveNode", () => (this.pointed = null));
     sigma.on("clickNode", ({ node }) => hands.select(node));
     sigma.on("clickStage", () => hands.select(null));
     sigma.on("doubleClickNode", ({ node, preventSigmaDefault }) => {

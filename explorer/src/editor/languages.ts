@@ -7,12 +7,15 @@ import {
   type StringStream,
 } from "@codemirror/language";
 import { Tag, tags } from "@lezer/highlight";
+import { CYPHER_WORDS } from "../lang/cypher";
 
 const QUERY_WORDS = new Set(
   "query match return distinct order limit skip having union all not exists optional and or in is null true false as asc desc contains starts_with path insert update delete set where from to".split(
     " ",
   ),
 );
+/** They begin a line of settings or a statement; elsewhere they are names. */
+const LINE_WORDS = new Set("set reset show explain branch".split(" "));
 const SCHEMA_WORDS = new Set("node edge interface implements enum true false".split(" "));
 const annotation = Tag.define(tags.meta);
 
@@ -25,6 +28,7 @@ function reader(words: ReadonlySet<string>) {
   return (stream: StringStream, state: State): string | null => {
     if (state.inComment) return restOfComment(stream, state);
     if (state.inString) return restOfString(stream, state);
+    const first = stream.sol();
     if (stream.eatSpace()) return null;
     if (stream.match("//")) {
       stream.skipToEnd();
@@ -34,6 +38,7 @@ function reader(words: ReadonlySet<string>) {
       state.inComment = true;
       return restOfComment(stream, state);
     }
+    if (stream.match(/^'(?:[^'\\]|\\.)*'/)) return "string"; // of Cypher
     if (stream.eat('"')) {
       state.inString = true;
       return restOfString(stream, state);
@@ -41,12 +46,18 @@ function reader(words: ReadonlySet<string>) {
     if (stream.match(/^\$\w*/)) return "variableName";
     if (stream.match(/^@\w+/)) return "annotation";
     if (stream.match(/^\d+(\.\d+)?([eE][+-]?\d+)?/)) return "number";
-    if (stream.match(/^[A-Z]\w*/)) return "typeName";
+    const upper = stream.match(/^[A-Z]\w*/) as RegExpMatchArray | null;
+    if (upper) return words === QUERY_WORDS && isUpperWord(upper[0]) ? "keyword" : "typeName";
     const word = stream.match(/^[a-z_]\w*/) as RegExpMatchArray | null;
-    if (word) return words.has(word[0]) ? "keyword" : "propertyName";
+    if (word) return words.has(word[0]) || (first && LINE_WORDS.has(word[0])) ? "keyword" : "propertyName";
     stream.next();
     return null;
   };
+}
+
+/** Words of Cypher are written in capitals, as no type is. */
+function isUpperWord(word: string): boolean {
+  return word === word.toUpperCase() && CYPHER_WORDS.has(word.toLowerCase());
 }
 
 function restOfComment(stream: StringStream, state: State): string {

@@ -1,4 +1,5 @@
 /** What a text of queries consists of: for completion, for choosing one, and for drawing its matches. */
+import { cypherQuery, isCypher } from "./cypher";
 import { afterBracket, type Token, tokenize } from "./tokens";
 
 export interface Binding {
@@ -47,9 +48,15 @@ const OPERATOR_WORDS = new Set(["contains", "starts_with", "in", "is", "not", "a
 const BODIES = new Set(["match", "insert", "update", "delete"]);
 const BARE_NAME = "q"; // as the server calls it
 
+/** Statements that stand alone in a text, below its settings; `explain` is told by the query behind it. */
+const ALONE = new Set(["show", "branch"]);
+const BRANCH_CHANGES = new Set(["create", "delete", "merge"]);
+
 export function queriesOf(text: string): QueryText[] {
-  const tokens = tokenize(text);
+  if (isCypher(text)) return [cypherQuery(text)];
+  const tokens = afterSettings(tokenize(text));
   if (BODIES.has(tokens[0]?.text ?? "")) return [bareQuery(text, tokens)];
+  if (ALONE.has(tokens[0]?.text ?? "")) return [statementOf(tokens)];
   const found: QueryText[] = [];
   for (let i = 0; i < tokens.length; i++) {
     if (tokens[i]!.text !== "query" || tokens[i + 1]?.kind !== "word" || tokens[i + 2]?.text !== "(") continue;
@@ -61,6 +68,32 @@ export function queriesOf(text: string): QueryText[] {
     i = end - 1;
   }
   return found;
+}
+
+/** What stands below `set name = value;` and `reset name;`. */
+function afterSettings(tokens: Token[]): Token[] {
+  let at = 0;
+  while (["set", "reset"].includes(tokens[at]?.text ?? "")) {
+    const end = tokens.findIndex((token, i) => i > at && token.text === ";");
+    if (end < 0) break;
+    at = end + 1;
+  }
+  return tokens.slice(at);
+}
+
+function statementOf(tokens: Token[]): QueryText {
+  const { start } = tokens[0]!;
+  return {
+    name: BARE_NAME,
+    header: tokens[0]!.text,
+    bare: true,
+    start,
+    body: start,
+    end: tokens.at(-1)!.end,
+    mutation: tokens[0]!.text === "branch" && BRANCH_CHANGES.has(tokens[1]?.text ?? ""),
+    branches: [],
+    tail: "",
+  };
 }
 
 /** The query a cursor stands in, or the nearest before it. */

@@ -30,7 +30,7 @@ CURSOR_CHARACTERS_MAX = 400
 LEVELS_MAX = 24
 
 NEXT_OF_KIND = {
-    Kind.INVALID: "Mend the arguments and call again. `describe` shows the types, `explain_error` tells about the "
+    Kind.INVALID: "Fix the arguments and call again. `describe` shows the types, `explain_error` tells about the "
     "code, and the resource omnigraph://language shows how queries are written.",
     Kind.NOT_FOUND: "Look what there is: `describe` shows types and branches, `search` and `find_entity` rows.",
     Kind.CONFLICT: "Read the current state again, then repeat the call.",
@@ -46,7 +46,7 @@ NEXT_OF_CODE = {
     "branch_exists": "Write to the branch that exists, or choose another name.",
     "agent_branch_required": "Leave out `branch`: changes then go to a branch of your own, which a person can merge.",
     "cursor_invalid": "Repeat the call without `cursor` to start from the first page.",
-    "tool_arguments_invalid": "Mend the arguments by the schema of the tool and call again.",
+    "tool_arguments_invalid": "Fix the arguments by the schema of the tool and call again.",
     "merge_conflicts": "Show the conflicts to the person you work for, or change your branch so that they are gone.",
 }
 
@@ -137,7 +137,7 @@ class RowPage:
         except (ValueError, binascii.Error, msgspec.MsgspecError):
             raise CursorInvalid("the cursor cannot be read") from None
         if skip < 0:
-            raise CursorInvalid("the cursor is of no page")
+            raise CursorInvalid("the cursor does not belong to this result")
         return cls(limit, skip, at)
 
     def after(self, count: int, commit: str) -> str:

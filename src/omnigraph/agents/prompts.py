@@ -52,19 +52,19 @@ PROMPTS = (
         {"facts": "What to add, in any form."},
         "Add the facts at the end to the graph.\n"
         "1. Call `describe` for the types, and `search` for nodes that exist already: do not add anything twice.\n"
-        "2. Call `load_records` with `dry_run`, mend what is refused, then call it without.\n"
+        "2. Call `load_records` with `dry_run`, fix what is refused, then call it without.\n"
         "3. Call `diff` and check that it shows what you meant and nothing else.\n"
-        "4. Call `run_checks` and mend what fails; then `propose`, and report the number and the counts. Do not merge.",
+        "4. Call `run_checks` and fix what fails; then `propose`, and report the number and the counts. Do not merge.",
     ),
     Prompt(
         "clean_up",
-        "Find and mend mistakes",
-        "Look for rows that contradict each other and mend them on a branch.",
+        "Find and fix mistakes",
+        "Look for rows that contradict each other and fix them on a branch.",
         {"what": "Which type or which rule to look at."},
         "Look for mistakes in the graph as described at the end.\n"
         "1. Call `describe`, then count with `run_query` how many rows are concerned before you read any.\n"
         "2. Show the first rows and say what is wrong with them.\n"
-        "3. Mend them with `change` on a branch of your own, first with `dry_run`; compare the number of rows.\n"
+        "3. Fix them with `change` on a branch of your own, first with `dry_run`; compare the number of rows.\n"
         "4. Call `run_checks`, then `propose`, and report the number. Do not merge.",
     ),
     Prompt(

@@ -12,10 +12,10 @@ RESULTS_SHOWN_MAX = 50
 PROPOSALS_SHOWN_MAX = 20
 PASSED, FAILED = "passed", "failed"
 
-MEND = "Mend the rows that are listed, on your branch, and run the checks again."
+FIX = "Fix the rows that are listed, on your branch, and run the checks again."
 READY = "The checks passed. Offer the branch with `propose`."
 NO_CHECKS = "There are no checks for this graph. Compare your changes with `diff`, then offer them with `propose`."
-WAIT = "A person decides now. Look with `proposals` and the number for comments, and mend the branch if they ask."
+WAIT = "A person decides now. Look with `proposals` and the number for comments, and fix the branch if they ask."
 READ_THREAD = (
     "Give a `number` to see what was said about one, and what is missing before it may be merged."
 )
@@ -42,7 +42,7 @@ def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
         "counts": by_outcome,
         "results": [result.to_json() for result in ordered[:RESULTS_SHOWN_MAX]],
     }
-    step = NO_CHECKS if not report.results else READY if report.passed else MEND
+    step = NO_CHECKS if not report.results else READY if report.passed else FIX
     return ToolAnswer.shortened(data, step)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.query import QueryKindMismatch, ast
 from omnigraph.lang.query.describe import KINDS
+from omnigraph.lang.source import Source
+from omnigraph.model.catalog import Catalog
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.remote.graph import RemoteGraph
@@ -30,21 +35,53 @@ class StoredQuery:
     """A query that can be called by its name."""
 
     text: str
-    query: ast.Query
+    name: str
+    mutates: bool
+    params: tuple[dict[str, Any], ...]
+    description: str | None = None
+    instruction: str | None = None
+    language: str = "gq"
 
-    @property
-    def mutates(self) -> bool:
-        return isinstance(self.query.body, ast.Mutation)
+    @classmethod
+    def of(cls, text: str, query: ast.Query) -> StoredQuery:
+        """One of the queries of a text in `.gq`."""
+        mutates = isinstance(query.body, ast.Mutation)
+        params = tuple(_param(p) for p in query.params)
+        return cls(text, query.name, mutates, params, query.description, query.instruction)
+
+    @classmethod
+    def of_cypher(cls, text: str, name: str, catalog: Catalog | None = None) -> StoredQuery:
+        """A text in Cypher under the name of its file; the comment it starts with describes it.
+
+        Its parameters have the types of the values that are given; with a catalog, mistakes that can be seen before
+        are raised.
+        """
+        from omnigraph.lang.cypher import parameters_of, parse_cypher, writes
+        from omnigraph.lang.languages import check_cypher
+
+        tree = parse_cypher(text, name)
+        wrong = () if catalog is None else check_cypher(text, catalog)
+        if wrong:
+            raise LanguageError(wrong, Source(text, name))
+        asked = parameters_of(tree)
+        params = tuple({"name": each, "kind": "any", "nullable": True} for each in asked)
+        said = " ".join(line.strip("/ ") for line in _first_comment(text))
+        return cls(text, name, writes(tree), params, said or None, language="cypher")
 
     def to_json(self) -> dict[str, Any]:
-        said = {"description": self.query.description, "instruction": self.query.instruction}
+        said = {"description": self.description, "instruction": self.instruction}
         return {
-            "name": self.query.name,
-            "tool_name": self.query.name,
+            "name": self.name,
+            "tool_name": self.name,
             **{key: text for key, text in said.items() if text is not None},
             "mutation": self.mutates,
-            "params": [_param(p) for p in self.query.params],
+            "language": self.language,
+            "params": list(self.params),
         }
+
+
+def _first_comment(text: str) -> Iterator[str]:
+    return takewhile(lambda line: line.startswith("//"), text.lstrip().splitlines())
 
 
 def _param(param: ast.Param) -> dict[str, Any]:
@@ -99,11 +136,12 @@ def run_stored(
     result = box.graph.query(
         known.text,
         asked.params,
-        known.query.name,
+        known.name,
         branch=asked.branch,
         at=at,
         timeout=box.limits.query_seconds_max,
         max_rows=box.limits.query_rows_max,
+        language=known.language,
     )
     rows = result.to_arrow().slice(page.skip, page.limit).to_pylist()
     return rows, len(result), result.commit

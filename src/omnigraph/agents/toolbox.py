@@ -54,7 +54,7 @@ class AgentMergeRefused(OmnigraphError):
 
 
 class ProvenanceInvalid(OmnigraphError):
-    """A name of an agent, a person or a conversation cannot stand in a commit."""
+    """A name of an agent, a person or a conversation cannot be stored in a commit."""
 
     code, kind = "provenance_invalid", Kind.INVALID
     default_help = f"It is one line of at most {TRAILER_CHARACTERS_MAX} characters."
@@ -83,7 +83,7 @@ class Provenance:
         for name in ("agent", "version", "person", "conversation"):
             given = getattr(self, name)
             if given is not None and not _fits_a_line(given):
-                raise ProvenanceInvalid(f"{name} cannot stand in a commit")
+                raise ProvenanceInvalid(f"{name} cannot be stored in a commit")
 
     def told(self, person: str | None, conversation: str | None) -> Provenance:
         """The same, with what a call says; what is known already stays."""

@@ -22,6 +22,7 @@ REVIEW = (
     "a person decides."
 )
 REHEARSED = "Nothing was changed. Call again without `dry_run` to do it."
+ROWS_SHOWN_MAX = 50  # of those a change returns
 NO_CHANGE = (
     "It matched nothing, so there is no commit. Look at the rows with `find_entity` or `run_query`."
 )
@@ -47,6 +48,8 @@ def change(box: Toolbox, asked: args.ChangeArguments) -> ToolAnswer:
     done, created = _on_branch(box, branch, asked, lambda: _mutate(box, asked, branch, message))
     counts = {"nodes": done["affected_nodes"], "edges": done["affected_edges"]}
     data = {"affected": counts, **_where(branch, done["commit"], created=created)}
+    if "rows" in done:
+        data |= {"count": len(done["rows"]), "rows": done["rows"][:ROWS_SHOWN_MAX]}
     if asked.dry_run:
         return ToolAnswer(data, REHEARSED)
     return ToolAnswer(data, REVIEW if done["commit"] else NO_CHANGE, commit=_id(done["commit"]))
@@ -66,10 +69,11 @@ def _mutate(box: Toolbox, asked: args.ChangeArguments, branch: str, message: str
     return box.graph.mutate(
         asked.query or "" if known is None else known.text,
         asked.params,
-        None if known is None else known.query.name,
+        None if known is None else known.name,
         branch=branch,
         message=message,
         actor=box.actor,
+        language=None if known is None else known.language,
         dry_run=asked.dry_run,
         timeout=box.limits.write_seconds_max,
     ).to_json()

@@ -49,6 +49,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         ),
         "pipeline": Group("Run pipeline files.", {"run": "data.run_pipeline"}),
         "infer": "data.infer",
+        "import-rust": "graphs.import_rust",
     },
     "History and branches": {
         "branch": Group(
@@ -88,6 +89,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
                 "show": "languages.show_schema",
                 "plan": "languages.plan_schema",
                 "apply": "languages.apply_schema",
+                "translate": "languages.translate_schema",
             },
         ),
         "lint": "languages.lint",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import coloured, counted, step_line
+from omnigraph.cli.commits import coloured, step_line
 from omnigraph.cli.context import actor_of, confirm
 from omnigraph.cli.exits import FAILURE, OK, USAGE, UsageError
-from omnigraph.cli.options import Show, Yes, examples
+from omnigraph.cli.options import Server, Show, Yes, examples
 from omnigraph.cli.output import Sheet, answer, note, print_sheet, warn
+from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.cluster.plan import Plan, PlannedChange
@@ -59,10 +61,16 @@ def plan_cluster(
     exit_code: Annotated[
         bool, Option("--exit-code", help="Exit with 2 if there are changes.")
     ] = False,
+    server: Server = None,
 ) -> int:
-    """Show what applying a folder would change; changes nothing."""
+    """Show what applying a folder would change; changes nothing.
+
+    With --server, the server that serves the cluster plans, under its policy (`cluster_plan`).
+    """
     from omnigraph.cluster.plan import save_plan
 
+    if server is not None:
+        return _plan_on(server, folder, show, out, exit_code)
     plan = _planned(folder)
     answer(show, "\n".join(_plan_lines(plan)), plan.to_json())
     if out is not None:
@@ -89,16 +97,22 @@ def apply_cluster(
     ] = None,
     yes: Yes = False,
     actor: Annotated[str | None, Option("--as", help="Actor who applies.", metavar="ACTOR")] = None,
+    server: Server = None,
 ) -> int:
     """Make graphs, queries and policies what a folder describes.
 
     The plan is shown first and needs confirmation: --yes, or an answer on a terminal; a saved plan has been looked at
     already, and is applied exactly or not at all. Deleting a graph needs its name: --delete NAME. An apply that was
-    interrupted is continued by the next one.
+    interrupted is continued by the next one. With --server, the server that serves the cluster applies, under its
+    policy (`cluster_apply`); the actor is the owner of the token.
     """
     from omnigraph.cluster.apply import apply_plan
     from omnigraph.cluster.plan import read_plan
 
+    if server is not None:
+        if actor is not None:
+            raise UsageError("the actor of a server is the owner of the token; leave --as out")
+        return _apply_on(server, folder, show, plan_file, delete or [], yes)
     if plan_file is None:
         plan = _planned(folder)
         note(show, "\n".join(_plan_lines(plan)))
@@ -174,6 +188,75 @@ def diff_cluster(
     new = wanted.resources if wanted else _revision(ledger, second or 0).resources
     lines = list(compare(ledger, old.resources, new, wanted))
     answer(show, "\n".join(map(coloured, lines)) or "no difference", {"diff": lines})
+
+
+# --- through a server --------------------------------------------------------------------------------------------
+
+
+def _ask(server: str, path: str, content: Any) -> dict[str, Any]:
+    from omnigraph.cli.context import config
+    from omnigraph.remote.transport import Transport
+
+    found = Transport(config().servers.get(server, server), whole=True)
+    answered: dict[str, Any] = found.json(dict[str, Any], "POST", path, content)
+    return answered
+
+
+def _plan_on(server: str, folder: str, show: Show, out: str | None, exit_code: bool) -> int:
+    """A plan the server makes; saved, it is the folder and the digest the server knows the plan by."""
+    from omnigraph.cluster.files import read_files
+
+    files = read_files(folder)
+    told = _ask(server, "/cluster/plan", {"files": files})
+    answer(show, "\n".join(_served_lines(told)), told)
+    if out is not None:
+        saved = {"server": server, "files": files, "plan": told["plan"]}
+        Path(out).write_text(json.dumps(saved), encoding="utf-8")
+        note(
+            show, f"saved to {out}; apply it with `omnigraph cluster apply {out} --server {server}`"
+        )
+    if not told["supported"]:
+        return FAILURE
+    return USAGE if exit_code and told["changes"] else OK
+
+
+def _apply_on(
+    server: str, folder: str, show: Show, plan_file: str | None, delete: list[str], yes: bool
+) -> int:
+    from omnigraph.cluster.files import read_files
+    from omnigraph.cluster.plan import PlanInvalid
+
+    if plan_file is None:
+        asked: dict[str, Any] = {"files": read_files(folder)}
+        told = _ask(server, "/cluster/plan", asked)
+        note(show, "\n".join(_served_lines(told)))
+        if told["changes"] and told["supported"]:
+            confirm("Apply these changes?", yes=yes)
+        asked["plan"] = told["plan"]
+    else:
+        try:
+            saved = json.loads(_bytes(plan_file))
+            asked = {"files": saved["files"], "plan": saved["plan"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise PlanInvalid(f"{plan_file} is not a plan of a server") from error
+    done = _ask(server, "/cluster/apply", {**asked, "delete": delete})
+    for address, why in done["errors"].items():
+        warn(f"{address}: {why}")
+    text = f"applied {counted(done['applied_count'], 'change')}: revision {done.get('revision')}"
+    answer(show, text if done["changes"] else "nothing to change", done)
+    return FAILURE if done["errors"] else OK
+
+
+def _served_lines(told: dict[str, Any]) -> Iterator[str]:
+    from omnigraph.cluster.plan import PlannedChange
+
+    for change in told["changes"]:
+        known = {name: value for name, value in change.items() if name != "drops"}
+        yield from _change_lines(PlannedChange(**known))
+    if not told["changes"]:
+        yield "no changes: the cluster is as the folder describes it"
+    if told["deletions"]:
+        yield f"Deleting needs --delete {' --delete '.join(told['deletions'])}"
 
 
 def _revision(ledger: Any, number: int) -> Any:

@@ -10,6 +10,7 @@ from omnigraph.cli.exits import EXIT_CODES, OK
 from omnigraph.cli.options import Show
 from omnigraph.cli.output import answer, note, styled
 from omnigraph.errors import Kind
+from omnigraph.wording import counted, human_bytes
 
 if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
@@ -53,6 +54,10 @@ def coloured(line: str) -> str:
     return styled(line, COLOURS[line.lstrip()[0]]) if line.lstrip()[:1] in COLOURS else line
 
 
+BECAME = ("new", "changed", "deleted", "repeated", "late")
+PHASES = ("read", "check", "stage", "verify")
+
+
 def commit_line(commit: Commit) -> str:
     """A commit as one line of a log."""
     from omnigraph.drawing.history import ago
@@ -91,7 +96,51 @@ def commit_text(commit: Commit) -> str:
     lines = [f"{styled(f'{name:<8}', '2')} {value}".rstrip() for name, value in facts.items()]
     for name, counts in commit.changes.items():
         lines.append(f"  {name:<20} {' '.join(_signed(counts))}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *load_lines(commit.load)])
+
+
+def load_lines(load: Mapping[str, Any]) -> list[str]:
+    """The report of a load: what came in and became of it, by type, and what it cost."""
+    cost = load.get("cost", {})
+    if not cost:
+        return []
+    lines = [f"{styled('load', '2')}     {_cost_text(cost)}"]
+    given = {**load.get("nodes", {}), **load.get("edges", {})}
+    for name, count in given.items():
+        known = load.get("rows", {}).get(name, {})
+        left = count - sum(known.values())
+        told = [f"{count:,} in", *(f"{known[what]:,} {what}" for what in BECAME if what in known)]
+        told += [f"{left:,} unchanged"] if left > 0 else []
+        refused = load.get("quarantined", {}).get(name)
+        lines.append(
+            f"  {name:<20} {', '.join([*told, *([f'{refused:,} refused'] if refused else [])])}"
+        )
+    return lines
+
+
+def _cost_text(cost: Mapping[str, Any]) -> str:
+    seconds = cost.get("seconds", {})
+    told = [f"{what} {seconds[what]:.1f} s" for what in PHASES if what in seconds]
+    if cost.get("bytes"):
+        told.append(f"{human_bytes(cost['bytes'])} read")
+    told += [f"{cost[name]:,} {name}" for name in ("pieces", "stages", "tasks") if name in cost]
+    for name in ("shuffled", "spilled"):
+        if cost.get(f"{name}_bytes"):
+            told.append(f"{human_bytes(cost[f'{name}_bytes'])} {name}")
+    if cost.get("skew", 0) > 1:
+        told.append(f"skew {cost['skew']}")
+    return f"{cost.get('engine', 'local')}: {', '.join(told)}"
+
+
+def changed_branches(outcome: Mapping[str, str]) -> str:
+    """What a statement about branches did, in the words of the command that does the same."""
+    match outcome["kind"]:
+        case "created":
+            return f"created branch {outcome['name']} from {outcome['from']}"
+        case "deleted":
+            return f"deleted branch {outcome['name']}"
+        case _:
+            return f"merged {outcome['source']} into {outcome['target']}: {outcome['merge']}"
 
 
 def published(commit: Commit | None, branch: str) -> str:
@@ -99,28 +148,6 @@ def published(commit: Commit | None, branch: str) -> str:
     if commit is None:
         return "nothing to change, no commit made"
     return f"commit {short(commit.id)} on {branch}"
-
-
-def counted(count: int, word: str) -> str:
-    """
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "query")
-    ('1 row', '1,200 rows', '2 queries')
-    """
-    if count == 1:
-        return f"{count:,} {word}"
-    return f"{count:,} {word[:-1]}ies" if word.endswith("ry") else f"{count:,} {word}s"
-
-
-def human_bytes(count: float) -> str:
-    """
-    >>> human_bytes(1536)
-    '1.5 KiB'
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
 
 
 # --- changes -----------------------------------------------------------------------------------------------------

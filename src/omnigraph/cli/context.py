@@ -218,3 +218,14 @@ def params_of(given: str | None) -> dict[str, Any] | None:
     if not isinstance(values, dict):
         raise UsageError('--params must be a JSON object such as \'{"name": "Ada"}\'')
     return values
+
+
+def settings_of(given: list[str] | None) -> dict[str, str | int] | None:
+    """The values of --set, each NAME=VALUE; the last one of a name counts."""
+    found: dict[str, str | int] = {}
+    for pair in given or ():
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise UsageError(f"--set takes NAME=VALUE, not {pair!r}")
+        found[name.strip()] = int(value) if value.strip().isdecimal() else value.strip()
+    return found or None

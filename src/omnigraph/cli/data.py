@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from omnigraph.cli import completing
-from omnigraph.cli.commits import checks_text, counted, published, short
+from omnigraph.cli.commits import changed_branches, checks_text, load_lines, published, short
 from omnigraph.cli.context import (
     actor_of,
     address,
@@ -22,6 +22,7 @@ from omnigraph.cli.context import (
     params_of,
     point_of,
     query_text,
+    settings_of,
 )
 from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import (
@@ -40,6 +41,7 @@ from omnigraph.cli.options import (
     Params,
     Quiet,
     RepeatOptions,
+    Settings,
     Show,
     Text,
     Violations,
@@ -58,10 +60,12 @@ from omnigraph.cli.output import (
     warn,
 )
 from omnigraph.cli.progress import running, writing
+from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.outcomes import LoadResult
+    from omnigraph.pipeline.lineage import PipelineRun
     from omnigraph.pipeline.spec import PipelineSpec
     from omnigraph.read import Result
     from omnigraph.read.checking import CheckReport
@@ -84,6 +88,7 @@ def query(
     engine: Annotated[str, Option("--engine", help="local or spark.")] = "local",
     timeout: Annotated[float | None, Option("--timeout", help="Time limit in seconds.")] = None,
     language: Language = None,
+    settings: Settings = None,
     rows: Annotated[
         int, Option("--rows", help="Maximum number of rows in a table; 0 for all.")
     ] = ROWS_SHOWN_MAX,
@@ -112,6 +117,7 @@ def query(
             timeout=timeout,
             explain=explain,
             language=language,
+            settings=settings_of(settings),
         )
     if explain:
         _print_plan(show, result)
@@ -123,7 +129,8 @@ def _print_rows(show: Show, result: Result, rows: int, started: float) -> None:
     print_result(show, result, rows_max=rows)
     if format_of(show) is OutputFormat.TABLE:
         took = (time.perf_counter() - started) * 1000
-        note(show, f"{counted(len(result), 'row')} at {short(result.commit)}, {took:.0f} ms")
+        at = f" at {short(result.commit)}" if result.commit else ""
+        note(show, f"{counted(len(result), 'row')}{at}, {took:.0f} ms")
 
 
 def _is_served(where: Where) -> bool:
@@ -186,9 +193,18 @@ def mutate(
             language=language,
             dry_run=dry_run,
         )
+    if result.outcome is not None:
+        told = "nothing was changed" if dry_run else changed_branches(result.outcome)
+        answer(show, told, result.to_json())
+        return
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
     outcome = "nothing was changed" if dry_run else published(result.commit, branch)
-    answer(show, f"{nodes}, {edges}: {outcome}", result.to_json())
+    said = f"{nodes}, {edges}: {outcome}"
+    if result.result is None or format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
+        answer(show, said, result.to_json())
+        return
+    print_result(show, result.result)
+    print(said, file=sys.stderr)
 
 
 @examples("omnigraph shell people", "omnigraph shell --store people --branch draft --format json")
@@ -302,12 +318,13 @@ def _tell_loaded(show: Show, result: LoadResult, branch: str, report: CheckRepor
         note(show, checks_text(report))
 
 
-def _tell_check(show: Show, found: LoadResult, quarantine: str | None) -> None:
+def _tell_check(show: Show, found: LoadResult, quarantine: str | None, **more: Any) -> None:
     """What a load would bring."""
     known = found.to_json()
-    names = ("nodes", "edges", "rows", "quarantined")
+    names = ("nodes", "edges", "rows", "quarantined", "cost")
     counts = {name: known[name] for name in names if name in known}
-    answer(show, f"{_load_counts(found)} can be loaded", counts)
+    text = "\n".join([f"{_load_counts(found)} can be loaded", *load_lines(counts)])
+    answer(show, text, counts | more)
     _tell_quarantine(found, quarantine)
     note(show, "nothing was changed")
 
@@ -362,6 +379,10 @@ def run_pipeline(
     engine: Annotated[str, Option("--engine", help="spark, local, or auto by size.")] = "spark",
     load_id: LoadId = None,
     violations: Violations = None,
+    lineage: Annotated[
+        str | None,
+        Option("--lineage", help="Append OpenLineage events to this file.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Run a pipeline file: load its sources as one commit, then optimize and merge if it says so.
 
@@ -372,6 +393,7 @@ def run_pipeline(
 
     import msgspec
 
+    from omnigraph.pipeline import lineage as events
     from omnigraph.pipeline.spec import read_spec
 
     spec = read_spec(file)
@@ -382,19 +404,28 @@ def run_pipeline(
     graph = open_graph(place)
     if check:
         found = _pipeline_load(graph, spec, engine, dry_run=True)
-        answer(show, f"{_load_counts(found)} can be loaded", {"valid": True})
-        note(show, "nothing was changed")
+        _tell_check(show, found, spec.quarantine, valid=True)
         return
-    with writing(graph, spec.branch, "load", writer, show):
+    with (
+        writing(graph, spec.branch, "load", writer, show),
+        events.lineage(lineage, graph.uri, Path(file).stem, spec) as told,
+    ):
         key, actor = load_id or spec.load_id, actor_of(writer.actor)
-        text, document = _run(graph, spec, engine, key, actor)
+        text, document = _run(graph, spec, engine, key, actor, told)
     answer(show, text, document)
 
 
 def _run(
-    graph: Graph, spec: PipelineSpec, engine: str, load_id: str | None, actor: str | None
+    graph: Graph,
+    spec: PipelineSpec,
+    engine: str,
+    load_id: str | None,
+    actor: str | None,
+    told: PipelineRun | None,
 ) -> tuple[str, dict[str, Any]]:
     result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
+    if told is not None:
+        told.completed(result)
     text = f"loaded {_load_counts(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:
@@ -452,6 +483,11 @@ def infer(
             Path(path).write_text(text, encoding="utf-8")
     if out is None:
         print(found.schema, end="")
+        return
+    graph = Path(out).stem
+    load = f"omnigraph pipeline run {graph} {pipeline} --engine local"
+    how = f"then {load}" if pipeline else "and --pipeline FILE writes how to load the files"
+    print(f"next: omnigraph init --schema {out} {graph}, {how}", file=sys.stderr)
 
 
 # --- exporting ---------------------------------------------------------------------------------------------------
@@ -467,7 +503,9 @@ def export(
     out: Annotated[str, Option("--out", "-o", help="Folder, or - for stdout.", metavar="DIR")] = (
         "-"
     ),
-    format: Annotated[str, Option("--format", help="ndjson, parquet, arrow or csv.")] = "ndjson",
+    format: Annotated[
+        str, Option("--format", help="ndjson, ndjson-0.10, ndjson-0.13, parquet, arrow or csv.")
+    ] = "ndjson",
     branch: Branch = None,
     at: At = None,
     type_: Annotated[
@@ -486,7 +524,7 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Write one state of a graph to files; ndjson can be loaded again."""
-    if out == "-" and format != "ndjson":
+    if out == "-" and not format.startswith("ndjson"):
         raise UsageError(f"{format} needs a folder: give --out DIR")
     graph, branch = open_graph(where), branch_of(branch)
     options: dict[str, Any] = {
@@ -500,19 +538,19 @@ def export(
     leaves = f"the graph was only read{files}"
     with running("export", writer, quiet=quiet, leaves=leaves):
         if out == "-":
-            _export_to_stdout(graph, options)
+            _export_to_stdout(graph, format, options)
             return
         graph.export(out, format, **options)
     if not quiet:
         print(f"exported {graph.uri} to {out}", file=sys.stderr)
 
 
-def _export_to_stdout(graph: Graph, options: dict[str, Any]) -> None:
+def _export_to_stdout(graph: Graph, format: str, options: dict[str, Any]) -> None:
     import shutil
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
-        graph.export(folder, "ndjson", **options)
+        graph.export(folder, format, **options)
         for file in sorted(Path(folder).rglob("*.jsonl")) or sorted(Path(folder).rglob("*.ndjson")):
             with file.open("r", encoding="utf-8") as lines:
                 shutil.copyfileobj(lines, sys.stdout)

@@ -1,4 +1,4 @@
-"""Commands about a graph as a whole: init, clone, doctor, upgrade, version."""
+"""Commands about a graph as a whole: init, import-rust, clone, doctor, upgrade, version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import counted, human_bytes
 from omnigraph.cli.context import (
     actor_of,
     address,
@@ -22,6 +21,7 @@ from omnigraph.cli.exits import FAILURE, OK
 from omnigraph.cli.options import Show, Where, WriterOptions, examples
 from omnigraph.cli.output import Sheet, answer, coloured_error, note, print_sheet
 from omnigraph.cli.progress import reporting, running
+from omnigraph.wording import counted, human_bytes
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.doctor import Finding
@@ -55,6 +55,44 @@ def init(
     document = {"uri": uri, "commit": commit[0].to_json() if commit else None}
     answer(show, f"initialized {uri}", document)
     note(show, f"next: omnigraph load --store {uri} --data FILE.jsonl")
+
+
+@examples(
+    "omnigraph import-rust old.omni people",
+    "omnigraph import-rust s3://bucket/old people --branch review --json",
+)
+def import_rust(
+    source: Annotated[str, Argument(help="Graph folder to read.", metavar="SOURCE")],
+    dest: Annotated[str, Argument(help="Where to create the graph.", metavar="DEST")],
+    show: Show,
+    writer: WriterOptions,
+    branch: Annotated[
+        list[str] | None,
+        Option("--branch", "-b", help="Only main and this branch; repeatable.", metavar="B"),
+    ] = None,
+) -> None:
+    """Take over a graph folder of the omnigraph written in Rust.
+
+    Its newest state becomes a new graph: main, and every branch by its name, with ids, blobs and vectors. History stays
+    behind. The folder is only read; stop its writers first. A folder that cannot be read is refused, with the way by
+    an export.
+    """
+    from omnigraph.importing import import_rust as take_over
+
+    leaves = f"the graph in {dest} is incomplete; remove it before trying again"
+    with running("import-rust", writer, quiet=show.quiet, leaves=leaves):
+        done = take_over(
+            source,
+            dest,
+            branches=branch,
+            actor=actor_of(writer.actor),
+            told=lambda text: note(show, text),
+        )
+    lines = [
+        f"{name}: {counted(sum(rows.values()), 'row')} of {counted(len(rows), 'type')}"
+        for name, rows in done.rows.items()
+    ]
+    answer(show, "\n".join([f"imported {source} to {dest}", *lines]), done.to_json())
 
 
 @examples(
@@ -116,7 +154,11 @@ def _finding_lines(finding: Finding) -> list[str]:
 
 
 @examples("omnigraph upgrade people", "omnigraph upgrade --store people --json")
-def upgrade(where: Where, show: Show) -> None:
+def upgrade(
+    where: Where,
+    show: Show,
+    check: Annotated[bool, Option("--check", help="Only say what would be done.")] = False,  # noqa: ARG001
+) -> None:
     """Upgrade a graph to the newest storage format.
 
     There is only one format so far: every graph that opens is up to date.

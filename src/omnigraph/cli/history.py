@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -32,6 +36,10 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output import Sheet, answer, format_of, note, print_document, print_sheet, styled
 from omnigraph.cli.progress import writing
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+    from omnigraph.merge.feed import Change
 
 COLOURS = {"id": "33", "names": "1;32", "dim": "2"}
 COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
@@ -165,27 +173,89 @@ def changes(
     ] = None,
     branch: Branch = None,
     limit: Annotated[int | None, Option("--limit", "-n", help="Number of commits.")] = None,
+    kind: Annotated[
+        list[str] | None, Option("--kind", help="Only node or edge changes; repeatable.")
+    ] = None,
+    type_: Annotated[
+        list[str] | None,
+        Option(
+            "--type",
+            help="Only this type; repeatable.",
+            metavar="T",
+            autocompletion=completing.types,
+        ),
+    ] = None,
+    op: Annotated[
+        list[str] | None, Option("--op", help="Only insert, update or delete; repeatable.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        Option("--baseline", help="Write all rows as of now to this file instead.", metavar="F"),
+    ] = None,
 ) -> None:
     """Print the changes after a commit, commit by commit, oldest first.
 
-    The cursor at the end marks where to continue; pass it to --after next time.
+    The cursor at the end marks where to continue; pass it to --after next time. --baseline writes the state to start
+    from, as records that load again, and prints the cursor that follows it.
     """
     graph, branch = open_graph(where), branch_of(branch)
+    wanted = {"kind": kind, "type": type_, "operation": op}
+    _check_words("--kind", kind, ("node", "edge"))
+    _check_words("--op", op, ("insert", "update", "delete"))
+    if baseline is not None:
+        _write_baseline(graph, branch, baseline, show, type_)
+        return
     feed = graph.changes(after=point_of(graph, after, branch), branch=branch, limit=limit)
+    blocks = ((id, [c for c in found if _is_wanted(c, wanted)]) for id, found in feed.commits())
     match format_of(show):
         case OutputFormat.JSONL:
-            for change in feed:
-                print_document(change.to_json(), one_line=True)
+            for _, found in blocks:
+                for change in found:
+                    print_document(change.to_json(), one_line=True)
         case OutputFormat.JSON:
-            blocks = [
+            told = [
                 {"commit": id, "changes": [change.to_json() for change in found]}
-                for id, found in feed.commits()
+                for id, found in blocks
             ]
-            print_document({"blocks": blocks, "cursor": feed.cursor})
+            print_document({"blocks": told, "cursor": feed.cursor})
         case _:
-            for id, found in feed.commits():
+            for id, found in blocks:
                 print("\n".join([short(id), *(change_line(change) for change in found)]))
             print(f"cursor {feed.cursor}")
+
+
+def _check_words(option: str, given: list[str] | None, known: tuple[str, ...]) -> None:
+    wrong = [word for word in given or () if word not in known]
+    if wrong:
+        raise UsageError(f"{option} is one of {', '.join(known)}, not {wrong[0]!r}")
+
+
+def _is_wanted(change: Change, wanted: dict[str, list[str] | None]) -> bool:
+    return all(not words or getattr(change, name) in words for name, words in wanted.items())
+
+
+def _write_baseline(
+    graph: Graph, branch: str, file: str, show: Show, types: list[str] | None
+) -> None:
+    """All rows of a state in one file, which appears when it is whole, and the cursor from which the feed goes on."""
+    cursor = graph.snapshot(branch).commit_id
+    place = Path(file)
+    with tempfile.TemporaryDirectory(prefix=".baseline-", dir=place.parent) as folder:
+        graph.export(folder, at=cursor, types=types, engine="local")
+        whole = Path(folder, "whole")
+        with whole.open("wb") as out:
+            for part in sorted(Path(folder).glob("*.ndjson"), key=_nodes_first):
+                with part.open("rb") as lines:
+                    shutil.copyfileobj(lines, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(whole, place)
+    told = {"baseline": {"snapshot_commit_id": cursor, "resume_cursor": cursor}}
+    answer(show, f"wrote {file}\ncursor {cursor}", told)
+
+
+def _nodes_first(part: Path) -> tuple[bool, str]:
+    return not part.name.startswith("node-"), part.name
 
 
 # --- new commits from old ones -----------------------------------------------------------------------------------

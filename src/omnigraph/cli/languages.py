@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import coloured, counted, short, step_line
+from omnigraph.cli.commits import coloured, short, step_line
 from omnigraph.cli.context import (
     FileUnreadable,
     actor_of,
@@ -35,6 +35,7 @@ from omnigraph.cli.options import (
 from omnigraph.cli.output import Sheet, answer, format_of, note, print_document, print_sheet
 from omnigraph.cli.progress import writing
 from omnigraph.errors import CODES, Code, Kind, OmnigraphError
+from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -167,6 +168,29 @@ def plan_text(plan: MigrationPlan) -> str:
     return "\n".join([*map(coloured, lines), f"{counted(len(lines), 'step')}{unsupported}"])
 
 
+@examples(
+    "omnigraph schema translate kuzu.cypher",
+    "omnigraph schema translate constraints.cypher --out schema.pg",
+)
+def translate_schema(
+    file: Annotated[str, Argument(help="A file of statements; - for stdin.", metavar="FILE")],
+    out: Annotated[
+        str | None, Option("--out", "-o", help="Write the schema here.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Translate a schema of Kuzu or Neo4j: tables, constraints and indices become a .pg file to be edited.
+
+    Whatever has no counterpart is named in comments at the top.
+    """
+    from omnigraph.lang.schema.translate import translate_schema as translated
+
+    text = translated(read_text(file))
+    if out is None:
+        print(text, end="")
+    else:
+        Path(out).write_text(text, encoding="utf-8")
+
+
 # --- lint --------------------------------------------------------------------------------------------------------
 
 
@@ -179,7 +203,8 @@ def lint(
     show: Show,
     schema: Annotated[str | None, Option("--schema", help="Schema file.", metavar="S.pg")] = None,
     query: Annotated[
-        list[str] | None, Option("--query", help="Query file; repeatable.", metavar="F.gq")
+        list[str] | None,
+        Option("--query", help="Query file (.gq or .cypher); repeatable.", metavar="F.gq"),
     ] = None,
     branch: Branch = None,
 ) -> int:
@@ -209,10 +234,12 @@ def _schema_to_lint(
 
 
 def _lint_file(file: str, schema: str, origin: dict[str, Any]) -> LintReport:
+    from omnigraph.lang.languages import lint_cypher
     from omnigraph.lang.query import lint_queries
     from omnigraph.lang.schema import catalog_of, compile_schema
 
-    return lint_queries(read_text(file), catalog_of(compile_schema(schema)), file, origin)
+    check = lint_cypher if Path(file).suffix == ".cypher" else lint_queries
+    return check(read_text(file), catalog_of(compile_schema(schema)), file, origin)
 
 
 def _totals(findings: tuple[Diagnostic, ...], reports: list[LintReport]) -> tuple[int, int]:
@@ -285,7 +312,7 @@ def fmt(
     ] = False,
     schema: Annotated[bool, Option("--schema", help="Standard input is a schema.")] = False,
 ) -> int:
-    """Format .pg and .gq files; comments are kept.
+    """Format .pg, .gq and .cypher files; comments are kept.
 
     With --check nothing is written, and the exit code is 1 if a file would change.
     """
@@ -317,15 +344,26 @@ def formatted(text: str, file: str, is_schema: bool = False) -> str:
             is_schema = True
         case ".gq":
             is_schema = False
+        case ".cypher":
+            return _cypher_formatted(text, file)
         case _ if file != "-":
-            raise UsageError(f"{file} is neither a schema (.pg) nor a query file (.gq)")
+            raise UsageError(f"{file} is neither a schema (.pg) nor a query (.gq or .cypher)")
     if is_schema:
         from omnigraph.lang.schema import format_schema
 
         return format_schema(text, file)
+    from omnigraph.lang.languages import is_cypher_text
     from omnigraph.lang.query import format_queries
 
+    if file == "-" and is_cypher_text(text):
+        return _cypher_formatted(text, file)
     return format_queries(text, file)
+
+
+def _cypher_formatted(text: str, file: str) -> str:
+    from omnigraph.lang.cypher.format import format_cypher
+
+    return format_cypher(text, file)
 
 
 # --- explain -----------------------------------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from omnigraph.cli.commits import counted, human_bytes
 from omnigraph.cli.context import actor_of, address, branch_of, confirm, open_graph
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import (
@@ -23,12 +23,16 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output import Sheet, answer, note, print_sheet
 from omnigraph.cli.progress import running, writing
+from omnigraph.wording import counted, human_bytes
 
 if TYPE_CHECKING:
     from omnigraph.core.records import MaintenanceAction, RetentionPolicy
     from omnigraph.graph import Graph
     from omnigraph.maintenance.collection import Collected
     from omnigraph.write.maintain import TableReport
+
+DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
+UNIT_DAYS = {"s": 1 / 86_400, "m": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0}
 
 
 @examples("omnigraph optimize people", "omnigraph optimize --store people --branch draft --json")
@@ -105,7 +109,8 @@ def cleanup(
     writer: WriterOptions,
     keep: Annotated[int, Option("--keep", help="Commits to keep on each branch.")] = 10,
     older_than: Annotated[
-        float | None, Option("--older-than", help="Only commits older than this.", metavar="DAYS")
+        str | None,
+        Option("--older-than", help="Only commits older than this: 7, 36h, 2w.", metavar="DAYS"),
     ] = None,
     ended_days: Annotated[
         float | None,
@@ -123,15 +128,27 @@ def cleanup(
     The newest commits of each branch and all tagged commits stay readable. It shows what would be removed first, and
     asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """
-    graph = open_graph(where)
+    graph, days = open_graph(where), _days(older_than)
     if not dry_run and not yes:
-        plan = graph.cleanup(keep, older_than, ended_days=ended_days, dry_run=True)
+        plan = graph.cleanup(keep, days, ended_days=ended_days, dry_run=True)
         place = address(where)
         confirm(f"This {_removed(plan)} of {place} permanently. Continue?", yes=yes)
     leaves = "some old history is removed; everything to keep is still there"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
-        done = graph.cleanup(keep, older_than, ended_days=ended_days, dry_run=dry_run)
+        done = graph.cleanup(keep, days, ended_days=ended_days, dry_run=dry_run)
     answer(show, _removed(done), asdict(done))
+
+
+def _days(given: str | None) -> float | None:
+    """A number of days, or a length of time with its unit."""
+    if given is None:
+        return None
+    found = DURATION.fullmatch(given.strip())
+    if found is None:
+        raise UsageError(
+            f"--older-than takes days, or a number with s, m, h, d or w, not {given!r}"
+        )
+    return float(found[1]) * UNIT_DAYS[found[2] or "d"]
 
 
 def _removed(done: Collected) -> str:

@@ -32,6 +32,7 @@ class OutputFormat(StrEnum):
     JSON = "json"
     JSONL = "jsonl"
     CSV = "csv"
+    KV = "kv"
     MARKDOWN = "markdown"
     ARROW = "arrow"
 
@@ -81,6 +82,10 @@ Params = Annotated[
 ]
 Language = Annotated[
     str | None, Option("--language", help="gq or cypher, where the text could be either.")
+]
+Settings = Annotated[
+    list[str] | None,
+    Option("--set", help="A setting of this run, as `set` lines make them.", metavar="NAME=VALUE"),
 ]
 Engine = Annotated[str, Option("--engine", help="auto, local or spark.")]
 LoadId = Annotated[

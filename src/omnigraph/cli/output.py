@@ -145,10 +145,24 @@ def print_sheet(show: Show, sheet: Sheet, *, rows_max: int = ROWS_SHOWN_MAX) -> 
                 print(json.dumps(record, ensure_ascii=False, default=str))
         case OutputFormat.CSV:
             sys.stdout.write(as_csv(sheet))
+        case OutputFormat.KV:
+            print("\n\n".join(as_pairs(sheet)))
         case OutputFormat.MARKDOWN:
             print("\n".join(as_markdown(sheet)))
         case OutputFormat.ARROW:
             _write_arrow(sheet)
+
+
+def as_pairs(sheet: Sheet) -> Iterator[str]:
+    """A block for each row: its number, then a line for each column."""
+    for number, record in enumerate(sheet.records(), 1):
+        shown = {
+            name: value
+            if isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False, default=str)
+            for name, value in record.items()
+        }
+        yield "\n".join([f"row {number}", *(f"{name}: {text}" for name, text in shown.items())])
 
 
 def print_result(show: Show, result: Result, *, rows_max: int = ROWS_SHOWN_MAX) -> None:

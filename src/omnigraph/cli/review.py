@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import (
-    checks_text,
-    counted,
-    counts_line,
-    diff_text,
-    print_merge,
-    published,
-    short,
-)
+from omnigraph.cli.commits import checks_text, counts_line, diff_text, print_merge, published, short
 from omnigraph.cli.context import actor_of, branch_of, open_graph, point_of, read_text
 from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import (
@@ -32,6 +24,7 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output import Sheet, answer, format_of, print_sheet, styled
 from omnigraph.cli.progress import writing
+from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -276,7 +269,7 @@ def check(
         Option("--apply", help="Bring the checks of a file into force first.", metavar="C.gq"),
     ] = None,
     listed: Annotated[bool, Option("--list", help="Print the checks in force.")] = False,
-    engine: Annotated[str, Option("--engine", help="local or spark.")] = "local",
+    engine: Annotated[str, Option("--engine", help="auto, local or spark.")] = "auto",
     message: Message = None,
 ) -> int:
     """Run the checks of a branch on one commit; exit code 1 if one fails that is an error.

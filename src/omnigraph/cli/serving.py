@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from omnigraph.cli import completing
-from omnigraph.cli.commits import counted
 from omnigraph.cli.context import actor_of, address, config, open_graph, read_text
 from omnigraph.cli.exits import FAILURE, OK, UsageError
 from omnigraph.cli.options import Show, Store, Where, examples
 from omnigraph.cli.output import Sheet, answer, print_sheet, warn
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.remote.jobs import Job

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli import suggesting
-from omnigraph.cli.commits import commit_line, counted, published, short
+from omnigraph.cli.commits import changed_branches, commit_line, published, short
 from omnigraph.cli.context import point_of
 from omnigraph.cli.exits import Interrupted, UsageError
 from omnigraph.cli.options import OutputFormat, Show
@@ -26,6 +26,7 @@ from omnigraph.lang.languages import is_cypher_text
 from omnigraph.lang.query import ast, parse_queries
 from omnigraph.lang.query.calls import function_names
 from omnigraph.model.catalog import Catalog
+from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -130,9 +131,12 @@ class Shell:
         if _writes(text):
             self._mutate(text)
             return
-        result = self.graph.query(
-            text, self.params or None, branch=self.branch, at=self.at, explain=self.explain
-        )
+        if _is_about_branches(text):
+            result = self.graph.query(text)
+        else:
+            result = self.graph.query(
+                text, self.params or None, branch=self.branch, at=self.at, explain=self.explain
+            )
         if self.explain:
             print(result.explain())
             return
@@ -145,10 +149,19 @@ class Shell:
             raise UsageError(
                 "the past cannot be changed", help="`.at` without a point returns to the present."
             )
+        about_branches = _is_about_branches(text)
         with explaining_interrupts(self.graph, self.branch):
-            done = self.graph.mutate(
-                text, self.params or None, branch=self.branch, actor=self.actor
-            )
+            if about_branches:
+                done = self.graph.mutate(text, actor=self.actor)
+            else:
+                done = self.graph.mutate(
+                    text, self.params or None, branch=self.branch, actor=self.actor
+                )
+        if done.outcome is not None:
+            print(changed_branches(done.outcome), file=sys.stderr)
+            return
+        if done.result is not None:
+            print_result(self.show, done.result)
         counts = f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')}"
         print(f"{counts}: {published(done.commit, self.branch)}", file=sys.stderr)
 
@@ -194,8 +207,17 @@ def _writes(text: str) -> bool:
         from omnigraph.lang.cypher import parse_cypher, writes
 
         return writes(parse_cypher(text))
-    queries = parse_queries(text, bare=True).queries
-    return bool(queries) and isinstance(queries[0].body, ast.Mutation)
+    tree = parse_queries(text, bare=True)
+    if tree.statement is not None:
+        return tree.statement.writes
+    return bool(tree.queries) and isinstance(tree.queries[0].body, ast.Mutation)
+
+
+def _is_about_branches(text: str) -> bool:
+    """Whether a statement names branches itself, wherever the shell is."""
+    if is_cypher_text(text):
+        return False
+    return isinstance(parse_queries(text, bare=True).statement, ast.BranchStatement)
 
 
 def _is_open(text: str) -> bool:

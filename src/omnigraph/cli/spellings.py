@@ -32,6 +32,9 @@ SPELLINGS = (
     Spelling(("commit", "show"), ("show",)),
     Spelling(("commit", "changes"), ("changes", "--after", "{}~1", "--limit", "1")),
     Spelling(("changes", "poll"), ("changes",)),
+    Spelling(("changes", "baseline"), ("changes",)),
+    Spelling(("rebuild-full-text-indexes",), ("optimize",)),
+    Spelling(("queries", "validate"), ("cluster", "validate")),
     Spelling(("schema", "get"), ("schema", "show")),
     Spelling(("blob", "get", "node"), ("blob", "get")),
     Spelling(("blob", "get", "edge"), ("blob", "get")),
@@ -45,13 +48,20 @@ SPELLINGS = (
 )
 DROPPED = ""  # an option that says what is always so here
 AT_FILE = "--params @"  # the file itself becomes part of the value
-READS = {"--query": "--file", "--snapshot": "--at", "--params-file": AT_FILE}
+READS = {
+    "--query": "--file",
+    "--query-string": "--expr",
+    "--snapshot": "--at",
+    "--params-file": AT_FILE,
+}
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "query": READS,
     "mutate": READS,
     "load": {"--from": "--create-from"},
     "export": {"--jsonl": DROPPED},
-    "changes": {"--cursor": "--after", "--start": "--after"},
+    "changes": {"--cursor": "--after", "--start": "--after", "--out": "--baseline"},
+    "init": {"--force": DROPPED},
+    "cluster": {"--cluster": "--config"},
     "blob": {"--snapshot": "--at"},
     "branch": {"--uri": "--store"},
     "doctor": {"--confirm": DROPPED, "--force": DROPPED},

@@ -43,6 +43,7 @@ def handed_out(
     graph = None
     if len(words) > least and not chosen and _names_graph(words, most, configured):
         graph, words = words[0], words[1:]
+        _check_order(graph, words)
     if len(words) > most:
         extra = f"unexpected argument: {words[most]}"
         raise UsageError(f"{extra}; --store names the graph already" if chosen else extra)
@@ -53,6 +54,16 @@ def handed_out(
             raise UsageError(f"missing argument {word.shown}")
         found[word.name] = taken if word.most > 1 else _read(word, next(iter(taken), None))
     return found
+
+
+def _check_order(graph: str, others: Sequence[str]) -> None:
+    """Whoever names the graph last meant it nevertheless: say where it belongs."""
+    late = next((word for word in others if _is_graph(word)), None)
+    if late is not None and not is_place(graph):
+        raise UsageError(
+            f"the graph comes first, and {graph!r} is none",
+            help=f"Put {late} before {graph}, or name it with --store {late}.",
+        )
 
 
 def _read(word: Word, text: str | None) -> str | int | None:
@@ -69,9 +80,11 @@ def _names_graph(words: Sequence[str], most: int, configured: bool) -> bool:
 
 def is_place(word: str) -> bool:
     """Whether a word can only be an address, or a graph is there."""
-    return (
-        "://" in word or word.startswith(PLACES) or os.path.isfile(os.path.join(word, "graph.json"))
-    )
+    return "://" in word or word.startswith(PLACES) or _is_graph(word)
+
+
+def _is_graph(word: str) -> bool:
+    return os.path.isfile(os.path.join(word, "graph.json"))
 
 
 def _listed(value: Any) -> list[str]:

@@ -166,6 +166,10 @@ class _Applying:
                 self._delete(id)
             case "schema", "update" if change.steps:
                 self._change_schema(id)
+            case "checks", "create" | "update":
+                self._set_checks(id, self.plan.wanted.text(change.address))
+            case "checks", "delete":
+                self._set_checks(id, "")
             case "retention", "create" | "update":
                 self._graph(id).set_retention(**self.plan.wanted.resources[change.address].settings)
             case "retention", "delete":
@@ -202,7 +206,12 @@ class _Applying:
         try:
             init(self._uri(id), self.plan.wanted.text(f"schema.{id}"), actor=self.begun.actor)
         except GraphExists:
-            raise ClusterMoved(f"graph {id!r} was created by somebody else meanwhile") from None
+            raise ClusterMoved(
+                f"graph {id!r} was created by another process in the meantime"
+            ) from None
+
+    def _set_checks(self, id: str, text: str) -> None:
+        self._graph(id).apply_checks(text, message=MESSAGE, actor=self.begun.actor)
 
     def _change_schema(self, id: str) -> None:
         """The schema the plan saw becomes the one that is wanted; any other one is left alone."""

@@ -6,6 +6,7 @@
       people:
         schema: people.pg
         queries: queries/                        # or a list of files and folders, or {name: {file: f.gq}}
+        checks: people.checks.gq                 # queries that say what must hold
         retention: {keep: 1000, days: 30}
         embedding_provider: default
     policies:
@@ -20,9 +21,10 @@ Everything is read and checked before anything is done, and all mistakes are tol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -35,11 +37,16 @@ from omnigraph.cluster.resources import (
     Described,
     ManagedResource,
     digest_of,
+    is_own,
 )
 from omnigraph.core.records import RetentionPolicy
 from omnigraph.errors import OmnigraphError
+from omnigraph.lang.checks import parse_checks
+from omnigraph.lang.diagnostics import LanguageError
+from omnigraph.lang.languages import check_cypher
 from omnigraph.lang.query import compile_query, parse_queries
 from omnigraph.lang.schema import catalog_of, compile_schema
+from omnigraph.lang.source import Source
 from omnigraph.maintenance.status import checked
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
@@ -49,8 +56,11 @@ from omnigraph.storage.objects import locate
 FILE = "cluster.yaml"
 VERSION = 1
 CLUSTER = "cluster"  # what a policy applies to, besides graphs
+CYPHER = ".cypher"
+QUERY_FILES = (".gq", CYPHER)
 GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
 REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+SENT_KEY = re.compile(r"\$\{[A-Z0-9_]+_API_KEY\}")
 PROVIDERS = ("openai", "openai-compatible", "gemini", "local", "mock")
 KEYED = ("openai", "openai-compatible", "gemini")
 
@@ -95,6 +105,7 @@ class GraphSection(_Section, frozen=True):
     schema: str
     queries: str | list[str] | dict[str, QuerySection] = []
     uri: str | None = None  # of a graph that lies elsewhere
+    checks: str | None = None  # a .gq file
     retention: RetentionSection | None = None
     embedding_provider: str | None = None
 
@@ -129,9 +140,9 @@ class Problem:
         return f"{self.path}: {self.message}"
 
 
-def read_folder(folder: str | Path) -> Described:
-    """What a folder describes; `ClusterInvalid` with all mistakes at once."""
-    reading = _Folder(Path(folder))
+def read_folder(folder: str | Path, *, sealed: bool = False) -> Described:
+    """What a folder describes; `ClusterInvalid` with all mistakes at once. A sealed one names no file outside it."""
+    reading = _Folder(Path(folder), sealed)
     wanted = reading.wanted()
     if reading.problems:
         first, rest = reading.problems[0], len(reading.problems) - 1
@@ -140,6 +151,41 @@ def read_folder(folder: str | Path) -> Described:
             details={"diagnostics": [problem.to_json() for problem in reading.problems]},
         )
     return wanted
+
+
+def read_files(folder: str | Path) -> dict[str, str]:
+    """The files a folder is made of, by their paths: what is sent to a server that applies it."""
+    reading = _Folder(Path(folder))
+    reading.wanted()
+    return {FILE: (reading.folder / FILE).read_text(encoding="utf-8"), **reading.files}
+
+
+def described_by(files: Mapping[str, str], root: str) -> Described:
+    """What files that were sent describe, for the cluster at `root`: as if they were a folder.
+
+    Whoever may apply is not whoever runs the server: graphs that lie elsewhere, files that were not sent, and variables
+    that hold no key of a provider are refused.
+    """
+    with tempfile.TemporaryDirectory(prefix="omnigraph-cluster-") as held:
+        folder = Path(held)
+        for name, text in files.items():
+            place = PurePosixPath(name)
+            if place.is_absolute() or ".." in place.parts or not place.parts:
+                raise ClusterInvalid(f"{name!r} is not a path below a folder")
+            file = folder.joinpath(*place.parts)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        found = read_folder(folder, sealed=True)
+    for address, resource in found.resources.items():
+        if address.startswith("graph.") and not is_own(resource):
+            raise ClusterInvalid(
+                f"{address} lies elsewhere; a server takes graphs of its own alone"
+            )
+        key = resource.settings.get("api_key") if address.startswith("provider.") else None
+        if key and not SENT_KEY.fullmatch(key):
+            message = f"{address} asks for {key}: of a server, only variables that end in _API_KEY"
+            raise ClusterInvalid(message)
+    return Described(root, found.resources, found.texts)
 
 
 def root_of(place: str) -> str:
@@ -155,9 +201,11 @@ class _Folder:
     """One pass over a folder."""
 
     folder: Path
+    sealed: bool = False
     problems: list[Problem] = field(default_factory=list)
     resources: dict[str, ManagedResource] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # those that were read, by their paths
 
     def file(self) -> ClusterFile:
         place = self.folder / FILE
@@ -202,6 +250,8 @@ class _Folder:
         uri = f"{GRAPHS}/{id}{GRAPH_SUFFIX}" if graph.uri is None else self._placed(graph.uri)
         self.resources[f"graph.{id}"] = ManagedResource(digest_of(uri), uri=uri)
         catalog = self._schema(id, graph, path)
+        if graph.checks is not None:
+            self._checks(id, graph.checks, f"{path}.checks", catalog)
         if graph.retention is not None:
             self._retention(id, graph.retention, path)
         self._queries(id, graph, f"{path}.queries", catalog)
@@ -216,6 +266,18 @@ class _Folder:
         except OmnigraphError as error:
             self._wrong("schema_parse_error", f"{path}.schema", _told(error, graph.schema))
             return None
+
+    def _checks(self, id: str, file: str, path: str, catalog: Catalog | None) -> None:
+        text = self._text(file, path, "checks_file_missing")
+        if text is None:
+            return
+        try:
+            for check in parse_checks(text, file):
+                self._checked_query(check.text, check.name, catalog, path, file)
+        except OmnigraphError as error:
+            self._wrong("checks_parse_error", path, _told(error, file))
+            return
+        self._keep(f"checks.{id}", text)
 
     def _retention(self, id: str, section: RetentionSection, path: str) -> None:
         try:
@@ -239,13 +301,18 @@ class _Folder:
                 self._query_file(id, file, path, catalog)
 
     def _query_files(self, place: str, path: str) -> Iterator[str]:
-        folder = self.folder / place
+        try:
+            folder = self._inside(place)
+        except ValueError as error:
+            self._wrong("query_file_missing", path, f"{place} cannot be read: {error}")
+            return
         if not folder.is_dir():
             yield place
             return
-        found = sorted(str(Path(place) / file.name) for file in folder.glob("*.gq"))
+        held = (file for file in folder.iterdir() if file.suffix in QUERY_FILES)
+        found = sorted(str(Path(place) / file.name) for file in held)
         if not found:
-            self._wrong("query_dir_empty", path, f"{place} holds no .gq files")
+            self._wrong("query_dir_empty", path, f"{place} holds no .gq or .cypher files")
         yield from found
 
     def _query_file(
@@ -255,9 +322,13 @@ class _Folder:
         if text is None:
             return
         try:
-            names = [query.name for query in parse_queries(text, file).queries]
+            names = _names_in(text, file)
         except OmnigraphError as error:
             self._wrong("query_parse_error", path, _told(error, file))
+            return
+        if names is None:
+            message = f"{file} holds a setting or a statement; only queries are stored"
+            self._wrong("query_parse_error", path, message)
             return
         if only is not None and only not in names:
             self._wrong("query_key_mismatch", path, f"{file} holds no query {only!r}")
@@ -275,7 +346,10 @@ class _Folder:
         if catalog is None:  # its mistakes are told
             return
         try:
-            compile_query(text, catalog, name)
+            if Path(file).suffix != CYPHER:
+                compile_query(text, catalog, name)
+            elif wrong := check_cypher(text, catalog):
+                raise LanguageError(wrong, Source(text, file))
         except OmnigraphError as error:
             self._wrong("query_typecheck_error", path, f"{name}: {_told(error, file)}")
 
@@ -365,10 +439,18 @@ class _Folder:
 
     def _text(self, file: str, path: str, missing: str) -> str | None:
         try:
-            return (self.folder / file).read_text(encoding="utf-8")
+            text = self._inside(file).read_text(encoding="utf-8")
+            self.files[Path(file).as_posix()] = text
+            return text
         except (OSError, UnicodeDecodeError, ValueError) as error:
             self._wrong(missing, path, f"{file} cannot be read: {error}")
             return None
+
+    def _inside(self, file: str) -> Path:
+        place = self.folder / file
+        if self.sealed and not place.resolve().is_relative_to(self.folder.resolve()):
+            raise ValueError("it lies outside the folder")
+        return place
 
     def _keep(self, address: str, text: str, **more: Any) -> None:
         digest = digest_of(text)
@@ -378,6 +460,18 @@ class _Folder:
     def _settings(self, address: str, settings: dict[str, Any]) -> None:
         digest = digest_of(msgspec.json.encode(settings, order="deterministic"))
         self.resources[address] = ManagedResource(digest, settings=settings)
+
+
+def _names_in(text: str, file: str) -> list[str] | None:
+    """The queries of a file, none if it holds anything else; one in Cypher has the name of its file."""
+    if Path(file).suffix != CYPHER:
+        tree = parse_queries(text, file)
+        other = tree.statement is not None or tree.settings
+        return None if other else [query.name for query in tree.queries]
+    from omnigraph.lang.cypher import parse_cypher
+
+    parse_cypher(text, file)
+    return [Path(file).stem]
 
 
 def _told(error: OmnigraphError, file: str) -> str:

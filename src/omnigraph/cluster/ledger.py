@@ -74,7 +74,7 @@ class Ledger:
             )
         except ObjectExists:
             raise ClusterMoved(
-                f"revision {revision.number} was added by somebody else meanwhile"
+                f"revision {revision.number} was added by another process in the meantime"
             ) from None
 
     def keep(self, text: str) -> None:

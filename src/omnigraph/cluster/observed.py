@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from omnigraph.cluster.resources import digest_of
 from omnigraph.errors import GraphNotFound
 from omnigraph.graph import Graph, open_graph
 
@@ -21,6 +22,7 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     identity: str | None = None  # none: there is no graph
     schema: str = ""  # the name its commits have for the schema of main
     retention: dict[str, Any] | None = None
+    checks: str | None = None  # the digest of their text; none: there are none
 
 
 def look(uris: Mapping[str, str]) -> dict[str, Seen]:
@@ -35,8 +37,10 @@ def _seen(uri: str) -> Seen:
         return Seen(uri)
     kept = graph.retention()
     retention = None if kept is None else settings_of(kept.keep, kept.days, kept.every_hours)
-    schema = graph.snapshot().commit.schema
-    return Seen(uri, graph._repo.stamp.graph_id, schema, retention)
+    head = graph.snapshot().commit
+    text = graph._repo.checks(head.checks)
+    checks = digest_of(text) if text else None
+    return Seen(uri, graph._repo.stamp.graph_id, head.schema, retention, checks)
 
 
 def opened(uri: str) -> Graph | None:

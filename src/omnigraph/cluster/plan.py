@@ -24,7 +24,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.schema import MigrationPlan, plan_migration
 from omnigraph.lang.schema.steps import UnsupportedChange
 
-ORDER = ("graph", "schema", "retention", "provider", "policy", "query")
+ORDER = ("graph", "schema", "checks", "retention", "provider", "policy", "query")
 DROPS = ("drop_type", "drop_property")
 
 Operation = Literal["create", "adopt", "update", "delete", "release"]
@@ -165,6 +165,8 @@ class _Differences:
                 yield from self._graph(address)
             case "schema":
                 yield from self._schema(address)
+            case "checks":
+                yield from self._checks(address)
             case "retention":
                 yield from self._retention(address)
             case _:
@@ -200,6 +202,15 @@ class _Differences:
             raise ClusterMoved(f"graph {graph_of(address)!r} was removed meanwhile")
         accepted = graph._repo.schema(seen.schema).ir
         return plan_migration(accepted, self.wanted.text(address))
+
+    def _checks(self, address: str) -> Iterator[PlannedChange]:
+        now, known = self.wanted.resources[address], self.in_force.get(address)
+        there = self.seen[graph_of(address)].checks
+        if there != now.digest:
+            operation: Operation = "create" if there is None else "update"
+            yield PlannedChange(address, operation, there, now.digest)
+        elif known is None:
+            yield PlannedChange(address, "adopt", None, now.digest)
 
     def _retention(self, address: str) -> Iterator[PlannedChange]:
         now, known = self.wanted.resources[address], self.in_force.get(address)

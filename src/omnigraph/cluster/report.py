@@ -23,7 +23,7 @@ from omnigraph.cluster.resources import (
 from omnigraph.errors import Corrupt
 from omnigraph.lang.schema import plan_migration
 
-TEXTS = ("schema", "query", "policy")
+TEXTS = ("schema", "checks", "query", "policy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,8 @@ def _difference(
             text = ledger.text(known.digest)
         except Corrupt as error:
             return error.message
+        if kind == "checks" and seen is not None and seen.identity and seen.checks != known.digest:
+            return "the graph has other checks"
         return _schema_differs(text, seen) if kind == "schema" and seen is not None else None
     if seen is None:
         return None

@@ -108,7 +108,11 @@ def graph_of(address: str) -> str:
     ('people', '')
     """
     kind, _, rest = address.partition(".")
-    return rest.partition(".")[0] if kind in ("graph", "schema", "query", "retention") else ""
+    return (
+        rest.partition(".")[0]
+        if kind in ("graph", "schema", "checks", "query", "retention")
+        else ""
+    )
 
 
 def of_kind(resources: dict[str, ManagedResource], kind: str) -> dict[str, ManagedResource]:

@@ -16,6 +16,7 @@ from omnigraph.cluster.ledger import Ledger, Revision
 from omnigraph.cluster.report import newest_of
 from omnigraph.cluster.resources import ClusterInvalid, ClusterNotFound, address_in, of_kind
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.lang.languages import is_cypher_text
 
 VARIABLES = {
     "kind": "OMNIGRAPH_EMBED_PROVIDER",
@@ -75,11 +76,16 @@ def served(place: str, folder: Path, environment: Mapping[str, str] = os.environ
 
 
 def _queries(ledger: Ledger, newest: Revision, id: str, folder: Path) -> tuple[str, ...]:
-    """One file for each text: several queries may come from one."""
-    digests = {r.digest for r in of_kind(newest.resources, f"query.{id}").values()}
-    return tuple(
-        _written(folder / f"{id}.{digest}.gq", ledger.text(digest)) for digest in sorted(digests)
-    )
+    """One file for each text: several queries of `.gq` may come from one; one in Cypher has the name of its file."""
+    found: dict[str, str] = {}
+    for name, resource in of_kind(newest.resources, f"query.{id}").items():
+        text = ledger.text(resource.digest)
+        if is_cypher_text(text):
+            (folder / id).mkdir(exist_ok=True)
+            found[name] = _written(folder / id / f"{name}.cypher", text)
+        elif resource.digest not in found:
+            found[resource.digest] = _written(folder / f"{id}.{resource.digest}.gq", text)
+    return tuple(sorted(found.values()))
 
 
 def _policies(ledger: Ledger, newest: Revision, folder: Path) -> dict[str, str]:

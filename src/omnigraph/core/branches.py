@@ -99,7 +99,7 @@ def create_branch(
     commit, record = _in_parallel(repo, lambda: _begin(repo, start), lambda: newest_record(repo))
     if commit is None or pruned(record, commit.chain, commit.number):
         _take_back(repo, branch, state, number)
-        raise CommitPruned(f"what branch {branch!r} was to start from is gone")
+        raise CommitPruned(f"the starting point of branch {branch!r} no longer exists")
     try:
         zero = _stamped(repo, (first or _genesis)(chain, commit), branch, commit)
     except BaseException:
@@ -109,7 +109,9 @@ def create_branch(
     if outcome is Outcome.UNKNOWN:
         raise CommitUnknown(f"the store did not say whether branch {branch!r} was created")
     if outcome is Outcome.TAKEN and not _is_ours(repo, zero):
-        raise CalledOff(f"the creation of branch {branch!r} was called off by somebody else's")
+        raise CalledOff(
+            f"the creation of branch {branch!r} was aborted: another process is creating it"
+        )
     repo.moved(Head(branch, number, zero))
     return zero
 

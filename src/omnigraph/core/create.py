@@ -116,5 +116,5 @@ def make_exist(repo: Repository) -> None:
     objects = repo.objects
     data = msgspec.json.format(msgspec.json.encode(repo.stamp), indent=2) + b"\n"
     if not repo.put_once(layout.GRAPH, data) and objects.get(layout.GRAPH) != data:
-        raise GraphExists(f"somebody else created a graph at {objects.uri} meanwhile")
+        raise GraphExists(f"another process created a graph at {objects.uri} in the meantime")
     rely_on(objects, layout.GRAPH)

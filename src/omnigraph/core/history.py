@@ -87,7 +87,7 @@ def resolve(repo: Repository, at: object, branch: str) -> Point:
     if isinstance(at, datetime | date):
         return Point(at_time(repo, branch, _micros(at)))
     if not isinstance(at, str) or not at:
-        raise CommitNotFound(f"{at!r} is not a commit, tag, branch or time")
+        raise CommitNotFound(f"{str(at)[:80]!r} is not a commit, tag, branch or time")
     text = canonical(at)
     found = _by_id(repo, text) or _by_distance(repo, text, branch)
     if found is None:

@@ -123,7 +123,7 @@ def parse_commit_id(text: str) -> tuple[str, int, int | None]:
     """Chain, number and member of a commit id."""
     match = COMMIT_ID.fullmatch(text)
     if match is None:
-        raise CommitNotFound(f"{text!r} is not a commit id")
+        raise CommitNotFound(f"{text[:80]!r} is not a commit id")
     chain, number, member = match.groups()
     return chain, int(number), None if member is None else int(member)
 

@@ -141,7 +141,7 @@ class ProposalState(Struct, frozen=True):
     verdicts: dict[str, GivenVerdict] = {}
     claim: MergeClaim | None = None
     commit: str | None = None  # of the merge
-    head: str | None = None  # what was merged
+    head: str | None = None  # what was merged, or where the branch was when it was closed
     base: str | None = None  # and since when it differed
 
 

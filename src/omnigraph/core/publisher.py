@@ -367,7 +367,7 @@ def _check_sources(repo: Repository, plan: PublishPlan) -> None:
     record = newest_record(repo) if plan.sources else None
     for chain, number in sorted(plan.sources):
         if not may_adopt(repo, record, chain, number):
-            raise CommitPruned(f"commit {layout.commit_id(chain, number)} is removed by a cleanup")
+            raise CommitPruned(f"commit {layout.commit_id(chain, number)} was removed by a cleanup")
 
 
 def _landed_already(repo: Repository, ticket: Ticket, head: Commit) -> bool:

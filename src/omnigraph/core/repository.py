@@ -304,8 +304,8 @@ def refuse_rust_layout(objects: ObjectStore) -> None:
     """Tell a graph of the omnigraph written in Rust, whose manifest is a Lance table, from nothing at all."""
     if "_versions" in objects.folders(layout.CHAINS):
         raise FormatUnsupported(
-            f"{objects.uri} is laid out as a graph of the omnigraph written in Rust, which this one does not open",
-            help="Export it there as NDJSON and load that here: docs/guides/migrating.md.",
+            f"{objects.uri} is laid out as a graph of the omnigraph written in Rust, which cannot be opened here",
+            help="Take it over with `omnigraph import-rust`: docs/tutorial/from-rust.md.",
             details={"uri": objects.uri},
         )
 

@@ -20,6 +20,7 @@ class Snapshot:
     catalog: Catalog
     tables: TableStore
     root: str  # the canonical address of the graph, for caches
+    passing: bool = False  # a state in the middle of a write, which nobody else will ever read
 
     @property
     def commit_id(self) -> str:

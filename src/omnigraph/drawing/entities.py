@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2s
 from html import escape
 from typing import Any
+
+from omnigraph.wording import counted
 
 NODES_MAX = 300
 WIDTH_MAX, HEIGHT_MAX, MARGIN = 720, 480, 40
@@ -16,11 +19,49 @@ STYLE = (
     "paint-order:stroke;stroke:#fff;stroke-width:3px}"
     ".og .edge{fill:#6b7280;font-size:10px;text-anchor:middle}"
     ".og path{stroke:#94a3b8;fill:none}.og circle{stroke:#fff;stroke-width:1.5}"
+    ".og [data-n]{cursor:grab}.og [data-n]:hover circle{stroke:#1f2937}"
 )
 ARROW = (
     '<defs><marker id="to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path d="M0 0 L8 4 L0 8 z" style="fill:#94a3b8;stroke:none"/></marker></defs>'
 )
+SCRIPT = """name => document.querySelectorAll(`#${name}:not([data-ready])`).forEach(svg => {
+  svg.dataset.ready = 1;
+  const view = svg.viewBox.baseVal, whole = [view.x, view.y, view.width, view.height];
+  const spot = n => svg.querySelector(`[data-n="${n}"]`).transform.baseVal[0].matrix;
+  const draw = edge => {
+    const a = spot(edge.dataset.a), b = spot(edge.dataset.b), [line, word] = edge.children;
+    const far = Math.hypot(b.e - a.e, b.f - a.f), part = (far - 9) / far, loop = far < 14;
+    line.setAttribute('d', loop ? `M${a.e - 5} ${a.f - 5} c-16 -26 26 -26 11 -2`
+      : `M${a.e} ${a.f} L${a.e + (b.e - a.e) * part} ${a.f + (b.f - a.f) * part}`);
+    word.setAttribute('x', (a.e + b.e) / 2);
+    word.setAttribute('y', loop ? a.f - 26 : (a.f + b.f) / 2);
+  };
+  const point = e => new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());
+  let held = null, from = null;
+  svg.addEventListener('pointerdown', e => {
+    [held, from] = [e.target.closest('[data-n]'), point(e)];
+    svg.setPointerCapture(e.pointerId);
+  });
+  svg.addEventListener('pointermove', e => {
+    if (!from) return;
+    const to = point(e);
+    if (held) {
+      const n = held.dataset.n;
+      held.transform.baseVal[0].setTranslate(to.x, to.y);
+      svg.querySelectorAll(`[data-a="${n}"], [data-b="${n}"]`).forEach(draw);
+    } else [view.x, view.y] = [view.x + from.x - to.x, view.y + from.y - to.y];
+  });
+  svg.addEventListener('pointerup', () => (held = from = null));
+  svg.addEventListener('dblclick', () => ([view.x, view.y, view.width, view.height] = whole));
+  svg.addEventListener('wheel', e => {
+    if (!e.ctrlKey) return;
+    e.preventDefault();
+    const by = e.deltaY > 0 ? 1.15 : 1 / 1.15, at = point(e);
+    [view.x, view.y] = [at.x - (at.x - view.x) * by, at.y - (at.y - view.y) * by];
+    [view.width, view.height] = [view.width * by, view.height * by];
+  }, {passive: false});
+})"""  # the same in every notebook: no data is put into it
 RADIUS = 7
 LABELS = ("name", "title", "label", "id")
 ROUNDS = 120  # of the layout
@@ -72,14 +113,37 @@ def drawing_of(found: DrawnEntities) -> str:
     width, height = _size(len(order))
     at = {id: _scaled(places[index], width, height) for id, index in order.items()}
     kinds = list(dict.fromkeys(_kind(value) for value in found.nodes.values()))
-    body = [_edge(at[a], at[b], kind) for a, b, kind in drawn]
-    body += [_node(at[id], width, id, v, kinds.index(_kind(v))) for id, v in found.nodes.items()]
-    body += [_legend(i, kind) for i, kind in enumerate(kinds) if kind]
+    parts = [
+        f'<g data-a="{order[a]}" data-b="{order[b]}">{_edge(at[a], at[b], kind)}</g>'
+        for a, b, kind in drawn
+    ]
+    parts += [
+        f'<g data-n="{order[id]}" transform="translate({at[id][0]:.1f} {at[id][1]:.1f})">'
+        f"{_node(at[id][0] > width * 2 / 3, id, v, kinds.index(_kind(v)))}</g>"
+        for id, v in found.nodes.items()
+    ]
+    parts += [_legend(i, kind) for i, kind in enumerate(kinds) if kind]
+    body = "".join(parts)
+    about = f"{counted(len(order), 'node')}, {counted(len(drawn), 'edge')}"
     return (
-        f'<svg class="og" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-label="{len(order)} nodes, {len(drawn)} edges">'
-        f"<style>{STYLE}</style>{ARROW}" + "".join(body) + "</svg>"
+        f'<svg class="og" id="{_name(body)}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" aria-label="{about}">'
+        f"<style>{STYLE}</style>{ARROW}{body}</svg>"
     )
+
+
+def interactive(drawing: str) -> str:
+    """A drawing whose nodes can be dragged, which can be moved and, with Ctrl and the wheel, zoomed.
+
+    The script is always the same text, and knows the drawing by a name made of digits: nothing that is stored is in it.
+    Where a notebook runs no scripts, the drawing stays as it is.
+    """
+    name = drawing.partition('id="')[2].partition('"')[0]
+    return f"{drawing}<script>({SCRIPT})('{name}')</script>"
+
+
+def _name(body: str) -> str:
+    return f"og-{blake2s(body.encode(), digest_size=6).hexdigest()}"
 
 
 def _kind(value: Mapping[str, Any]) -> str:
@@ -118,17 +182,14 @@ def _legend(index: int, kind: str) -> str:
     return dot + f'<text x="22" y="{y + 4}">{escape(kind)}</text>'
 
 
-def _node(
-    at: tuple[float, float], width: int, id: str, value: Mapping[str, Any], colour: int
-) -> str:
+def _node(left: bool, id: str, value: Mapping[str, Any], colour: int) -> str:
     """A circle with its label on the side where there is room, and everything else as its tip."""
     label = next((str(value[name]) for name in LABELS if value.get(name) is not None), id)
     tip = escape(", ".join(f"{k}: {v}" for k, v in value.items()) or id)
     fill = COLOURS[colour % len(COLOURS)]
-    circle = f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{RADIUS}" fill="{fill}"><title>{tip}</title></circle>'
-    left = at[0] > width * 2 / 3
-    x, anchor = (at[0] - 10, ' text-anchor="end"') if left else (at[0] + 10, "")
-    return circle + f'<text x="{x:.1f}" y="{at[1] + 4:.1f}"{anchor}>{escape(label[:32])}</text>'
+    circle = f'<circle r="{RADIUS}" fill="{fill}"><title>{tip}</title></circle>'
+    x, anchor = (-10, ' text-anchor="end"') if left else (10, "")
+    return circle + f'<text x="{x}" y="4"{anchor}>{escape(label[:32])}</text>'
 
 
 def force_layout(count: int, links: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:

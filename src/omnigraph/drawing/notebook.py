@@ -7,15 +7,20 @@ from html import escape
 from itertools import islice
 from typing import Any
 
-from omnigraph.drawing.entities import DrawnEntities, drawing_of, entities_of
+from omnigraph.drawing.entities import DrawnEntities, drawing_of, entities_of, interactive
 from omnigraph.drawing.schema import schema_svg
 from omnigraph.model.catalog import Catalog
+from omnigraph.wording import counted
 
 ROWS_SHOWN_MAX = 50
 NODES_CLEAR_MAX = 60
 VECTOR_SHOWN_MAX = 8
 CHARACTERS_SHOWN_MAX = 120
 CONFLICTS_SHOWN_MAX = 20
+OPERATOR_FIELDS = {
+    "operator", "detail", "rows", "stands_for", "milliseconds", "requests", "bytes_read", "inputs",
+    "query_memory_bytes", "query_memory_bytes_max", "spilled_bytes",
+}  # fmt: skip
 NAMES = ("name", "title", "label")  # of a node, by which people know it
 SIGNS = (("inserted", "+"), ("updated", "~"), ("deleted", "-"))
 MARKS = {"insert": ("+", "#dcfce7"), "update": ("~", "#fef9c3"), "delete": ("-", "#fee2e2")}
@@ -79,9 +84,10 @@ def _drawn(found: DrawnEntities) -> str:
     if not found.nodes:
         return ""
     clear = bool(found.edges) and len(found.nodes) <= NODES_CLEAR_MAX
-    said = f"graph: {len(found.nodes)} nodes, {len(found.edges)} edges"
+    said = f"graph: {counted(len(found.nodes), 'node')}, {counted(len(found.edges), 'edge')}"
     opened = " open" if clear else ""
-    return f"<details{opened}><summary>{said}</summary>{drawing_of(found)}</details>"
+    drawing = interactive(drawing_of(found))
+    return f"<details{opened}><summary>{said}</summary>{drawing}</details>"
 
 
 def commit_html(commit: Mapping[str, Any]) -> str:
@@ -131,9 +137,23 @@ def merge_html(merged: Mapping[str, Any]) -> str:
     return f"<p>{len(found):,} {noun}; nothing was changed</p>" + table_html(names, rows)
 
 
-def plan_text_html(text: str) -> str:
-    """A plan as it is indented."""
-    return f"<pre>{escape(text)}</pre>"
+def operators_html(plan: Mapping[str, Any]) -> str:
+    """The operators of a query that ran, each under the one it feeds, with rows, time and how it went."""
+    rows = "".join(_operator(plan, 0)) if plan else ""
+    head = "".join(f"<th>{name}</th>" for name in ("operator", "rows", "ms", "how"))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _operator(found: Mapping[str, Any], depth: int) -> Iterator[str]:
+    facts = {k: v for k, v in found.items() if k not in OPERATOR_FIELDS}
+    how = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in facts.items())
+    name = f"<b>{escape(found['operator'])}</b> <code>{escape(found['detail'])}</code>"
+    figures = ("" if found[k] is None else f"{found[k]:,}" for k in ("rows", "milliseconds"))
+    cells = [*figures, escape(how)]
+    indented = f'<td style="padding-left:{8 + 18 * depth}px;text-align:left">{name}</td>'
+    yield f"<tr>{indented}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    for part in found["inputs"]:
+        yield from _operator(part, depth + 1)
 
 
 def counts_html(counts: Mapping[str, Mapping[str, int]]) -> str:
@@ -156,16 +176,20 @@ def diff_html(found: Any) -> str:
 def _changed(row: Any) -> str:
     sign, colour = MARKS[row.operation]
     cells = [sign, row.type, row.id, ", ".join(_cells(row))]
-    return f'<tr style="background:{colour}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
+    return f'<tr style="background:{colour};color:#1f2937">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
 
 
 def _cells(row: Any) -> Iterator[str]:
     before, after = row.before or {}, row.after or {}
     for name in after or before:
         if row.operation == "update":
-            yield f"{name}: {before.get(name)!r} → {after[name]!r}"
-        elif name != "id":
-            yield f"{name}: {(after or before)[name]!r}"
+            yield f"{name}: {_plain(before.get(name))} → {_plain(after[name])}"
+        elif name != "id" and (after or before)[name] is not None:
+            yield f"{name}: {_plain((after or before)[name])}"
+
+
+def _plain(value: Any) -> str:
+    return "null" if value is None else _cut(str(value))
 
 
 def plan_html(steps: Iterable[Mapping[str, Any]], supported: bool) -> str:

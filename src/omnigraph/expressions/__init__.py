@@ -6,7 +6,8 @@ batch inside a Spark task. `filters` writes a condition as filter text of the ta
 that cannot say.
 
 `composite` computes lists, maps, references and what goes through lists, on `lists` taken apart by their offsets;
-`shapes` has the Arrow types of such values, and `standard` the functions of mathematics and texts.
+`shapes` has the Arrow types of such values, `standard` the functions of mathematics and texts, and `temporal` those of
+durations and times.
 
 `comparing` is the one place that says when values are equal and which is less; `functions` holds arithmetic, texts,
 times and casts on columns. The rules are written for users in docs/reference/query-language.md, "Comparison and

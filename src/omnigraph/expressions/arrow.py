@@ -155,6 +155,8 @@ def _constant(expr: ir.Expr, bound: ir.Bound) -> pa.Scalar:
     shape = arrow_shape(kind)
     try:
         value = evaluate_constant(expr, bound)
+        if isinstance(kind, ir.TemporalValue) and value is not None:
+            return pa.scalar(value.encoded(), shape)
         return pa.scalar(_in_type(value, kind) if isinstance(kind, PropType) else value, shape)
     except (OverflowError, pa.ArrowInvalid) as misfit:
         raise ArithmeticOverflow(f"a constant does not fit {kind}") from misfit
@@ -212,7 +214,7 @@ def _operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
             return (members, item)
         case ir.Contains(text, other) | ir.StartsWith(text, other) | ir.RegexMatch(text, other):
             return (text, other)
-        case ir.Call(_, args):
+        case ir.Call(_, args) | ir.TemporalCall(args=args):
             return args
         case _:
             raise AssertionError(f"{type(expr).__name__} has no operands")
@@ -244,6 +246,10 @@ def _apply(expr: ir.Expr, operands: list[Value], n: int) -> Value:
             return functions.call(function, operands, arrow_shape(expr.type), n)
         case ir.Cast(_, kind):
             return functions.cast(operands[0], kind)
+        case ir.TemporalCall():
+            from omnigraph.expressions.temporal import computed
+
+            return computed(expr, operands, n)
         case _:
             raise AssertionError(f"{type(expr).__name__} is not an operation")
 

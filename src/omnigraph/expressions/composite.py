@@ -52,7 +52,9 @@ class MemberRows:
 def computed(expr: ir.Expr, source: RowSource) -> pa.Array:
     """The value of a composite expression for every row."""
     match expr:
-        case ir.RefGet() | ir.RefType() | ir.RefEnd() | ir.RefKeys() | ir.WrittenOut():
+        case ir.RefGet() | ir.RefType() | ir.RefEnd() | ir.RefKeys():
+            return source.resolve(expr, column(expr.part, source))
+        case ir.WrittenOut() | ir.Carried():
             return source.resolve(expr, column(expr.part, source))
         case ir.Each():
             return _each(expr, source)

@@ -20,6 +20,7 @@ from omnigraph.lang.cast import cast_value
 from omnigraph.lang.ir import Bound
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.model.types import FLOATS, INTEGER_RANGES, PropType, Scalar
+from omnigraph.values.temporal.names import TemporalKind, TemporalOp
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
@@ -89,6 +90,8 @@ def evaluate(expr: ir.Expr, bound: Bound, row: Row = NOTHING) -> Any:
             values = (evaluate(a, bound, row) for a in args)
             assert isinstance(kind, PropType)  # noqa: S101 - of single values alone
             return _widened(next((v for v in values if v is not None), None), kind)
+        case ir.TemporalCall(TemporalOp.MAKE_OF_KNOWN, _, args):
+            return temporal_operation(expr)(*(evaluate(a, bound, row) for a in args))
         case _:
             return _strict(expr, bound, row)
 
@@ -132,8 +135,26 @@ def _operation(expr: ir.Expr) -> tuple[tuple[ir.Expr, ...], Callable[..., Any]]:
             return (left, right), lambda a, b: arithmetic(op, a, b, kind)
         case ir.Call(function, args):
             return args, FUNCTIONS[function]
+        case ir.TemporalCall():
+            return expr.args, temporal_operation(expr)
         case _:
             raise NotConstant
+
+
+def temporal_operation(expr: ir.TemporalCall) -> Callable[..., Any]:
+    """What a temporal operation makes of its arguments."""
+    from omnigraph.values.temporal.operations import apply
+
+    kind = kind_of_result(expr.type)
+    return lambda *args: apply(expr.op, kind, expr.names, list(args))
+
+
+def kind_of_result(kind: ir.ValueType) -> TemporalKind | None:
+    """The temporal kind of a type that has one."""
+    if isinstance(kind, ir.TemporalValue):
+        return kind.kind
+    date = isinstance(kind, PropType) and kind.scalar is Scalar.DATE
+    return TemporalKind.DATE if date else None
 
 
 # --- truth -------------------------------------------------------------------------------------------------------

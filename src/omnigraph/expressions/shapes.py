@@ -9,6 +9,7 @@ from omnigraph.model.columns import arrow_type
 from omnigraph.model.types import PropType
 
 REFERENCE = pa.int64()
+ENCODED = pa.binary()  # of temporal values, see `values.temporal.kinds`
 TRAIL = pa.struct([("nodes", pa.list_(REFERENCE)), ("edges", pa.list_(REFERENCE))])
 
 
@@ -17,6 +18,8 @@ def arrow_shape(kind: ir.ValueType) -> pa.DataType:
     match kind:
         case PropType():
             return arrow_type(kind)
+        case ir.TemporalValue():
+            return ENCODED
         case ir.RefValue():
             return REFERENCE
         case ir.TrailValue():

@@ -38,6 +38,12 @@ def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
             return {var: BoundName(BindingKind.NODE, types)}
         case ir.Outer():
             return dict(outer or {})
+        case ir.Resumed(values, entities):
+            found = {var: BoundName(BindingKind.VALUE, nullable=True) for var, _, _ in values}
+            for var, _, types, edge in entities:
+                kind = BindingKind.EDGE if edge else BindingKind.NODE
+                found[var] = BoundName(kind, types, nullable=True)
+            return found
         case ir.Expand() | ir.ShortestPath() | ir.Trail():
             return bindings(op.input, outer) | _reached(op)
         case ir.Optional(source, block, vars):

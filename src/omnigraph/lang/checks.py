@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.query import ast
-from omnigraph.lang.query.parser import CHECK_ANNOTATIONS, parse
+from omnigraph.lang.query.files import parse
+from omnigraph.lang.query.parser import CHECK_ANNOTATIONS
 from omnigraph.lang.source import Source
 
 CHECKS_MAX = 1_000  # of one graph
@@ -103,6 +104,8 @@ def parse_checks(text: str, name: str = "checks") -> tuple[GraphCheck, ...]:
     ('lost_rows', '..1%')
     """
     tree = parse(Source(text, name))
+    if tree.statement is not None or tree.settings:
+        raise CheckInvalid("checks are queries: settings and statements do not stand among them")
     checks = tuple(_check(query, text) for query in tree.queries)
     seen: set[str] = set()
     for check in checks:

@@ -28,7 +28,7 @@ def composite_tree(expr: ir.Expr, tree: Tree) -> ast.Expr:
             return call("from" if end is ir.End.SRC else "to", part)
         case ir.RefKeys(part):
             return call("keys", part)
-        case ir.WrittenOut(part):
+        case ir.WrittenOut(part) | ir.Carried(part):
             return call("entity", part)
         case ir.As(part):
             return tree(part)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.diagnostics import Diagnostic, LanguageError
 from omnigraph.lang.query import QueryKindMismatch, Want
 from omnigraph.model.catalog import Catalog
+
+if TYPE_CHECKING:
+    from omnigraph.lang.query.lint import LintReport
 
 LANGUAGES = ("gq", "cypher")
 # What no text in `.gq` starts with, comments aside.
@@ -21,6 +24,8 @@ START = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# What a text starts with that is more than queries: settings, or a statement that stands alone.
+FILE_START = re.compile(r"(?:set|reset|show|explain|branch)\s+[\w\"]")
 BLANK = re.compile(r"\s*")
 
 
@@ -54,6 +59,15 @@ def is_cypher_text(text: str, language: str | None = None) -> bool:
     return language == "cypher"
 
 
+def is_file_text(text: str, language: str | None = None) -> bool:
+    """Whether a text in `.gq` begins with a setting or a statement, and not with queries alone.
+
+    >>> is_file_text("show all;"), is_file_text("query show() { match { $p: Person } return { $p } }")
+    (True, False)
+    """
+    return language != "cypher" and FILE_START.match(text, _first_word(text)) is not None
+
+
 def parameter_types(params: Mapping[str, Any] | None) -> object:
     """What a plan depends on of the parameters it is made for."""
     if not params:
@@ -75,6 +89,15 @@ def check_cypher(text: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     except ParamMissing:
         pass
     return ()
+
+
+def lint_cypher(
+    text: str, catalog: Catalog, name: str = "", schema_source: Mapping[str, Any] | None = None
+) -> LintReport:
+    """Everything that is wrong or odd about a text in Cypher, as one report; it is called by its file."""
+    from omnigraph.lang.cypher.lint import lint
+
+    return lint(text, catalog, name, dict(schema_source or {"kind": "file"}))
 
 
 def compile_cypher(

@@ -7,6 +7,7 @@ belongs to neither language is reported, and lexing goes on behind it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -126,7 +127,7 @@ def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
         group = match.lastindex or 0
         kind = KINDS[group]
         if kind is None:
-            _unusual(match, lexed, diagnostics)
+            unusual(match, lexed, diagnostics, HINTS)
             if match.lastgroup == "open_comment" or diagnostics.full:
                 break  # nothing behind it would be shown, and a hostile text shall not cost more
             continue
@@ -160,8 +161,10 @@ def bounded(diagnostics: Diagnostics) -> str:
     return text
 
 
-def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
-    """A comment, or what is not a token at all."""
+def unusual(
+    match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics, hints: Mapping[str, str]
+) -> None:
+    """A comment, or what is not a token at all, in either query language."""
     group = match.lastgroup or ""
     text, at = match[group], Place(*match.span(group))
     match group:
@@ -174,7 +177,7 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
         case "open_string":
             lexed.torn = True
             message = "this string is never closed"
-            help = 'Close it with a `"`; a quote inside a string is written \\".'
+            help = f"Close it with a `{text[0]}`; a quote inside a string is written \\{text[0]}."
             diagnostics.error("P4", message, at, label="opened here", help=help)
             lexed.add(Tok.STRING, text, at.start)  # as if it ended with the line
         case "single":
@@ -190,7 +193,7 @@ def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> No
                 lexed.add(Tok.SYMBOL, ";", start)
         case _:
             message = f"`{shorten(text)}` does not belong to the language"
-            diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))
+            diagnostics.error("P3", message, at, help=hints.get(text[0], ""))
 
 
 def too_deep(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:

@@ -15,6 +15,7 @@ from omnigraph.lang.composite_text import COMPOSITE, composite_tree
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.unparse import format_expr, format_fields
 from omnigraph.values.spelling import datetime_text
+from omnigraph.values.temporal.names import TemporalOp
 
 ARROWS = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "-{}-"}
 ENDS = {ir.End.SRC: "from", ir.End.DST: "to"}
@@ -50,7 +51,7 @@ def _lines(op: ir.Op, level: int) -> Iterator[str]:
 def inputs(op: ir.Op) -> tuple[ir.Op, ...]:
     """The operators directly below; of a correlated operator the input, then the block."""
     match op:
-        case ir.NodeScan() | ir.Outer():
+        case ir.NodeScan() | ir.Outer() | ir.Resumed():
             return ()
         case ir.Join(left, right):
             return left, right
@@ -115,6 +116,9 @@ def _detail(op: ir.Op, made: Made) -> str:
         case ir.Slice(_, skip, limit):
             counts = (("skip", skip), ("limit", limit))
             return " ".join(f"{word} {_text(count)}" for word, count in counts if count is not None)
+        case ir.Resumed(values, entities):
+            found = [*(entity[0] for entity in entities), *(value[0] for value in values)]
+            return ", ".join(map(_var, found))
         case ir.Outer() | ir.Distinct() | ir.Union():
             return ""
 
@@ -295,10 +299,28 @@ def _operation(expr: ir.Expr, made: Made) -> ast.Expr:
             return _tree(part, made)  # a column of a union in the type all branches have
         case ir.Call(function, args):
             return _call(function.value, args, made)
+        case ir.TemporalCall():
+            return _temporal(expr, made)
         case ir.Cast(part, kind):
             return ast.Cast(_tree(part, made), kind.with_nullable(False))
         case _:
             raise TypeError(type(expr))
+
+
+def _temporal(expr: ir.TemporalCall, made: Made) -> ast.Expr:
+    match expr.op:
+        case TemporalOp.ADD | TemporalOp.SUBTRACT | TemporalOp.MULTIPLY | TemporalOp.DIVIDE:
+            return _binary(expr.op.value, expr.args[0], expr.args[1], made)
+        case TemporalOp.PART:
+            return _call(expr.names[0], expr.args, made)
+        case TemporalOp.READ | TemporalOp.CONVERT:
+            return _call(str(expr.type).rstrip("?").lower(), expr.args, made)
+        case TemporalOp.MAKE:
+            pairs = zip(expr.names, expr.args, strict=True)
+            parts = (p for name, arg in pairs for p in (ast.Name(name), _tree(arg, made)))
+            return ast.Call(str(expr.type).rstrip("?").lower(), tuple(parts))
+        case _:
+            return _call(expr.op.value, expr.args, made)
 
 
 def _literal(value: object) -> ast.Expr:
@@ -311,8 +333,8 @@ def _literal(value: object) -> ast.Expr:
             return ast.TimeLiteral("date", value.isoformat())
         case None | bool() | str() | int() | float():
             return ast.Literal(value)
-        case _:
-            raise TypeError(type(value))
+        case _:  # a temporal value, by its text
+            return ast.Call(type(value).__name__.lower(), (ast.Literal(str(value)),))
 
 
 # --- statements --------------------------------------------------------------------------------------------------
@@ -320,8 +342,7 @@ def _literal(value: object) -> ast.Expr:
 
 def _statement(statement: ir.Statement) -> str:
     if isinstance(statement, ir.PatternChange):
-        found = "\n".join(_lines(statement.read.plan, 1))
-        return "\n".join([*map(_step, statement.steps), found])
+        return "\n".join(_change(statement))
     name = statement.target.type_name
     match statement:
         case ir.Insert(_, rows):
@@ -331,6 +352,15 @@ def _statement(statement: ir.Statement) -> str:
             return f"update {name} {values_set}"
         case ir.Delete(_, predicate):
             return f"delete {name}{_where(predicate)}"
+
+
+def _change(change: ir.PatternChange) -> Iterator[str]:
+    """Each stage as what it does and, below it, the rows it does it for; then what is answered."""
+    for stage in change.stages:
+        yield from map(_step, stage.steps)
+        yield from _lines(stage.read.plan, 1)
+    if change.returns is not None:
+        yield from _lines(change.returns.plan, 0)
 
 
 def _step(step: ir.Step) -> str:

@@ -187,6 +187,7 @@ CONSTANT = (
     ir.Arithmetic,
     ir.Call,
     ir.Cast,
+    ir.TemporalCall,
 )
 
 

@@ -38,6 +38,7 @@ class Limits:
     query_memory_bytes_max: int | None = (
         None  # what one query may hold; without it, a share of the machine
     )
+    interactive_rows_max: int = 5_000_000  # that a check reads; of more, on a Spark that is named
     interactive_bytes_max: int = (
         256 << 20
     )  # of input files; larger loads run on Spark where it is installed

@@ -54,7 +54,7 @@ def _loader() -> Any:
             for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise YamlRefused(f"the key {key.value!r} stands twice, again in line {line}")
+                    raise YamlRefused(f"the key {key.value!r} is given twice, again in line {line}")
                 seen.add(key.value)
             return super().construct_mapping(node, deep)
 

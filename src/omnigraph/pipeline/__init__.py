@@ -9,6 +9,8 @@ through. In the order of control flow:
 - `jvm_cds`           what makes the next one start quicker
 - `pinned`            one state of a graph, as it travels to tasks
 - `spec`              pipeline files
+- `lineage`           what a run of one read and wrote, as OpenLineage events
+- `databases`         tables and queries of databases
 - `sources`           what a load is given, cut into pieces
 - `rows`              a piece as rows, by the readers of `write.input`
 - `progress`          how far tasks are
@@ -21,9 +23,11 @@ through. In the order of control flow:
 - `violation_report`  everything that is wrong, when a report has no room for it
 - `judging`           staged rows as a valid write
 - `aside`             rows that are left out, and the file they are written to
+- `job_costs`         what it cost, for its report
 - `load`              the whole of it
 - `frames`            nodes and edges as DataFrames
 - `source`            the format `omnigraph` of Spark programs
+- `sql_tables`        a graph as a schema of Spark SQL
 - `changes`           what a branch changed, as batches and streams
 - `streams`           streams into a graph, a commit for each micro-batch
 - `export`            parts of files, written by tasks
@@ -33,6 +37,7 @@ through. In the order of control flow:
 - `scans`             nodes and edges as rows
 - `walks`             hops and paths
 - `ranks`             rankings and their fusion
+- `blocks`            a network as arrays, for measures that go round by round
 - `analytics`         measures of whole graphs
 - `maintain`          fragments rewritten and indices built
 """

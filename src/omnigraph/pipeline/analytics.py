@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.pipeline.blocks import NetworkBlocks
 from omnigraph.pipeline.frames import GraphFrames
 from omnigraph.pipeline.session import arrow_of
 from omnigraph.read.analytics import edges_among
@@ -61,22 +62,7 @@ def degrees(net: SparkNetwork, sides: Sequence[str]) -> pa.Table:
 
 
 def pagerank(net: SparkNetwork, damping: float, iterations: int) -> pa.Table:
-    from pyspark.sql import functions as f
-
-    n = max(net.nodes.count(), 1)
-    out = net.edges.groupBy(f.col("src").alias("id")).agg(f.count("*").alias("out"))
-    known = net.nodes.join(out, "id", "left").localCheckpoint()
-    rank = known.withColumn("value", f.lit(1.0 / n))
-    for _ in range(iterations):
-        lost = rank.where("out IS NULL").agg(f.coalesce(f.sum("value"), f.lit(0.0))).first()[0]
-        shares = rank.where("out IS NOT NULL").selectExpr("id AS src", "value / out AS share")
-        received = net.edges.join(shares, "src").groupBy(f.col("dst").alias("id"))
-        sums = received.agg(f.sum("share").alias("received"))
-        base = (1.0 - damping) / n + damping * lost / n
-        value = f.lit(base) + f.lit(damping) * f.coalesce("received", f.lit(0.0))
-        rank = known.join(sums, "id", "left").select("id", "out", value.alias("value"))
-        rank = rank.localCheckpoint()
-    return net.table(rank.select("id", "value"))
+    return net.table(NetworkBlocks.of(net.nodes, net.edges).pagerank(damping, iterations))
 
 
 def components(net: SparkNetwork) -> pa.Table:

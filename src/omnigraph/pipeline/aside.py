@@ -1,7 +1,7 @@
 """Rows of a bulk load that are left out and written to a file: its quarantine, as the local plane keeps one.
 
-What is wrong is found as for a refusal, with the file and line of every row; then the input is staged again without
-those rows, until nothing is wrong. Rows that missed the ones left out are found in the next round.
+What is wrong is found as for a refusal, with the file and line of every row; then the pieces they are in are staged
+again without those rows, until nothing is wrong. Rows that missed the ones left out are found in the next round.
 """
 
 from __future__ import annotations

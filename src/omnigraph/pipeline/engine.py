@@ -24,7 +24,10 @@ from omnigraph.pipeline.session import (
     spark_session,
 )
 from omnigraph.pipeline.sources import input_bytes, wants_spark
+from omnigraph.policy.subjects import types_read
 from omnigraph.read import Result
+from omnigraph.read.budget import MemoryExceeded
+from omnigraph.read.context import admit_rows
 from omnigraph.read.export import Exported, export
 from omnigraph.validate.listing import Destination, named
 from omnigraph.write.input.options import Options
@@ -40,6 +43,7 @@ Progress = Callable[
     [str, int, int], None
 ]  # phase, done, of how many; it may raise to stop the work
 Violations = str | os.PathLike[str] | bool  # the folder of their lists, the usual one, or none
+NOT_ON_SPARK = "not_on_spark"  # the code of a plan Spark has no way to run
 FINAL = (Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.DENIED, Kind.LIMIT)
 
 
@@ -113,20 +117,74 @@ def _destination(violations: Violations) -> Destination | None:
     return named(violations)
 
 
+def answer_by(
+    engine: str,
+    repo: Repository,
+    snapshot: Snapshot,
+    query: ir.Query,
+    local: Callable[[], Result],
+    first: int | None = None,
+) -> tuple[Result, int]:
+    """The answer of a query that may read whole tables, and its number of rows; of an answer from Spark, only the first
+    rows if so many are given. It runs in process (as `local` does it) or on Spark: as it was asked for, else on Spark
+    where much is read and a cluster is named, or where it does not fit into the memory here."""
+    if engine not in ENGINES:
+        raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    if engine == "spark":
+        return counted_on_spark(repo, snapshot, query, None, first=first)
+    shared = engine == "auto" and repo.place.scheme != "memory" and is_installed()
+    try:
+        much = _rows_read(snapshot, query) > repo.limits.interactive_rows_max
+        if shared and much and is_configured():
+            return counted_on_spark(repo, snapshot, query, None, first=first)
+    except OmnigraphError as error:
+        if error.code != NOT_ON_SPARK:
+            raise
+    try:
+        found = local()
+        return found, len(found)
+    except MemoryExceeded as error:
+        if not shared:
+            raise
+        log.info("a query goes on on Spark: %s", error.message)
+        return counted_on_spark(repo, snapshot, query, None, first=first)
+
+
+def _rows_read(snapshot: Snapshot, query: ir.Query) -> int:
+    read = types_read(query)
+    entries = snapshot.commit.tables.values()
+    return sum(entry.rows for entry in entries if entry.type_name in read)
+
+
 def query_on_spark(
     repo: Repository,
     snapshot: Snapshot,
     query: ir.Query,
     params: Mapping[str, Any] | None,
     explain: bool = False,
+    max_rows: int | None = None,
 ) -> Result:
     """Run a read on Spark."""
+    found, rows = counted_on_spark(repo, snapshot, query, params, explain)
+    admit_rows(rows, max_rows)
+    return found
+
+
+def counted_on_spark(
+    repo: Repository,
+    snapshot: Snapshot,
+    query: ir.Query,
+    params: Mapping[str, Any] | None,
+    explain: bool = False,
+    first: int | None = None,
+) -> tuple[Result, int]:
+    """Run a read on Spark: the result, or its first rows, and how many there are."""
     pinned = pin(repo, snapshot)
     session = spark_session()
     from omnigraph.pipeline.query import run_on_spark
 
     with spark_failures():
-        return run_on_spark(query, params, snapshot, pinned, session, explain=explain)
+        return run_on_spark(query, params, snapshot, pinned, session, explain=explain, first=first)
 
 
 def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> GraphFrames:

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from omnigraph.errors import WriteConflict
 from omnigraph.pipeline.aside import Aside
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.gather import gathers, placed_lines, run_gathered
+from omnigraph.pipeline.job_costs import LoadCosts
 from omnigraph.pipeline.judging import VerifiedLoad, verified
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.progress import STAGED_PART, VERIFIED_PART, Counters, Meter, watched
@@ -103,12 +104,16 @@ class BulkLoad:
     _noted: float = 0.0
     _note_seconds: float = 0.0
     _aside: Aside | None = None
+    _costs: LoadCosts = field(init=False)
+    _staged: Staging | None = None  # the last of it
 
     def __post_init__(self) -> None:
+        self._costs = LoadCosts(self.session)
         self._aside = None if self.options.quarantine is None else Aside(self.options)
 
     def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
         """Stage and verify on a state; raises what is wrong with the input."""
+        self._staged = None  # on another state
         with spark_failures():
             if self._aside is None:
                 staged = self._staging(snapshot, {})
@@ -118,16 +123,26 @@ class BulkLoad:
                     lambda skip: self._staging(snapshot, skip),
                     lambda staged, lists: self._verified(staged, snapshot, lists),
                 )
+        self._work = self._with_report(self._work)
         self.progress("verify", 1, 1)
         metrics.progress("publishing", part=VERIFIED_PART)
         return self._work
+
+    def _with_report(self, work: VerifiedLoad) -> VerifiedLoad:
+        staged = self._staged
+        if staged is None:
+            return work
+        size = sum(split.bytes for split in staged.inputs.splits)
+        cost = self._costs.report(size, staged.splits)
+        return replace(work, outcome=replace(work.outcome, cost=cost))
 
     def _verified(
         self, staged: Staging, snapshot: Snapshot, lists: Destination | None
     ) -> VerifiedLoad:
         self.progress("verify", 0, 1)
         metrics.progress("verifying", part=STAGED_PART)
-        return verified(staged, snapshot, self.session, self.tuning.judged_rows_max, lists)
+        with self._costs.phase("verify"):
+            return verified(staged, snapshot, self.session, self.tuning.judged_rows_max, lists)
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
         """What the load wants, judged on the state it is given."""
@@ -150,6 +165,11 @@ class BulkLoad:
         return None if self._plan is None else self._plan.plan
 
     def _staging(self, snapshot: Snapshot, left_out: LeftOut) -> Staging:
+        with self._costs.phase("stage"):
+            self._staged = self._stage(snapshot, left_out)
+        return self._staged
+
+    def _stage(self, snapshot: Snapshot, left_out: LeftOut) -> Staging:
         """What was staged on this state before, or is now. Splits that are done are not read again."""
         inputs = cut(self.source, snapshot.catalog, self.tuning.split_bytes)
         plan = self._plan or self._stored(snapshot, inputs) or self._begun(snapshot, inputs)
@@ -172,6 +192,7 @@ class BulkLoad:
             return self._gathered(job, inputs)
         done = {k["split"]: StagedSplit.from_json(k) for k in plan.state.get("done", ())}
         units = tuple(packed(inputs.splits, self.tuning.split_bytes))
+        done |= self._staged_before(units, left_out)
         with watched(self._meter(inputs, done.values())) as counters:
             left = [unit for unit in units if unit[0].index not in done]
             waves, at_once = self._in_waves(left), self.tuning.waves_at_once
@@ -183,6 +204,20 @@ class BulkLoad:
         self.progress("stage", len(inputs.splits), len(inputs.splits))
         done |= more
         return Staging(job, inputs, tuple(done[k] for k in sorted(done)), firsts)
+
+    def _staged_before(self, units: Iterable[Unit], left_out: LeftOut) -> dict[int, StagedSplit]:
+        """What a round of a quarantine staged that no row is taken from in this one."""
+        last = self._staged
+        if self._aside is None or last is None:
+            return {}
+        known, skipped = {one.split: one for one in last.splits}, last.job.left_out
+        found: dict[int, StagedSplit] = {}
+        for unit in units:
+            numbers = [split.index for split in unit]
+            same = all(left_out.get(n) == skipped.get(n) for n in numbers)
+            if same and all(n in known and known[n].is_clean for n in numbers):
+                found |= {n: known[n] for n in numbers}
+        return found
 
     def _gathered(self, job: LoadJob, inputs: Inputs) -> Staging:
         """All rows staged in one go, those of one id together; it cannot go on where it stopped."""

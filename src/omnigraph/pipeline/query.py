@@ -9,7 +9,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as at
@@ -20,9 +20,8 @@ from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
-from omnigraph.lang.ir.composite import Composite
 from omnigraph.lang.query.params import bind_params
-from omnigraph.lang.tree import conjunction, walk
+from omnigraph.lang.tree import conjunction, variables, walk
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.ranks import fuse, rank, score
 from omnigraph.pipeline.rowset import (
@@ -41,9 +40,10 @@ from omnigraph.pipeline.rowset import (
 )
 from omnigraph.pipeline.scans import Scanner
 from omnigraph.pipeline.session import arrow_of
-from omnigraph.pipeline.walks import expand, shortest_path
+from omnigraph.pipeline.walks import expand, one_type_each, shortest_path, trail
 from omnigraph.read.context import Context
 from omnigraph.read.explain import Trace
+from omnigraph.read.refs import resolve
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
 from omnigraph.read.values import entities
@@ -64,8 +64,10 @@ def run_on_spark(
     *,
     now: dt.datetime | None = None,
     explain: bool = False,
-) -> Result:
-    """Run a read on one state of a graph; with `explain` the result tells its plan, without figures."""
+    first: int | None = None,
+) -> tuple[Result, int]:
+    """Run a read on one state of a graph: the result, and of how many rows it is. With `first`, no more than that many
+    come to the driver; with `explain` the result tells its plan, without figures."""
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
     refuse_unknown(query.body.plan)
@@ -73,7 +75,10 @@ def run_on_spark(
     engine = Engine(Scanner(session, run, _fields(query.body.plan)), run)
     bag = engine.bag(query.body.plan)
     trace = Trace.of_plan(query.body.plan) if explain else None
-    return _result(query.body, bag, Context(snapshot, run.bound, trace=trace))
+    shown = bag if first is None else replace(bag, frame=bag.frame.limit(first + 1))
+    found = _result(query.body, shown, Context(snapshot, run.bound, trace=trace))
+    cut = first is not None and len(found) > first
+    return found, bag.frame.count() if cut else len(found)
 
 
 class NotOnSpark(OmnigraphError):
@@ -83,20 +88,41 @@ class NotOnSpark(OmnigraphError):
     default_help = "Run the query with engine='local'."
 
 
-LOCAL_ONLY = (ir.Let, ir.Attach, ir.Unwind, ir.Trail, ir.PerRow, *get_args(Composite))
-
-
 def not_on_spark(what: str) -> NotOnSpark:
     return NotOnSpark(f"Spark cannot run {what} yet")
 
 
 def refuse_unknown(plan: ir.Op) -> None:
     """Say at once what Spark has no way to run."""
+    paths = (node for node in walk(plan) if isinstance(node, ir.ShortestPath))
+    mixed = {path.path_var for path in paths if one_type_each(path.steps) is None}
     for node in walk(plan):
-        if isinstance(node, LOCAL_ONLY):
-            raise not_on_spark(type(node).__name__)
-        if isinstance(node, ir.NamedAggregate) and node.function is F.IN_ORDER:
-            raise not_on_spark("collect() in the order of rows")
+        match node:
+            case ir.Resumed() | ir.Random():
+                raise not_on_spark(type(node).__name__)
+            case ir.Aggregate(below, _, aggregates) if _in_order(aggregates) and _sorted(below):
+                raise not_on_spark("collect() of rows that were put in order")
+            case ir.Trail(edge_predicate=condition) if condition and (
+                variables(condition) - {node.edge_var}
+            ):
+                raise not_on_spark("a condition on relationships that reads other variables")
+            case ir.TrailOf(var) if var in mixed:
+                raise not_on_spark("shortest paths over several types as values")
+
+
+def _in_order(aggregates: tuple[ir.NamedAggregate, ...]) -> bool:
+    return any(named.function is F.IN_ORDER for named in aggregates)
+
+
+def _sorted(op: ir.Op) -> bool:
+    """Whether the rows of an operator have an order, which groups on Spark do not keep."""
+    match op:
+        case ir.Sort():
+            return True
+        case ir.Let() | ir.Slice() | ir.Filter() | ir.Attach() | ir.Unwind() | ir.PerRow():
+            return _sorted(op.input)
+        case _:
+            return False
 
 
 def _fields(plan: ir.Op) -> dict[str, frozenset[str]]:
@@ -155,8 +181,61 @@ class Engine:
                 return self._slice(op, self.bag(op.input))
             case ir.Union(inputs):
                 return _union([self.bag(part) for part in inputs])
-            case ir.Let() | ir.Attach() | ir.Unwind() | ir.Trail() | ir.PerRow():
+            case ir.Trail():
+                return trail(op, self.bag(op.input), self.scanner)
+            case ir.Let():
+                return self._let(op, self.bag(op.input))
+            case ir.Attach():
+                return self._attach(op, self.bag(op.input))
+            case ir.Unwind():
+                return self._unwind(op, self.bag(op.input))
+            case ir.PerRow(below, block, aggregate):
+                return self._per_row(self.bag(below), block, aggregate)
+            case ir.Resumed():
                 raise not_on_spark(type(op).__name__)
+
+    # --- values beside entities --------------------------------------------------------------------------------------
+
+    def _let(self, op: ir.Let, bag: Bag) -> Bag:
+        """New values, and of what was bound only what is kept."""
+        full = self.computed(bag, {(c.name, VALUE): c.expr for c in op.columns})
+        made = {(c.name, VALUE): full.slots[c.name, VALUE] for c in op.columns}
+        names = {own: name for name, own in op.keep}
+        kept = {(names[v], part): s for (v, part), s in bag.slots.items() if v in names}
+        rows = {key: slot for key, slot in bag.slots.items() if key[1] == "row"}
+        slots = {**rows, **kept, **made}
+        types = {names[v]: found for v, found in bag.types.items() if v in names}
+        edges = frozenset(names[v] for v in bag.edges if v in names)
+        return Bag(full.frame.select(*(s.name for s in slots.values())), slots, types, edges)
+
+    def _attach(self, op: ir.Attach, bag: Bag) -> Bag:
+        """Every row with the entity a reference names."""
+        kind, own = ("\x0b", "type"), ("\x0b", "id")
+        full = self.computed(
+            bag, {kind: ir.RefType(op.part), own: ir.RefGet(op.part, "id", ir.STRING_OR_NULL)}
+        )
+        there = self.scanner.scan(op.var, op.types, edge=op.edge)
+        same = full.col(kind) == there.col((op.var, "type"))
+        same &= full.col(own) == there.col((op.var, "id"))
+        frame = full.frame.join(there.frame, same, "left")
+        return bag.also(frame, there)
+
+    def _unwind(self, op: ir.Unwind, bag: Bag) -> Bag:
+        """A row for each member of a list."""
+        from pyspark.sql import functions as f
+
+        key = ("\x0c", VALUE)
+        full = self.computed(bag, {key: op.part})
+        slot = RowColumn(fresh_name(), arrow_shape(op.type))
+        kind = ddl({slot.name: slot.type})[slot.name].dataType
+        frame = full.frame.withColumn(slot.name, f.explode(full.col(key)))
+        frame = frame.withColumn(slot.name, f.col(slot.name).cast(kind))
+        return replace(bag, frame=frame, slots={**bag.slots, (op.name, VALUE): slot})
+
+    def _per_row(self, bag: Bag, block: ir.Op, aggregate: ir.NamedAggregate) -> Bag:
+        """Every row with what the solutions of a block come to for it."""
+        told, slot = self._told(bag, block, aggregate)
+        return replace(bag, frame=told.frame, slots={**bag.slots, (aggregate.name, VALUE): slot})
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
@@ -198,7 +277,7 @@ class Engine:
     ) -> Bag:
         """Output columns only, and some as they are. Entities stay a type and an id, paths lists, until the end."""
         named = [(OUT + column.name, column.expr) for column in columns]
-        bag = self.computed(bag, {(n, VALUE): e for n, e in named if _whole(e) is None})
+        bag = self.computed(bag, {(n, VALUE): _raw(e) for n, e in named if _whole(e) is None})
         slots: dict[Key, RowColumn] = {}
         types: dict[str, tuple[str, ...]] = {}
         for name, expr in named:
@@ -218,8 +297,9 @@ class Engine:
     def _outer(self) -> Bag:
         if self.outer:
             return self.outer[-1]
-        one = self.scanner.session.range(1).select()
-        return Bag(one, {})
+        slot = RowColumn(fresh_name(), pa.int64())
+        one = self.scanner.session.range(1).withColumnRenamed("id", slot.name)
+        return Bag(one, {("\x02" + slot.name, "row"): slot})
 
     def _tagged(self, bag: Bag) -> tuple[Bag, Key]:
         """Rows with a number each; kept, so that the numbers stay what they are."""
@@ -247,11 +327,18 @@ class Engine:
 
     def _measured_join(self, bag: Bag, block: ir.Op, measure: ir.BlockTest) -> Bag:
         """The rows for which the condition on what the block's solutions come to is true."""
+        wanted = measure.aggregate
+        told, slot = self._told(bag, block, wanted)
+        told = replace(told, slots={**told.slots, (OUT + wanted.name, VALUE): slot})
+        return bag.with_frame(self.filtered(told, measure.predicate).frame)
+
+    def _told(self, bag: Bag, block: ir.Op, wanted: ir.NamedAggregate) -> tuple[Bag, RowColumn]:
+        """The rows with one more column: what the block's solutions come to."""
         from pyspark.sql import functions as f
 
         rows, tag = self._tagged(bag)
         inner = self._block(rows, block)
-        wanted, key = measure.aggregate, ("\x05", measure.aggregate.name)
+        key = ("\x05", wanted.name)
         if wanted.arg is not None:
             inner = self.computed(inner, {key: wanted.arg})
         slot = RowColumn(fresh_name(), arrow_shape(wanted.type))
@@ -263,8 +350,10 @@ class Engine:
         frame = rows.frame.join(found, rows.col(tag) == found["found"], "left").drop("found")
         if wanted.function in (F.COUNT, F.COUNT_ROWS):
             frame = frame.withColumn(slot.name, f.coalesce(f.col(slot.name), f.lit(0).cast(kind)))
-        told = replace(rows, frame=frame, slots={**rows.slots, (OUT + wanted.name, VALUE): slot})
-        return bag.with_frame(self.filtered(told, measure.predicate).frame)
+        if wanted.function in (F.COLLECT, F.IN_ORDER):
+            nothing = f.array().cast(kind)
+            frame = frame.withColumn(slot.name, f.coalesce(f.col(slot.name), nothing))
+        return rows.with_frame(frame), slot
 
     def _optional(self, bag: Bag, block: ir.Op) -> Bag:
         rows, tag = self._tagged(bag)
@@ -355,6 +444,24 @@ def _whole(expr: ir.Expr) -> str | None:
     return None
 
 
+def _raw(expr: ir.Expr) -> ir.Expr:
+    """A value whose references are written out at the end, once rows are few."""
+    return expr.part if isinstance(expr, ir.WrittenOut) else expr
+
+
+def _columns_of(op: ir.Op) -> tuple[ir.NamedExpr, ...]:
+    """The output columns of a whole plan."""
+    match op:
+        case ir.Project(_, columns):
+            return columns
+        case ir.Union(inputs):
+            return _columns_of(inputs[0])
+        case ir.Distinct() | ir.Sort() | ir.Slice():
+            return _columns_of(op.input)
+        case _:
+            return ()
+
+
 def _once_each(bag: Bag, slots: Mapping[Key, RowColumn]) -> tuple[Any, dict[Key, RowColumn]]:
     """The columns of some slots, under names of their own: one column may be put out twice."""
     from pyspark.sql import functions as f
@@ -398,7 +505,7 @@ def _aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
             total = f.sum_distinct(whole) if named.distinct else f.sum(whole)
             return f.coalesce(total, f.lit(0).cast("long"))
         case F.IN_ORDER:
-            raise not_on_spark("collect in the order of rows")
+            return f.collect_set(arg) if named.distinct else f.collect_list(arg)
         case F.COLLECT:
             return f.sort_array(
                 f.collect_set(_one_zero(named, arg)) if named.distinct else f.collect_list(arg)
@@ -436,8 +543,12 @@ def _result(read: ir.Read, bag: Bag, ctx: Context) -> Result:
     }
     columns = {}
     names = list(dict.fromkeys(name for name, _ in bag.slots))
+    made = _columns_of(read.plan)
     for place, name in enumerate(names):
-        columns[f"{place}"] = _column(name, given, bag, read.columns[place].type, ctx)
+        found = _column(name, given, bag, read.columns[place].type, ctx)
+        expr = made[place].expr if made else None
+        written = isinstance(expr, ir.WrittenOut)
+        columns[f"{place}"] = resolve(expr, found, ctx) if expr and written else found
     rows = Rows(table.num_rows, columns=columns)
     return Result(read.columns, rows, ctx.snapshot.commit_id, ctx.trace)
 

@@ -14,20 +14,21 @@ from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.pipeline.sources import FrameRows, Split
 from omnigraph.write.input.files import blocks, blocks_of, open_raw
 from omnigraph.write.input.folders import with_values
+from omnigraph.write.input.lakes.parts import LakeRows
 from omnigraph.write.input.lines import LineBlock
 from omnigraph.write.input.mapping import RowMapping, shape_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Gathered, Problems, SortedOut
 from omnigraph.write.input.records import LineFormat, read_block
-from omnigraph.write.input.sources import mapped_lines
+from omnigraph.write.input.sources import FILE_READERS, mapped_lines
 from omnigraph.write.input.tables import (
     RowShape,
     RowsOf,
-    read_arrow,
     read_row_groups,
     read_table,
     stream_csv,
+    suffix_of,
 )
 
 Kind = NodeType | EdgeType
@@ -112,6 +113,8 @@ def _options_of(split: Split, options: Options) -> Options:
 def _table_parts(
     split: Split, shape: RowShape, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
+    if split.reading.part is not None:
+        shape = LakeRows(split.reading.part, shape)
     match split.form:
         case "csv":
             return stream_csv(split.file, shape, options, problems)
@@ -119,7 +122,7 @@ def _table_parts(
             groups = None if split.end is None else range(split.start, split.end)
             return read_row_groups(split.file, groups, split.first_line, shape, problems)
         case _:
-            return read_arrow(split.file, shape, options, problems)
+            return FILE_READERS[suffix_of(split.file)](split.file, shape, options, problems)
 
 
 def frame_pieces(batches: Iterable[pa.RecordBatch], shape: RowShape) -> Iterator[Piece]:

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from omnigraph.expressions.arrow import column, holds
+from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
-from omnigraph.model.columns import arrow_type
-from omnigraph.model.types import PropType
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.searches import SearchedField, marked, matched
+from omnigraph.read import refs
 from omnigraph.read.context import Context
-from omnigraph.read.rows import Entities
+from omnigraph.read.rows import Entities, Paths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -62,6 +62,8 @@ def wire_type(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if at.is_list(kind) or at.is_fixed_size_list(kind):
         return pa.list_(wire_type(kind.value_type))
+    if at.is_struct(kind):
+        return pa.struct([(field.name, wire_type(field.type)) for field in kind])
     return kind
 
 
@@ -144,10 +146,8 @@ class QueryRun:
 
 
 def expression_type(expr: ir.Expr) -> pa.DataType:
-    """The Arrow type of an expression's values."""
-    kind = expr.type
-    assert isinstance(kind, PropType)  # noqa: S101 - entities and paths are taken apart before
-    return arrow_type(kind)
+    """The Arrow type of an expression's values; entities and paths are taken apart before."""
+    return arrow_shape(expr.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +207,8 @@ class BatchRows:
     def bound(self) -> ir.Bound:
         return self.ctx.bound
 
-    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:  # noqa: ARG002
-        raise AssertionError(f"{type(expr).__name__} is refused before a task starts")
+    def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:
+        return refs.resolve(expr, given, self.ctx)
 
     def read(self, expr: ir.Expr) -> pa.Array:
         match expr:
@@ -229,6 +229,14 @@ class BatchRows:
             case ir.Same(left, right):
                 same = [pc.equal(self._at(left, k), self._at(right, k)) for k in ("id", "type")]
                 return pc.and_kleene(*same)
+            case ir.ValueOf(var):
+                return self._at(var, VALUE)
+            case ir.RefOf(var):
+                return refs.references(self._entities(var), self.ctx)
+            case ir.TrailOf(var):
+                return refs.trails(self._path(var), self.ctx)
+            case ir.Apart(left, right):
+                return refs.apart(self._edges_of(left), self._edges_of(right))
             case ir.TextMatch(field):
                 return matched(expr, self.formula.field(field, self.batch), self.ctx)
             case ir.Highlight(field):
@@ -238,6 +246,25 @@ class BatchRows:
 
     def _at(self, var: str, name: str) -> pa.Array:
         return self.formula.read((var, name), self.batch)
+
+    def _entities(self, var: str) -> Entities:
+        """What a variable is bound to. A state is pinned, so that positions are the same in every task."""
+        types, edge = self.formula.types[var], var in self.formula.edges
+        return to_entities(self._at(var, "type"), self._at(var, "id"), types, edge, self.ctx)
+
+    def _path(self, var: str) -> Paths:
+        """A path as lists of entities."""
+        length = self._at(var, "length").fill_null(-1).to_numpy(zero_copy_only=False)
+        parts = []
+        for part, edge in (("nodes", False), ("edges", True)):
+            ids, kinds = (pc.list_flatten(self._at(var, name)) for name in (part, f"{part} types"))
+            catalog = self.ctx.snapshot.catalog
+            known = tuple(catalog.edges if edge else catalog.nodes)
+            parts.append(to_entities(kinds, ids, known, edge, self.ctx))
+        return Paths.of(length.astype(np.int64), *parts)
+
+    def _edges_of(self, var: str) -> Entities | Paths:
+        return self._path(var) if (var, "length") in self.formula.slots else self._entities(var)
 
 
 def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:

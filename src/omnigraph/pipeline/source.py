@@ -111,10 +111,13 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
         found: StructType = ddl({outer: types[stored] for stored, outer in names.items()})
         return found
 
-    def reader(self, schema: StructType) -> Reader | ChangeReader:  # noqa: ARG002 - Spark's signature
+    def reader(self, schema: StructType) -> PlainReader | ChangeReader:  # noqa: ARG002 - Spark's signature
         if _asks_for_changes(self.options):
             return ChangeReader(self._changes())
-        return Reader(TypeState.of(self.options))
+        return self._reader(TypeState.of(self.options))
+
+    def _reader(self, target: TypeState) -> PlainReader:
+        return Reader(target)
 
     def streamReader(self, schema: StructType) -> ChangeStream:  # noqa: ARG002, N802
         if not _asks_for_changes(self.options):
@@ -130,6 +133,18 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
     def writer(self, schema: StructType, overwrite: bool) -> GraphWriter:  # noqa: ARG002
         mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
         return GraphWriter(TypeState.of(self.options), mode, self.embed)
+
+
+class FoundSource(OmnigraphSource):
+    """The format as Spark finds it by itself. Its settings are those of each process, and filters stay with Spark:
+    a session that was not told to hand them over refuses a source that would take them."""
+
+    def _reader(self, target: TypeState) -> PlainReader:
+        return PlainReader(target)
+
+    def writer(self, schema: StructType, overwrite: bool) -> GraphWriter:  # noqa: ARG002
+        mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
+        return GraphWriter(TypeState.of(self.options), mode, settings_here())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +205,30 @@ class FragmentPartition(InputPartition):  # type: ignore[misc]
     fragment: int
 
 
-class Reader(DataSourceReader):  # type: ignore[misc]
+class PlainReader(DataSourceReader):  # type: ignore[misc]
     """Rows of one type at one commit."""
 
     def __init__(self, target: TypeState) -> None:
         self.target = target
         self.names = target.columns()
         self.conditions: list[ir.Expr] = []
+
+    def partitions(self) -> list[InputPartition]:
+        table = self.target.pinned.snapshot().table(self.target.table_id)
+        return [FragmentPartition(info.fragment_id) for info in table.fragments()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, FragmentPartition):
+            return  # an empty table: Spark reads one partition that nobody made
+        table = self.target.pinned.snapshot().table(self.target.table_id)
+        wanted = conjunction(tuple(self.conditions))
+        rows = table.batches(list(self.names), wanted, fragments=[partition.fragment])
+        for batch in rows:
+            yield wired(batch, self.names)
+
+
+class Reader(PlainReader):
+    """The same with simple filters applied where rows are read, in a session that was told to ask for it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take the filters that mean the same to us; the others stay with Spark."""
@@ -230,19 +262,6 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         if op is None or value is None:
             return None
         return ir.Compare(op, column, ir.Literal(value, kind))
-
-    def partitions(self) -> list[InputPartition]:
-        table = self.target.pinned.snapshot().table(self.target.table_id)
-        return [FragmentPartition(info.fragment_id) for info in table.fragments()]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, FragmentPartition):
-            return  # an empty table: Spark reads one partition that nobody made
-        table = self.target.pinned.snapshot().table(self.target.table_id)
-        wanted = conjunction(tuple(self.conditions))
-        rows = table.batches(list(self.names), wanted, fragments=[partition.fragment])
-        for batch in rows:
-            yield wired(batch, self.names)
 
 
 def _value(value: Any, kind: PropType) -> Any:

@@ -1,8 +1,8 @@
 """What a bulk load is given, cut into pieces that tasks read on their own.
 
-Lines are cut by bytes, large Parquet files by row groups; compressed files, CSV (whose cells may hold line breaks) and
-Arrow files are read whole, block by block. A task reads one large piece or many small ones. A Spark DataFrame comes
-with its own partitions.
+Lines are cut by bytes, large Parquet files by row groups; compressed files, CSV (whose cells may hold line breaks),
+arrays of JSON, ORC, Avro and Arrow files are read whole, block by block. Of a Delta or Iceberg table the driver reads
+the list of its files. A task reads one large piece or many small ones. A Spark DataFrame comes with its own partitions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.write.input.declared import Mapped, Sources
-from omnigraph.write.input.files import COMPRESSIONS, expand, look_at, size_of
-from omnigraph.write.input.folders import FolderValue, folder_values
+from omnigraph.write.input.files import COMPRESSIONS, expand, is_one_array, look_at, size_of
+from omnigraph.write.input.folders import FolderValue
+from omnigraph.write.input.input_files import input_files
+from omnigraph.write.input.lakes.parts import LakePart
 from omnigraph.write.input.mapping import RowMapping, Wide
 from omnigraph.write.input.options import CsvFormat
 from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, no_rows_in, type_not_said
@@ -26,6 +28,7 @@ from omnigraph.write.input.tables import kind_named, row_groups, suffix_of
 Kind = NodeType | EdgeType
 SPLIT_BYTES = 32 << 20
 SPLITS_PER_TASK_MAX = 1000  # small files one task reads
+WHOLE = "whole"  # read by the reader of its ending
 FORMS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -37,6 +40,7 @@ class FileReading:
     csv: CsvFormat | None = None
     values: tuple[FolderValue, ...] = ()  # columns that names of folders hold
     rows: RowMapping | None = None  # what each row of a wide table becomes
+    part: LakePart | None = None  # of which Delta or Iceberg table it is a file
 
 
 FrameRows = str | RowMapping  # the table of rows of one type, or a mapping
@@ -47,7 +51,7 @@ class Split:
     """A piece of a file. `start` and `end` count bytes or row groups; without an end it is the whole file."""
 
     index: int  # its place in the order of the input
-    form: str  # lines, csv, parquet or arrow
+    form: str  # lines, csv, parquet, or whole
     file: str
     table_id: str | None = None  # of plain rows; graph records name their types themselves
     start: int = 0
@@ -101,7 +105,8 @@ def input_bytes(source: Any) -> int | None:
     parts = [part for one in given for part in (one if isinstance(one, list | tuple) else [one])]
     if not all(isinstance(part, str | os.PathLike) for part in parts):
         return None
-    return sum(size_of(file) for part in parts for file in expand(part))
+    found = (file for part in parts for file in input_files(part))
+    return sum(size_of(f.name) if f.part is None else f.part.size for f in found)
 
 
 def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs:
@@ -188,16 +193,23 @@ class _Cutting:
         for path in value if are_paths(value) else [value]:
             if not isinstance(path, str | os.PathLike):
                 raise _unreadable(path)
-            for file in expand(path):
-                if suffix_of(file) not in (*FILE_READERS, *LINES):
-                    raise no_rows_in(file)
-                self.add(file, table_id, replace(how, values=folder_values(path, file)))
+            for file in input_files(path):
+                if file.part is None and suffix_of(file.name) not in (*FILE_READERS, *LINES):
+                    raise no_rows_in(file.name)
+                reading = replace(how, values=file.values, part=file.part)
+                self.add(file.name, table_id, reading)
 
     def add(self, file: str, table_id: str | None, how: FileReading | None = None) -> None:
         """A file."""
-        size, self.files[file] = look_at(file)
-        for piece in _pieces(file, table_id, size, self.split_bytes):
-            self.splits.append(replace(piece, index=len(self.splits), reading=how or FileReading()))
+        how = how or FileReading()
+        if how.part is not None:  # such files never change, and their table says how large they are
+            size, self.files[file] = how.part.size, ""
+            pieces = _parquet_pieces(file, table_id, size, self.split_bytes)
+        else:
+            size, self.files[file] = look_at(file)
+            pieces = _pieces(file, table_id, size, self.split_bytes)
+        for piece in pieces:
+            self.splits.append(replace(piece, index=len(self.splits), reading=how))
 
     def done(self) -> Inputs:
         return Inputs(tuple(self.splits), tuple(self.frames), tuple(self.named), self.files)
@@ -205,16 +217,25 @@ class _Cutting:
 
 def _pieces(file: str, table_id: str | None, size: int, split_bytes: int) -> Iterator[Split]:
     suffix = suffix_of(file)
-    form = "lines" if suffix in LINES else FORMS.get(suffix, "arrow")
-    if form == "parquet" and size > split_bytes:
-        yield from _row_groups(file, table_id, split_bytes)
-    elif form == "lines" and Path(file).suffix not in COMPRESSIONS:
+    form = "lines" if suffix in LINES else FORMS.get(suffix, WHOLE)
+    if form == "parquet":
+        yield from _parquet_pieces(file, table_id, size, split_bytes)
+    elif form == "lines" and Path(file).suffix not in COMPRESSIONS and not is_one_array(file):
         count = max(1, -(-size // split_bytes))
         for i in range(count):
             start, end = size * i // count, size * (i + 1) // count
             yield Split(0, form, file, table_id, start, end, bytes=end - start)
     else:
         yield Split(0, form, file, table_id, bytes=size)
+
+
+def _parquet_pieces(
+    file: str, table_id: str | None, size: int, split_bytes: int
+) -> Iterator[Split]:
+    if size > split_bytes:
+        yield from _row_groups(file, table_id, split_bytes)
+    else:
+        yield Split(0, "parquet", file, table_id, bytes=size)
 
 
 def _row_groups(file: str, table_id: str | None, split_bytes: int) -> Iterator[Split]:

@@ -39,7 +39,7 @@ import msgspec
 
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
-from omnigraph.pipeline.session import spark_session
+from omnigraph.pipeline.databases import database_rows
 from omnigraph.write.input.change_records import ChangeFormat, change_format
 from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.expressions import MappingInvalid
@@ -47,15 +47,7 @@ from omnigraph.write.input.mapping import RowMap, Wide
 from omnigraph.write.input.options import CsvFormat, Options
 from omnigraph.write.repeats import Repeats
 
-SAID_CHARACTERS_MAX = 500
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-class DatabaseFailed(OmnigraphError):
-    """A database that a pipeline reads through JDBC cannot be reached or read."""
-
-    code, kind = "database_failed", Kind.INVALID
-    default_help = "Check the url, the table and the credentials, and that Spark finds the driver (`spark.jars`)."
 
 
 class PipelineInvalid(OmnigraphError):
@@ -275,22 +267,7 @@ def _table(source: SourceSpec) -> Any:
     if source.path is not None:
         return Mapped(source.path, columns, None if source.csv is None else source.csv.format())
     given = {name: _filled(str(value)) for name, value in (source.jdbc or {}).items()}
-    return _database(given).withColumnsRenamed(dict(columns))
-
-
-def _database(given: dict[str, str]) -> Any:
-    """A table or query of a database. What a driver says may hold the address and the password: those are left out."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        return spark_session().read.format("jdbc").options(**given).load()
-    except (Py4JError, PySparkException) as error:
-        cause = getattr(error, "java_exception", None)
-        said = str(error if cause is None else cause.getMessage()).strip().partition("\n")[0]
-        for name, value in given.items():
-            said = said.replace(value, f"<{name}>") if len(value) > 3 else said
-        raise DatabaseFailed(f"the database cannot be read: {said[:SAID_CHARACTERS_MAX]}") from None
+    return database_rows(given, dict(columns))
 
 
 def _filled(text: str) -> str:
@@ -299,7 +276,7 @@ def _filled(text: str) -> str:
     def value(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])
         if found is None:
-            raise PipelineInvalid(f"the environment has no variable {match[1]}")
+            raise PipelineInvalid(f"the environment variable is not set: {match[1]}")
         return found
 
     return VARIABLE.sub(value, text)

@@ -72,13 +72,7 @@ def _reached(op: ir.Expand, rows: Bag, scanner: Scanner) -> DataFrame:
     itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
     loops = ways.where(itself).select(*NEAR)
     ways = ways.where(f"NOT ({itself})").localCheckpoint()
-    start = (
-        rows.frame.select(
-            rows.col((op.src, "type")).alias(SOURCE[0]), rows.col((op.src, "id")).alias(SOURCE[1])
-        )
-        .dropna()
-        .distinct()
-    )
+    start = _sources(op.src, rows)
     level = start.withColumns(
         {NEAR[0]: f.col(SOURCE[0]), NEAR[1]: f.col(SOURCE[1])}
     ).localCheckpoint()
@@ -108,7 +102,84 @@ def _at(bag: Bag, var: str, place: Pair) -> Column:
     return same_type & (bag.col((var, "id")) == f.col(place[1]))
 
 
-def _arrived(op: ir.Expand | ir.ShortestPath, rows: Bag, ways: Bag, scanner: Scanner) -> Bag:
+def trail(op: ir.Trail, rows: Bag, scanner: Scanner) -> Bag:
+    """A row for every walk that follows no edge twice: level by level, each with the edges it has followed."""
+    from pyspark.sql import functions as f
+
+    texts = pa.list_(pa.string())
+    kinds = dict.fromkeys(TRAIL_PARTS, texts) | {"length": pa.int64()}
+    slots = {(op.path_var, part): RowColumn(fresh_name(), kind) for part, kind in kinds.items()}
+    named = [f.col(part).alias(slots[op.path_var, part].name) for part in TRAIL_PARTS]
+    length = f.size("edges").cast("long").alias(slots[op.path_var, "length"].name)
+    ways = _trails(op, rows, scanner).select(*SOURCE, *FAR, *named, length)
+    return _arrived(op, rows, Bag(ways, slots), scanner)
+
+
+TRAIL_PARTS = ("nodes", "edges", "nodes types", "edges types")
+
+
+def _trails(op: ir.Trail, rows: Bag, scanner: Scanner) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    ways = _allowed(op, scanner).localCheckpoint()
+    none = f.array().cast("array<string>")
+    level = _sources(op.src, rows).select(
+        *SOURCE,
+        f.col(SOURCE[0]).alias(NEAR[0]),
+        f.col(SOURCE[1]).alias(NEAR[1]),
+        f.array(SOURCE[1]).alias("nodes"),
+        none.alias("edges"),
+        f.array(SOURCE[0]).alias("nodes types"),
+        none.alias("edges types"),
+        none.alias("followed"),
+    )
+    edge = f.concat(EDGE[0], f.lit("/"), EDGE[1])
+
+    def longer(part: str, new: str) -> Column:
+        parts = (f.array(new), part) if op.backwards else (part, f.array(new))
+        return f.concat(*parts).alias(part)
+
+    found, distance = [level] if op.min_hops == 0 else [], 0
+    while op.max_hops is None or distance < op.max_hops:
+        distance += 1
+        steps = level.join(ways, list(NEAR)).where(~f.array_contains("followed", edge))
+        level = steps.select(
+            *SOURCE,
+            f.col(FAR[0]).alias(NEAR[0]),
+            f.col(FAR[1]).alias(NEAR[1]),
+            longer("nodes", FAR[1]),
+            longer("edges", EDGE[1]),
+            longer("nodes types", FAR[0]),
+            longer("edges types", EDGE[0]),
+            f.concat("followed", f.array(edge)).alias("followed"),
+        ).localCheckpoint()
+        if level.isEmpty():
+            break
+        if distance >= op.min_hops:
+            found.append(level)
+    pairs = reduce(lambda a, b: a.unionByName(b), found, level.limit(0))
+    return _renamed(pairs, NEAR, FAR)
+
+
+def _allowed(op: ir.Trail, scanner: Scanner) -> DataFrame:
+    """The hops whose edges satisfy the condition on each."""
+    ways = adjacency(op.steps, scanner)
+    if op.edge_predicate is None:
+        return ways
+    names = tuple(dict.fromkeys(step.edge for step in op.steps))
+    edges = scanner.scan(op.edge_var, names, edge=True, predicate=op.edge_predicate)
+    return ways.join(edges.frame, _at(edges, op.edge_var, EDGE), "left_semi")
+
+
+def _sources(var: str, rows: Bag) -> DataFrame:
+    """The nodes walks start from, each once."""
+    kind, id = rows.col((var, "type")), rows.col((var, "id"))
+    return rows.frame.select(kind.alias(SOURCE[0]), id.alias(SOURCE[1])).dropna().distinct()
+
+
+def _arrived(
+    op: ir.Expand | ir.ShortestPath | ir.Trail, rows: Bag, ways: Bag, scanner: Scanner
+) -> Bag:
     """Rows joined with where they lead: what the ways bind and the destination's columns come along."""
     if op.into:
         both = _at(rows, op.src, SOURCE) & _at(rows, op.dst, FAR)
@@ -137,14 +208,27 @@ def shortest_path(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> Bag:
     kinds = {"nodes": ids, "edges": ids, "length": pa.int64()}
     slots = {(op.path_var, part): RowColumn(fresh_name(), kind) for part, kind in kinds.items()}
     nodes, edges, length = (slot.name for slot in slots.values())
+    types = one_type_each(op.steps)
+    more = []
+    for part, name in zip(("nodes", "edges"), types or (), strict=False):
+        slot = slots[op.path_var, f"{part} types"] = RowColumn(fresh_name(), ids)
+        more.append(f.array_repeat(f.lit(name), f.size(part)).alias(slot.name))
     ways = _paths(op, rows, scanner).select(
         *SOURCE,
         *FAR,
         f.col("nodes").alias(nodes),
         f.col("edges").alias(edges),
         f.size("edges").cast("long").alias(length),
+        *more,
     )
     return _arrived(op, rows, Bag(ways, slots), scanner)
+
+
+def one_type_each(steps: tuple[ir.EdgeStep, ...]) -> tuple[str, str] | None:
+    """The type of all nodes and that of all edges on a walk, if it has one of each."""
+    nodes = {end for step in steps for end in (step.near, step.far)}
+    edges = {step.edge for step in steps}
+    return (nodes.pop(), edges.pop()) if len(nodes) == len(edges) == 1 else None
 
 
 def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
@@ -155,13 +239,7 @@ def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
     every = adjacency(op.steps, scanner)
     loops = every.where(itself).groupBy(*NEAR).agg(f.min(EDGE[1]).alias(EDGE[1]))
     ways = every.where(f"NOT ({itself})").localCheckpoint()
-    start = (
-        rows.frame.select(
-            rows.col((op.src, "type")).alias(SOURCE[0]), rows.col((op.src, "id")).alias(SOURCE[1])
-        )
-        .dropna()
-        .distinct()
-    )
+    start = _sources(op.src, rows)
     none = f.array().cast("array<string>")
     level = start.select(
         *SOURCE,

@@ -21,7 +21,7 @@ from typing import Any
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.names import branch_name
 from omnigraph.policy.bundle import Allow, Bundle, Protection, Rule, parse_bundle
-from omnigraph.policy.questions import PolicyDecision, PolicyInvalid, Question
+from omnigraph.policy.questions import ON_SERVER, PolicyDecision, PolicyInvalid, Question
 
 DECISIONS_CACHED_MAX = 4096
 
@@ -65,7 +65,7 @@ def compile_bundle(bundle: Bundle) -> PolicyRules:
 
 
 def _policy(rule: Rule, action: str) -> str:
-    resource = "Omnigraph::Server" if action == "graph_list" else "Omnigraph::Graph"
+    resource = "Omnigraph::Server" if action in ON_SERVER else "Omnigraph::Graph"
     conditions = " && ".join(_conditions(rule.allow)) or "true"
     return (
         f"@id({_quoted(rule.id)})\n"

@@ -12,7 +12,9 @@ from omnigraph.policy.cedar import Policy
 from omnigraph.policy.questions import Action, PolicyDenied, Question
 
 audit = logging.getLogger("omnigraph.audit")
-HARMLESS = frozenset({Action.READ, Action.EXPORT, Action.INVOKE_QUERY, Action.GRAPH_LIST})
+HARMLESS = frozenset(
+    {Action.READ, Action.EXPORT, Action.INVOKE_QUERY, Action.GRAPH_LIST, Action.CLUSTER_PLAN}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class Action(StrEnum):
     ADMIN = "admin"
     INVOKE_QUERY = "invoke_query"
     GRAPH_LIST = "graph_list"
+    CLUSTER_PLAN = "cluster_plan"
+    CLUSTER_APPLY = "cluster_apply"
 
 
 ON_BRANCH = frozenset({Action.READ, Action.EXPORT, Action.CHANGE})
@@ -48,14 +50,14 @@ PUSHES = frozenset(
     }
 )
 ON_TYPES = frozenset({Action.READ, Action.EXPORT, Action.CHANGE, Action.BRANCH_MERGE})
-ON_SERVER = frozenset({Action.GRAPH_LIST})
+ON_SERVER = frozenset({Action.GRAPH_LIST, Action.CLUSTER_PLAN, Action.CLUSTER_APPLY})
 
 
 class PolicyInvalid(OmnigraphError):
     """A policy cannot be used."""
 
     code, kind = "policy_invalid", Kind.INVALID
-    default_help = "Mend the file; `omnigraph policy test` reads it without starting a server."
+    default_help = "Fix the file; `omnigraph policy test` reads it without starting a server."
 
 
 class PolicyDenied(OmnigraphError):

@@ -31,7 +31,7 @@ def types_searched(query: ir.Query) -> frozenset[str]:
     """The types whose rows a mutation looks for: what it finds, or only how much, tells of them."""
     match query.body:
         case ir.Mutation(statements):
-            found = (s.read if isinstance(s, ir.PatternChange) else s for s in statements)
+            found = (s.reads if isinstance(s, ir.PatternChange) else s for s in statements)
             searches = tuple(s for s in found if not isinstance(s, ir.Insert))
             return frozenset(_named(searches))
         case _:
@@ -51,6 +51,8 @@ def _named(part: Any) -> Iterator[str]:
             yield from (*nodes, *edges)
         case ir.Attach(types=types):
             yield from types
+        case ir.Resumed(entities=entities):
+            yield from (name for _, _, types, _ in entities for name in types)
         case ir.Expand() | ir.ShortestPath() | ir.Trail():
             yield from part.dst_types
     if isinstance(part, tuple):

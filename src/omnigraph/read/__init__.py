@@ -18,7 +18,7 @@ In the order of control flow:
 - `relational`   output columns; `sorting` orders, of any number of rows; `spill` those on disk
 - `rank`         rankings by `search`
 - `result`       what a person holds
-- `export`       a whole state as files or objects of the store; `blobs` the bytes of one property
+- `export`       a whole state as files or objects of the store, `ndjson` its records; `blobs` the bytes of one property
 - `analytics`    measures of a whole graph; `profile` what its columns hold
 - `checking`     checks run on a state, or on two that are compared
 

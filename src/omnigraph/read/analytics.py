@@ -60,7 +60,7 @@ def edges_among(snapshot: Snapshot, node: str, edges: Sequence[str]) -> list[Edg
     for name in edges:
         kind = catalog.edge(name)
         if kind is None or (kind.from_type, kind.to_type) != (node, node):
-            raise OptionInvalid(f"{name} is no edge type from {node} to {node}")
+            raise OptionInvalid(f"{name} is not an edge type from {node} to {node}")
         found.append(kind)
     return found
 

@@ -29,6 +29,20 @@ def chained(step: PlanStep, rows: Rows, ctx: Context) -> Iterator[Rows]:
             yield from unwind(step, rows, ctx)
 
 
+def given(op: ir.Resumed, ctx: Context) -> Rows:
+    """The rows a query was handed, as this state has them."""
+    handed = ctx.handed
+    assert handed is not None  # noqa: S101 - such a plan is run with them
+    variables: dict[str, Variable] = {
+        var: refs.found(*handed.slots[slot], types, edge, ctx)
+        for var, slot, types, edge in op.entities
+    }
+    for var, name, kind in op.values:
+        array = refs.arrived(handed.columns[name], kind, ctx)
+        variables[var] = Values(lists.fitted(array, arrow_shape(kind)))
+    return Rows(handed.n, variables)
+
+
 def let(op: ir.Let, rows: Rows, ctx: Context) -> Rows:
     """The rows with new values, and of what they bound only what is kept."""
     made = columns([c.expr for c in op.columns], rows, ctx)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -22,7 +22,6 @@ from omnigraph.values.spelling import to_json
 ROWS_SHOWN_MAX = 20  # of a check that failed
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-Ask = Callable[[Snapshot, str], pa.Table]  # a query's answer in a state
 
 
 class ChecksFailed(OmnigraphError):
@@ -34,8 +33,24 @@ class ChecksFailed(OmnigraphError):
 
     code, kind = "checks_failed", Kind.INVALID
     default_help = (
-        "Mend what the checks name, or change the checks: `omnigraph check` shows the rows."
+        "Fix what the checks name, or change the checks: `omnigraph check` shows the rows."
     )
+
+
+class Answered(Protocol):
+    """The rows of a query in a state, at least the first where so many are enough, and how many there are."""
+
+    def __call__(
+        self, state: Snapshot, text: str, first: int | None = None, /
+    ) -> tuple[pa.Table, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How checks get their answers."""
+
+    answer: Answered  # of a query in a state
+    same: Callable[[Snapshot, Snapshot, str], bool]  # whether it reads the same tables in both
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +144,16 @@ class CheckReport:
 
 
 def run_checks(
-    checks: Sequence[GraphCheck], before: Snapshot | None, after: Snapshot, ask: Ask
+    checks: Sequence[GraphCheck], before: Snapshot | None, after: Snapshot, ask: Asking
 ) -> CheckReport:
     """Run checks on a state; those that compare, on the one before it, too."""
     results = tuple(_result(check, before, after, ask) for check in checks)
     return CheckReport(after.commit_id, None if before is None else before.commit_id, results)
 
 
-def _result(check: GraphCheck, before: Snapshot | None, after: Snapshot, ask: Ask) -> CheckResult:
+def _result(
+    check: GraphCheck, before: Snapshot | None, after: Snapshot, ask: Asking
+) -> CheckResult:
     named = (check.severity, check.message, check.measure, str(check.bound))
     if check.compares and before is None:
         return CheckResult(check.name, SKIPPED, *named)
@@ -155,15 +172,19 @@ def _result(check: GraphCheck, before: Snapshot | None, after: Snapshot, ask: As
 
 
 def _measured(
-    check: GraphCheck, before: Snapshot | None, after: Snapshot, ask: Ask
+    check: GraphCheck, before: Snapshot | None, after: Snapshot, ask: Asking
 ) -> tuple[float | None, pa.Table]:
     """What a check measures, and the rows it is about; none where a share is of nothing."""
-    now = ask(after, check.text)
     if check.measure == ROWS:
-        return float(now.num_rows), now
+        found, rows = ask.answer(after, check.text, ROWS_SHOWN_MAX)
+        return float(rows), found
     if before is None:
         raise AssertionError("a comparison has two states")
-    was = _asked_before(check, before, ask)
+    same = ask.same(before, after, check.text)
+    if same and check.measure in (NEW_ROWS, LOST_ROWS):
+        return 0.0, pa.table({})  # without a look at the rows
+    now, _ = ask.answer(after, check.text)
+    was = now if same else _asked_before(check, before, ask)
     match check.measure:
         case str(name) if name == NEW_ROWS:
             return _counted(now if was is None else without(now, was))
@@ -179,10 +200,10 @@ def _measured(
     raise AssertionError(f"a check measures {check.measure}")
 
 
-def _asked_before(check: GraphCheck, before: Snapshot, ask: Ask) -> pa.Table | None:
+def _asked_before(check: GraphCheck, before: Snapshot, ask: Asking) -> pa.Table | None:
     """Its answer in the state before; none where the schema there knew nothing of what it asks for."""
     try:
-        return ask(before, check.text)
+        return ask.answer(before, check.text)[0]
     except OmnigraphError as error:
         if error.kind not in (Kind.INVALID, Kind.NOT_FOUND):
             raise

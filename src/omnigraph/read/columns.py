@@ -261,6 +261,8 @@ class TableColumns:
         """Many ids at once: one hash table over all of ours, thrown away afterwards."""
         ids = self.ids
         live = None if self.live is None else np.flatnonzero(self.live).astype(np.int32)
+        if live is not None and not len(live):
+            return np.full(len(wanted), NO_ROW, np.int32)
         value_set = ids if live is None else ids.take(pa.array(live))
         at = pc.index_in(wanted, value_set=value_set).fill_null(NO_ROW)
         rows = at.to_numpy(zero_copy_only=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import LimitExceeded
@@ -17,6 +19,15 @@ from omnigraph.read.explain import Trace
 from omnigraph.read.topology import Topology
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Rows that are handed to a query (`ir.Resumed`): columns, and slots of entities as ids and names of types."""
+
+    n: int
+    columns: Mapping[str, pa.Array]
+    slots: Mapping[str, tuple[pa.Array, pa.Array]]
+
+
 @dataclass(slots=True)
 class Context:
     """One run of one query."""
@@ -27,6 +38,7 @@ class Context:
     budget: Budget = field(default_factory=Budget)
     max_rows: int | None = None
     trace: Trace | None = None
+    handed: Handed | None = None
     numbers: dict[str, int] = field(default_factory=dict)  # of types, in references to entities
     topologies: dict[str, Topology] = field(default_factory=dict)  # by edge type, as far as used
     _columns: dict[tuple[str, bool], TableColumns] = field(default_factory=dict)
@@ -58,18 +70,19 @@ class Context:
 
     def admit(self, rows: int) -> None:
         """Refuse a result with more rows than the caller allows."""
-        if self.max_rows is not None and rows > self.max_rows:
-            raise LimitExceeded(
-                f"the result has more than the {self.max_rows:,} rows allowed",
-                help="Add a limit, ask for less, or raise max_rows.",
-                details={
-                    "limit": "max_rows",
-                    "limit_value": self.max_rows,
-                    "observed": self.max_rows + 1,
-                },
-            )
+        admit_rows(rows, self.max_rows)
 
     def note(self, **facts: Any) -> None:
         """Tell `explain` how the operator at hand is being done."""
         if self.trace is not None:
             self.trace.note(**facts)
+
+
+def admit_rows(rows: int, max_rows: int | None) -> None:
+    """Refuse a result with more rows than the caller allows."""
+    if max_rows is not None and rows > max_rows:
+        raise LimitExceeded(
+            f"the result has more than the {max_rows:,} rows allowed",
+            help="Add a limit, ask for less, or raise max_rows.",
+            details={"limit": "max_rows", "limit_value": max_rows, "observed": max_rows + 1},
+        )

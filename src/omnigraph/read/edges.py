@@ -49,10 +49,12 @@ def _topology(edge: str, ctx: Context) -> Topology:
         found, how = _obtain(tables, ctx.cache)
         ctx.note(topology=how)
         ctx.cache.put(key, found, found.nbytes)
-        ctx.cache.put(home, found, found.base.nbytes)
+        if not ctx.snapshot.passing:
+            ctx.cache.put(home, found, found.base.nbytes)
     assert isinstance(found, Topology)  # noqa: S101
     ctx.cache.weigh(key, found.nbytes)  # earlier queries may have made it grow
-    ctx.cache.weigh(home, found.base.nbytes)
+    if not ctx.snapshot.passing:
+        ctx.cache.weigh(home, found.base.nbytes)
     return found
 
 

@@ -31,7 +31,7 @@ from omnigraph.read import (
 )
 from omnigraph.read.budget import Budget, running, stopped, who_cancels
 from omnigraph.read.cache import SHARED, Cache
-from omnigraph.read.context import Context
+from omnigraph.read.context import Context, Handed
 from omnigraph.read.explain import Trace
 from omnigraph.read.expressions import holds
 from omnigraph.read.order import reorder
@@ -57,6 +57,7 @@ def run_query(
     cache: Cache = SHARED,
     cancelled: Callable[[], bool] | None = None,
     block_rows: int | None = None,
+    handed: Handed | None = None,
 ) -> Result:
     """Run a read on one state of a graph.
 
@@ -75,7 +76,7 @@ def run_query(
         block_rows=block_rows,
         note=None if trace is None else trace.note,
     )
-    ctx = Context(snapshot, bound, cache, budget, max_rows, trace)
+    ctx = Context(snapshot, bound, cache, budget, max_rows, trace, handed)
     token = running(budget)
     try:
         budget.check()
@@ -87,6 +88,16 @@ def run_query(
     if trace is not None:
         trace.memory = (budget.bytes_peak, budget.bytes_max, budget.spilled_bytes)
     return Result(read.columns, rows, snapshot.commit_id, trace)
+
+
+def planned(
+    query: ir.Query, params: Mapping[str, Any] | None, snapshot: Snapshot, cache: Cache = SHARED
+) -> tuple[ir.Op, ir.Op]:
+    """The plan of a read as it was compiled, and in the order it would be run on this state. Nothing is run."""
+    bound = bind_params(query, params, dt.datetime.now(dt.UTC))
+    ctx = Context(snapshot, bound, cache, Budget(None), None, None)
+    read, step = _planned(query, ctx)
+    return read.plan, step.op
 
 
 def _all_rows(step: PlanStep, ctx: Context) -> Rows:
@@ -192,6 +203,8 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
             yield scan.node_scan(step.op, ctx).keep(step.live)
         case ir.Outer():
             yield _outer_rows(step, outer)
+        case ir.Resumed():
+            yield chaining.given(step.op, ctx).keep(step.live)
         case ir.Expand():
             for rows in below():
                 yield from expand.expand(step, rows, ctx)

@@ -105,9 +105,9 @@ class Explanation:
         return str(self)
 
     def _repr_html_(self) -> str:
-        from omnigraph.drawing.notebook import plan_text_html
+        from omnigraph.drawing.notebook import operators_html
 
-        return plan_text_html(str(self))
+        return operators_html(self.to_json())
 
 
 def _as_json(measured: Measured) -> dict[str, Any]:
@@ -136,7 +136,9 @@ def _figures(measured: Measured) -> Iterator[str]:
         rows = "?" if measured.rows is None else f"{measured.rows:,}"
         if measured.stands_for not in (None, measured.rows):
             rows += f" (for {measured.stands_for:,})"
-        yield f"[{rows} rows, {measured.seconds * 1e3:.2f} ms]"
+        noun = "row" if measured.rows == 1 and rows == "1" else "rows"
+        yield f"[{rows} {noun}, {measured.seconds * 1e3:.2f} ms]"
     yield from (f"{k.replace('_', ' ')}: {v}" for k, v in measured.facts.items())
     if measured.requests:
-        yield f"{measured.requests} requests, {measured.bytes_read:,} bytes"
+        noun = "request" if measured.requests == 1 else "requests"
+        yield f"{measured.requests} {noun}, {measured.bytes_read:,} bytes"

@@ -25,12 +25,20 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import AddressInvalid, OmnigraphError, OptionInvalid, TableNotFound
 from omnigraph.errors import Kind as ErrorKind
 from omnigraph.model.catalog import EdgeType, NodeType
-from omnigraph.model.types import PropType, Scalar
+from omnigraph.read.ndjson import (
+    FORMS,
+    in_utc,
+    moment,
+    not_finite,
+    quoted,
+    record_lines,
+    worded,
+)
 from omnigraph.storage.objects import LargeObjects, locate, open_remote
 from omnigraph.storage.tables import ADDRESS
 
 Kind = NodeType | EdgeType
-FORMATS = ("ndjson", "parquet", "arrow", "csv")
+FORMATS = (*FORMS, "parquet", "arrow", "csv")
 MANIFEST = "export.json"
 BATCH_ROWS = 65_536
 ORDERED_ROWS = 8_192  # fetched at a time, from wherever they lie
@@ -105,7 +113,7 @@ class ExportFolder:
         """The folder a caller names."""
         place = locate(dest)
         if place.scheme == "memory":
-            raise AddressInvalid(f"{place.uri} is no place for files; export to a folder or s3://…")
+            raise AddressInvalid(f"{place.uri} cannot hold files; export to a folder or s3://…")
         return cls(place.uri, place.scheme != "file")
 
     @contextmanager
@@ -143,6 +151,11 @@ def check_format(format: str) -> None:
         raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, not {format!r}")
 
 
+def ending(format: str) -> str:
+    """How the names of its files end: all forms of NDJSON end alike."""
+    return "ndjson" if format in FORMS else format
+
+
 def check_order(order: str | None) -> None:
     """Rows come as they are stored, or by their ids."""
     if order not in (None, "id"):
@@ -150,11 +163,14 @@ def check_order(order: str | None) -> None:
 
 
 def stream(
-    snapshot: Snapshot, types: Sequence[str] | None = None, order: str | None = None
+    snapshot: Snapshot,
+    types: Sequence[str] | None = None,
+    order: str | None = None,
+    format: str = "ndjson",
 ) -> Iterator[bytes]:
     """The NDJSON records of all types, nodes first, as blocks of whole lines."""
     for kind in chosen_types(snapshot, types):
-        yield from _ndjson(kind, _rows(snapshot, kind, order))
+        yield from record_lines(kind, _rows(snapshot, kind, order), FORMS[format])
 
 
 def batches(snapshot: Snapshot, kind: Kind, order: str | None = None) -> Iterator[pa.RecordBatch]:
@@ -218,11 +234,11 @@ def write_part(
 ) -> ExportPart:
     """Write the rows of a type to a file: all of them, or those of some fragments as a numbered part."""
     part = "" if number is None else f"-{number:05}"
-    name = f"{kind.kind}-{kind.name}{part}.{format}"
+    name = f"{kind.kind}-{kind.name}{part}.{ending(format)}"
     counted = _Counted(_rows(snapshot, kind, order, fragments))
     with folder.file(name) as path:
-        if format == "ndjson":
-            size, digest = _whole_file(path, _ndjson(kind, counted))
+        if format in FORMS:
+            size, digest = _whole_file(path, record_lines(kind, counted, FORMS[format]))
         else:
             size, digest = _table_file(path, _plain(kind, counted), format)
     return ExportPart(name, kind.name, counted.rows, size, digest)
@@ -318,141 +334,25 @@ def _flat(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     with duckdb.connect() as engine:
         for batch in batches:
-            engine.register("batch", _in_utc(batch))
-            words = _not_finite(batch)
+            engine.register("batch", in_utc(batch))
+            words = not_finite(batch)
             cells = (_cell(f, f.name in words) for f in batch.schema)
             columns = ", ".join(
-                f"{cell} as {_quoted(f.name)}" for cell, f in zip(cells, batch.schema, strict=True)
+                f"{cell} as {quoted(f.name)}" for cell, f in zip(cells, batch.schema, strict=True)
             )
             flat = engine.sql(f"select {columns} from batch").to_arrow_table()  # noqa: S608
             yield from flat.combine_chunks().to_batches() or flat.schema.empty_table().to_batches()
 
 
-def _cell(field: pa.Field, worded: bool) -> str:
-    name, kind = _quoted(field.name), field.type
+def _cell(field: pa.Field, in_words: bool) -> str:
+    name, kind = quoted(field.name), field.type
     if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
         return f"'base64:' || base64({name})"
     if pa.types.is_timestamp(kind):
-        return _moment(name)
+        return moment(name)
     if pa.types.is_nested(kind):
-        return f"to_json({_worded(field.name, True) if worded else name})::varchar"
+        return f"to_json({worded(field.name, True) if in_words else name})::varchar"
     return name
-
-
-# --- NDJSON --------------------------------------------------------------------------------------------------------
-
-
-def _ndjson(kind: Kind, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Graph records as text, made column by column."""
-    import duckdb
-
-    with duckdb.connect() as engine:
-        for batch in batches:
-            if batch.num_rows:
-                shape = _record(kind, _not_finite(batch))
-                engine.register("batch", _in_utc(batch))
-                lines = engine.sql(f"select ({shape})::varchar || chr(10) as line from batch")  # noqa: S608
-                for (block,) in _blocks(lines.to_arrow_table()["line"]):
-                    yield block
-
-
-def _in_utc(batch: pa.RecordBatch) -> pa.Table:
-    """Instants as plain UTC clock times, so that printing them needs no time zone."""
-    rows = pa.Table.from_batches([batch])
-    for at, field in enumerate(rows.schema):
-        plain = _without_zone(field.type)
-        if plain != field.type:
-            rows = rows.set_column(at, field.name, rows.column(at).cast(plain))
-    return rows
-
-
-def _without_zone(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp(kind.unit)
-    if pa.types.is_list(kind) and pa.types.is_timestamp(kind.value_type):
-        return pa.list_(pa.timestamp(kind.value_type.unit))
-    return kind
-
-
-def _blocks(lines: pa.ChunkedArray) -> Iterator[tuple[bytes]]:
-    """The bytes of whole columns of lines, without making a string of each."""
-    for chunk in lines.chunks:
-        offsets = pa.Array.from_buffers(
-            pa.int32(), len(chunk) + 1, [None, chunk.buffers()[1]], offset=chunk.offset
-        )
-        if chunk.type != pa.string():
-            text = chunk.cast(pa.string())
-            yield from _blocks(pa.chunked_array([text]))
-            continue
-        first, last = offsets[0].as_py(), offsets[len(chunk)].as_py()
-        yield (chunk.buffers()[2].to_pybytes()[first:last],)
-
-
-def _record(kind: Kind, not_finite: frozenset[str]) -> str:
-    """The expression that makes a row's record; names are the schema's, quoted."""
-    values = [
-        (
-            p.name,
-            _worded(p.name, p.type.is_list) if p.name in not_finite else _value(p.name, p.type),
-        )
-        for p in kind.properties.values()
-    ]
-    data = _object([("id", '"id"'), *values])
-    if isinstance(kind, EdgeType):
-        head = [("edge", _text(kind.name)), ("from", '"src"'), ("to", '"dst"')]
-    else:
-        head = [("type", _text(kind.name))]
-    return _object([*head, ("data", data)])
-
-
-def _object(fields: Sequence[tuple[str, str]]) -> str:
-    return "json_object(" + ", ".join(f"{_text(name)}, {value}" for name, value in fields) + ")"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _moment(value: str) -> str:
-    return f"strftime({value}, '%Y-%m-%dT%H:%M:%S.%gZ')"
-
-
-def _not_finite(batch: pa.RecordBatch) -> frozenset[str]:
-    """The columns that hold floats JSON has no number for."""
-    found = set()
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        numbers = column.flatten() if pa.types.is_nested(field.type) else column
-        if pa.types.is_floating(numbers.type) and pc.any(pc.invert(pc.is_finite(numbers))).as_py():
-            found.add(field.name)
-    return frozenset(found)
-
-
-def _worded(name: str, is_list: bool) -> str:
-    """Floats as JSON, with words for what it has no number for, as loads read them."""
-
-    def one(value: str) -> str:
-        word = f"if(isnan({value}), 'NaN', if({value} > 0, 'Infinity', '-Infinity'))"
-        return f"if(not isfinite({value}), to_json({word}), to_json({value}))"
-
-    column = _quoted(name)
-    return f"list_transform({column}, lambda x: {one('x')})" if is_list else one(column)
-
-
-def _value(name: str, kind: PropType) -> str:
-    column = _quoted(name)
-    if kind.is_blob:
-        return f"'base64:' || base64({column})"
-    if kind.scalar is Scalar.DATETIME:
-        return (
-            f"list_transform({column}, lambda x: {_moment('x')})"
-            if kind.is_list
-            else _moment(column)
-        )
-    return column
 
 
 def export_parts(

@@ -103,7 +103,7 @@ def _step(
         return _step(child, live, bag, cut, spelled)
 
     match op:
-        case ir.NodeScan() | ir.Outer():
+        case ir.NodeScan() | ir.Outer() | ir.Resumed():
             return PlanStep(op, (), live, bag)
         case ir.Expand() | ir.ShortestPath() | ir.Trail():
             return _traversal(op, live, bag, spelled)

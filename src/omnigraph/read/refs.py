@@ -7,16 +7,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.expressions import lists
+from omnigraph.expressions.comparing import to_mask
 from omnigraph.expressions.lists import Lists
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.model.types import PropType
 from omnigraph.read import values
-from omnigraph.read.arrays import Ints, Positions
+from omnigraph.read.arrays import Ints, Mask, Positions
 from omnigraph.read.context import Context
 from omnigraph.read.rows import Entities, Paths, Variable, step_counts
 
 POSITION_BITS = 32
+TEXT = pa.string()
+CARRIED = pa.struct([("type", TEXT), ("id", TEXT)])
 EDGE = "-"  # before the name of an edge type, for a node type may have the same
 
 
@@ -115,6 +118,8 @@ def resolve(expr: ir.Expr, given: pa.Array, ctx: Context) -> pa.Array:
             return _keys(_named(part, given, ctx), ctx)
         case ir.WrittenOut(part):
             return _written(given, part.type, ctx)
+        case ir.Carried(part):
+            return _carried(given, part.type, ctx)
         case _:
             raise AssertionError(f"{type(expr).__name__} reads no reference")
 
@@ -168,7 +173,7 @@ def _keys(found: Entities, ctx: Context) -> pa.Array:
 
 
 def _written(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
-    """A value with every reference in it as a whole entity, and every trail as a path."""
+    """A value with every reference in it as a whole entity, every trail as a path, and temporal values as texts."""
     match kind:
         case ir.RefValue((), _):
             return pa.nulls(len(given), pa.string())
@@ -177,6 +182,10 @@ def _written(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
             return values.entities(found, ir.EntityValue(types), ctx)
         case ir.TrailValue():
             return _path(given, kind, ctx)
+        case ir.TemporalValue():
+            from omnigraph.expressions.temporal import texts
+
+            return texts(given, kind)
         case ir.ListValue(item):
             apart = lists.taken_apart(given)
             return Lists(apart.counts, _written(apart.members, item, ctx), apart.valid).made()
@@ -204,3 +213,70 @@ def _path(given: pa.Array, kind: ir.TrailValue, ctx: Context) -> pa.Array:
     mask = given.is_null() if given.null_count else None
     names = [part.value for part in ir.PathPart]
     return pa.StructArray.from_arrays([*parts, length], names=names, mask=mask)
+
+
+# --- from one state to another -------------------------------------------------------------------------------------
+
+
+def _carried(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
+    """A value with every reference in it as the type and the id of what it names."""
+    match kind:
+        case ir.RefValue(types, edge):
+            named = entities(given, types, edge, ctx)
+            ids = values.entity_column(named, "id", ctx) if types else pa.nulls(len(given), TEXT)
+            return lists.structs([_types(named), ids], CARRIED, _valid(given))
+        case ir.TrailValue() | ir.MapValue():
+            parts = [_carried(pc.struct_field(given, name), k, ctx) for name, k in _fields(kind)]
+            names = [name for name, _ in _fields(kind)]
+            shape = pa.struct([(n, a.type) for n, a in zip(names, parts, strict=True)])
+            return lists.structs(parts, shape, _valid(given))
+        case ir.ListValue(item):
+            apart = lists.taken_apart(given)
+            return Lists(apart.counts, _carried(apart.members, item, ctx), apart.valid).made()
+        case _:
+            return given
+
+
+def arrived(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
+    """The inverse of `Carried`, in this state; what is not there any more is null."""
+    match kind:
+        case ir.RefValue(types, edge):
+            ids, names = pc.struct_field(given, "id"), pc.struct_field(given, "type")
+            return references(found(ids, names, types, edge, ctx), ctx)
+        case ir.TrailValue() | ir.MapValue():
+            parts = [arrived(pc.struct_field(given, name), k, ctx) for name, k in _fields(kind)]
+            names = [name for name, _ in _fields(kind)]
+            shape = pa.struct([(n, a.type) for n, a in zip(names, parts, strict=True)])
+            return lists.structs(parts, shape, _valid(given))
+        case ir.ListValue(item):
+            apart = lists.taken_apart(given)
+            return Lists(apart.counts, arrived(apart.members, item, ctx), apart.valid).made()
+        case _:
+            return given
+
+
+def found(
+    ids: pa.Array, names: pa.Array, types: tuple[str, ...], edge: bool, ctx: Context
+) -> Entities:
+    """The entities with these ids and types; unbound where there is none."""
+    position = np.full(len(ids), -1, np.int32)
+    code = np.zeros(len(ids), np.int32)
+    for place, name in enumerate(types):
+        mine = np.flatnonzero(to_mask(pc.equal(names, name)))
+        if len(mine):
+            wanted = ids.take(pa.array(mine))
+            position[mine] = ctx.columns(name, edge).find_all(wanted)
+            code[mine] = place
+    return Entities(types, position, None if len(types) == 1 else code, edge)
+
+
+def _fields(kind: ir.TrailValue | ir.MapValue) -> tuple[tuple[str, ir.ValueType], ...]:
+    if isinstance(kind, ir.MapValue):
+        return kind.fields
+    nodes, edges = ir.RefValue(kind.nodes), ir.RefValue(kind.edges, edge=True)
+    return (("nodes", ir.ListValue(nodes)), ("edges", ir.ListValue(edges)))
+
+
+def _valid(given: pa.Array) -> Mask:
+    valid: Mask = given.is_valid().to_numpy(zero_copy_only=False)
+    return valid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,14 @@ class Result:
         self._trace = trace
         self.commit = commit
 
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, pa.Array], commit: str) -> Result:
+        """What is no row of the graph, as a result: columns of text and numbers."""
+        kinds = {pa.int64(): ir.I64_OR_NULL, pa.string(): ir.STRING_OR_NULL}
+        made = tuple(ir.OutputColumn(name, kinds[a.type]) for name, a in columns.items())
+        rows = len(next(iter(columns.values())))
+        return cls(made, Rows(rows, columns=dict(columns)), commit)
+
     @property
     def columns(self) -> list[str]:
         return [c.name for c in self._columns]
@@ -76,6 +84,10 @@ class Result:
 
     def __bool__(self) -> bool:
         return self._rows.n > 0
+
+    def at(self, commit: str) -> Result:
+        """The same rows, as those of a commit."""
+        return Result(self._columns, self._rows, commit, self._trace)
 
     def nodes_as_ids(self) -> Result:
         """The same rows, with the id of a node where its variable was returned."""

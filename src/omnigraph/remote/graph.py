@@ -10,24 +10,27 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+from msgspec import UNSET
 
 from omnigraph.branch import BlockOptions, MutateStep, Step, Written, outcome_of
 from omnigraph.errors import OmnigraphError, OptionInvalid, TableNotFound
-from omnigraph.graph import Graph, schema_text
+from omnigraph.graph import Graph
 from omnigraph.model.limits import DEFAULT
-from omnigraph.outcomes import LoadResult, MergeResult
+from omnigraph.outcomes import LoadResult, MergeResult, MutateResult
 from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import Blob
-from omnigraph.read.export import PART_ROWS, Exported, ExportFolder, ExportPart
+from omnigraph.read.export import PART_ROWS, Exported, ExportFolder, ExportPart, ending
+from omnigraph.read.ndjson import FORMS
 from omnigraph.remote.blobs import open_blob
 from omnigraph.remote.feed import RemoteBaseline, RemoteFeed
 from omnigraph.remote.jobs import Job, bytes_in, export_by_job, job, jobs, saved, settled
-from omnigraph.remote.results import RemoteDiff, RemoteResult, RemoteSnapshot
+from omnigraph.remote.results import RemoteDiff, RemoteResult, RemoteSnapshot, received
 from omnigraph.remote.sources import records_of, upload_of
 from omnigraph.remote.stored import invoke, permits, stored_queries
 from omnigraph.remote.transport import (
@@ -39,9 +42,11 @@ from omnigraph.remote.transport import (
     encoded,
     segment,
 )
+from omnigraph.schemas import schema_text
 from omnigraph.storage import metrics
 from omnigraph.verbs import VERBS, Description
 from omnigraph.wire.answers import (
+    ChangeOutput,
     ConflictOutput,
     DiffOutput,
     ReadOutput,
@@ -56,7 +61,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 IF_COMMIT = "Omnigraph-If-Graph-Commit"
 COMMIT_HEADER = "Omnigraph-Graph-Commit"
 FORMATS = {
-    "ndjson": "application/x-ndjson",
+    **dict.fromkeys(FORMS, "application/x-ndjson"),
     "arrow": ARROW,
     "parquet": "application/vnd.apache.parquet",
 }
@@ -254,8 +259,20 @@ def _query(graph: RemoteGraph, verb: Description, given: Given) -> RemoteResult:
     return graph._http.send(asked, _table)
 
 
+def _mutate(graph: RemoteGraph, verb: Description, given: Given) -> MutateResult:
+    """The counts, and the rows of a query that returned some."""
+    found: ChangeOutput = _answered(graph, verb, given)
+    done = found.value()
+    if found.rows is UNSET or found.columns is UNSET or found.column_types is UNSET:
+        return done
+    table = received(found.columns, found.column_types, found.rows)
+    return replace(done, result=RemoteResult(table, done.commit.id if done.commit else ""))
+
+
 def _table(answer: Answer) -> RemoteResult:
-    return RemoteResult(pa.ipc.open_stream(answer).read_all(), answer.headers[COMMIT_HEADER])
+    return RemoteResult(
+        pa.ipc.open_stream(answer).read_all(), answer.headers.get(COMMIT_HEADER, "")
+    )
 
 
 def _query_many(graph: RemoteGraph, verb: Description, given: Given) -> list[RemoteResult]:
@@ -374,6 +391,7 @@ def _load(graph: RemoteGraph, verb: Description, given: Given) -> LoadResult:
 def _export(graph: RemoteGraph, _: Description, given: Given) -> Exported:
     """A file for each type; much is written by the server as a job, and then fetched."""
     format, types, order = given["format"], given["types"], given["order"]
+    lines = format if format in FORMS else None
     if format not in (*FORMATS, "csv"):
         raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, csv, not {format!r}")
     if order is not None and format not in FORMATS:
@@ -384,9 +402,9 @@ def _export(graph: RemoteGraph, _: Description, given: Given) -> Exported:
     if format not in FORMATS or is_large:
         return export_by_job(graph._http, given["dest"], format, state.commit_id, types)
     folder = ExportFolder.of(given["dest"])
-    query = {"at": state.commit_id, "order": order}
+    query = {"at": state.commit_id, "order": order, "format": lines}
     parts = tuple(
-        _part(graph, folder, f"{kind}-{name}.{format}", name, rows, query)
+        _part(graph, folder, f"{kind}-{name}.{ending(format)}", name, rows, query)
         for (kind, name), rows in sorted(chosen.items(), key=lambda k: k[0][0] != "node")
     )
     return folder.finish(Exported(state.commit_id, format, parts))
@@ -412,6 +430,7 @@ def _part(
 SENT: dict[str, Callable[[RemoteGraph, Description, Given], Any]] = {
     "query": _query,
     "query_many": _query_many,
+    "mutate": _mutate,
     "snapshot": _snapshot,
     "blob": _blob,
     "changes": _changes,

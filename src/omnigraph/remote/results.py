@@ -44,6 +44,17 @@ class RemoteResult(Result):
         return super().explain() if self._plan is None else RemoteExplanation(self._plan)
 
 
+def received(columns: list[str], types: list[str], rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows that came as JSON, as values of their columns' types."""
+    kinds = {str(scalar): kind for scalar, kind in SCALARS.items()}
+    arrays = []
+    for name, word in zip(columns, types, strict=True):
+        array = pa.array([row[name] for row in rows])
+        kind = kinds.get(word.removesuffix("?"))
+        arrays.append(array if kind is None else array.cast(kind))
+    return pa.Table.from_arrays(arrays, names=columns)
+
+
 WORDS = {kind: str(scalar) for scalar, kind in SCALARS.items()}
 
 

@@ -17,7 +17,14 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign
-from omnigraph.write.input.files import COMPRESSIONS, expand, known_size, open_file
+from omnigraph.write.input.files import (
+    COMPRESSIONS,
+    expand,
+    known_size,
+    may_be_array,
+    open_file,
+)
+from omnigraph.write.input.json_arrays import as_lines
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
 from omnigraph.write.input.sources import are_paths, is_table, plain_record
@@ -96,7 +103,8 @@ def _files(paths: Iterable[Any]) -> Iterator[bytes]:
             raise OptionInvalid(f"{file} does not say which type its rows are of")
         last, packed = b"\n", Path(file).suffix in COMPRESSIONS
         with open_file(file) as stream:
-            while block := bytes(stream.read(CHUNK_BYTES)):
+            lines: Any = as_lines(stream, file) if may_be_array(file) else stream
+            while block := bytes(lines.read(CHUNK_BYTES)):
                 last = block
                 yield block
                 metrics.consumed(0 if packed else len(block))

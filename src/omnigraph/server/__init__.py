@@ -22,7 +22,7 @@ In the order of control flow:
 - `jobs`           work that outlives its request
 - `wire`           the shapes of requests and answers
 - `errors`         failures to statuses and bodies: the one place that knows both
-- `stored_queries` queries kept in `.gq` files
+- `stored_queries` queries kept in `.gq` and `.cypher` files
 - `telemetry`      counts, durations, the access log, spans; `slow_queries` the log of those, `log` how lines look
 - `openapi`        the description of all this, made from the table of routes
 """

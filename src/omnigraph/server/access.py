@@ -223,7 +223,7 @@ class Access:
     def guard(self, actor: str | None, graph: str | None) -> Guard | None:
         """Who decides what an actor may do with a graph, or with the server; none where all is open."""
         if graph is None:
-            return Guard(self.server, actor or ANONYMOUS)
+            return Guard(self.server, actor or ANONYMOUS, None, self.read_only)
         if not self.authenticated and not self.read_only:
             return None
         return Guard(self.graphs.get(graph), actor or ANONYMOUS, graph, self.read_only)
@@ -283,7 +283,7 @@ class Origins:
         """Refuse what a page of somebody else may have sent; `is_page`: the answer is one to look at."""
         host = headers.get("host", "")
         if host and not self._is_known(host):
-            raise HostRefused(f"this server does not go by the name {host[:80]!r}")
+            raise HostRefused(f"this server is not called {host[:80]!r}")
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(origin, host):
             raise OriginRefused(f"a page of {origin[:80]!r} may not use this server")

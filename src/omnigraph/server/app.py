@@ -139,6 +139,7 @@ class Server:
         self.jobs = Jobs(self.admission)
         self.maintains = False
         self.upkeeps: dict[str, Upkeep] = {}
+        self.cluster: str | None = None  # the root of the cluster that is served
         self.document = openapi.document(ROUTES, authenticated=identity.required)
         self.docs = openapi.page(ROUTES)
 
@@ -173,7 +174,7 @@ class Server:
         def begin() -> T:
             self.telemetry.queued.dec()
             if gone is not None and gone():
-                raise ClientGone("the client went away before its turn came")
+                raise ClientGone("the client disconnected while waiting")
             return work()
 
         return partial(copy_context().run, begin)
@@ -246,7 +247,7 @@ class Observed:
         scope = {**self.scope, "path": path, "root_path": "", OBSERVED: self}
         await self.server.router(scope, receive, self.send)
         if not self.ended:
-            raise ClientGone("the client went away")
+            raise ClientGone("the client disconnected")
 
     async def send(self, message: Message) -> None:
         """Pass on what is sent: with the headers every answer has, and only while the client takes it."""
@@ -261,7 +262,7 @@ class Observed:
         try:
             await within(self.server.bounds.stall_seconds_max, self._send(message))
         except TimeoutError:
-            raise ClientGone("the client does not take its answer") from None
+            raise ClientGone("the client stopped reading the response") from None
 
     async def _fail(self, error: OmnigraphError, cause: BaseException | None = None) -> None:
         """Report a failure; once an answer has begun, the connection can only be broken off."""
@@ -297,7 +298,7 @@ class Observed:
         """Send a part of such an answer, no faster than the client takes it."""
         await self.send({"type": "http.response.body", "body": block, "more_body": more})
         if self.gone():
-            raise ClientGone("the client went away")
+            raise ClientGone("the client disconnected")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ async def chunks(receive: Receive, stall_seconds: float) -> AsyncIterator[bytes]
         try:
             message = await within(stall_seconds, receive())
         except TimeoutError:
-            raise ClientGone(f"no byte came within {stall_seconds:g} s") from None
+            raise ClientGone(f"no data received for {stall_seconds:g} s") from None
         if message["type"] != "http.request":
             raise ClientGone("the request ended before its body was whole")
         more = message.get("more_body", False)

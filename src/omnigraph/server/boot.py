@@ -64,6 +64,7 @@ def build(
     access = Access(identity.required, server_policy, policies, settings.read_only)
     origins = Origins(frozenset(name.lower() for name in settings.hosts), host.lower())
     server = Server(graphs, identity, access, settings.limits, quarantined, origins, counts)
+    server.cluster = settings.cluster
     server.maintains = settings.maintain and not settings.read_only
     return server
 

@@ -39,7 +39,7 @@ def cluster_settings(place: str) -> Settings:
         id: GraphSettings(uri=graph.uri, queries=list(graph.queries), policy=graph.policy)
         for id, graph in found.graphs.items()
     }
-    return Settings(graphs=graphs, policy=found.policy)
+    return Settings(graphs=graphs, policy=found.policy, cluster=root_of(place))
 
 
 def watch(place: str) -> None:

@@ -138,13 +138,6 @@ class ServerBusy(OmnigraphError):
     retry_after = 1
 
 
-class MergeConflicts(OmnigraphError):
-    """A merge has conflicts; nothing was published."""
-
-    code, kind = "merge_conflicts", Kind.CONFLICT
-    default_help = "Decide them with `strategy` or `resolutions`, or change one of the branches."
-
-
 def exceeded(name: str, limit: float, observed: float) -> dict[str, object]:
     """The details of a limit that was exceeded: its name, its value, and what was seen."""
     return {"limit": name, "limit_value": limit, "observed": observed}

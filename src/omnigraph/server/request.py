@@ -34,6 +34,7 @@ BYTES = "application/octet-stream"
 IF_COMMIT = "omnigraph-if-graph-commit"
 HTTP_API = "omnigraph-http-api"  # names the contract a client was written for
 HTTP_APIS = ("0.10", "0.13")
+NEWEST_API = "0.13"  # in which a record has its id beside its type
 OLDEST_API = "0.10"  # in which a bare node variable returns the id
 OBSERVED = "omnigraph.observed"  # where a scope keeps what is recorded of a request
 GONE = "omnigraph.gone"  # where a scope keeps whether the client has gone
@@ -79,6 +80,11 @@ class HttpCall:
     def wants_ids(self) -> bool:
         """Whether the client was written when a bare node variable returned the id."""
         return self.headers.get(HTTP_API) == OLDEST_API
+
+    @property
+    def wants_ids_beside(self) -> bool:
+        """Whether the client was written when records got their id beside their type."""
+        return self.headers.get(HTTP_API) == NEWEST_API
 
     @property
     def unguarded(self) -> Graph:

@@ -109,6 +109,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         True  # compact, index, expire and clean in the background, one process at a time
     )
     load_from: list[str] = []  # addresses loads by reference may be read from
+    cluster: str | None = None  # the root of the cluster whose revision this is
     limits: Bounds = Bounds()  # see the table
 
 

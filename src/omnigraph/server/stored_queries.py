@@ -1,4 +1,4 @@
-"""Queries kept in `.gq` files beside a server, by name."""
+"""Queries kept in files beside a server, by name: `.gq` files of several queries, `.cypher` files of one each."""
 
 from __future__ import annotations
 
@@ -10,23 +10,36 @@ from omnigraph.lang.query import compile_query, parse_queries
 from omnigraph.model.catalog import Catalog
 from omnigraph.server.settings import ServerInvalid
 
+CYPHER = ".cypher"
+
 
 def stored_queries(places: Sequence[str], catalog: Catalog) -> dict[str, StoredQuery]:
     """The queries of files and folders, each checked against the schema that is in force."""
     found: dict[str, StoredQuery] = {}
     for file in (file for place in places for file in _files(Path(place))):
-        text = _text(file)
-        for query in parse_queries(text, file.name).queries:
+        for query in _queries(file, catalog):
             if query.name in found:
                 raise ServerInvalid(f"the query {query.name!r} is stored twice, again in {file}")
-            compile_query(text, catalog, query.name)
-            found[query.name] = StoredQuery(text, query)
+            found[query.name] = query
     return dict(sorted(found.items()))
+
+
+def _queries(file: Path, catalog: Catalog) -> Iterator[StoredQuery]:
+    text = _text(file)
+    if file.suffix == CYPHER:
+        yield StoredQuery.of_cypher(text, file.stem, catalog)
+        return
+    tree = parse_queries(text, file.name)
+    if tree.statement is not None or tree.settings:
+        raise ServerInvalid(f"{file} holds a setting or a statement; only queries are stored")
+    for query in tree.queries:
+        compile_query(text, catalog, query.name)
+        yield StoredQuery.of(text, query)
 
 
 def _files(place: Path) -> Iterator[Path]:
     if place.is_dir():
-        yield from sorted(place.glob("*.gq"))
+        yield from sorted(file for file in place.iterdir() if file.suffix in (".gq", CYPHER))
     else:
         yield place
 

@@ -111,6 +111,12 @@ def expected(bytes: int) -> None:
             cost = cost.around
 
 
+def input_bytes() -> int:
+    """How much input the operation under way has been said to have."""
+    cost = _current.get()
+    return 0 if cost is None else cost.input_bytes
+
+
 def consumed(bytes: int = 0, rows: int = 0) -> None:
     """Count input that was read, and the rows that were in it."""
     with _lock:

@@ -418,7 +418,7 @@ def open_remote(address: str) -> tuple[RemoteObjects, str]:
     bucket, _, key = rest.partition("/")
     store = open_objects(locate(f"{scheme}://{bucket}"))
     if not isinstance(store, RemoteObjects):
-        raise AddressInvalid(f"{address} is no address in an object store")
+        raise AddressInvalid(f"{address} is not an object store address")
     return store, key
 
 

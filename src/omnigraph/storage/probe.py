@@ -48,7 +48,7 @@ def _create_only(store: ObjectStore, key: str, racers: int) -> None:
     possible = [number for number, won in enumerate(results) if won is (True if winners else None)]
     if store.get(key) not in map(_content, possible):
         raise StoreUnsuitable(
-            f"the store {store.uri} replaced an object that was created first by somebody else",
+            f"the store {store.uri} replaced an object that another writer had created",
             details={"promise": "create-only put"},
         )
 

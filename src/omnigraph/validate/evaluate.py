@@ -26,7 +26,7 @@ class ValidationFailed(OmnigraphError):
     """
 
     code, kind = "validation_failed", Kind.INVALID
-    default_help = "Nothing was changed. Mend the rows named, or the schema, and write again."
+    default_help = "Nothing was changed. Fix the rows named, or the schema, and write again."
 
 
 class KeyConflict(OmnigraphError):

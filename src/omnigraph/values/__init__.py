@@ -7,4 +7,5 @@ merge all read here; `docs/reference/values.md` is the same in words.
 - `misfit`    what is said of a value that is not one of its type
 - `reading`   one value: the definition
 - `columns`   the same for whole Arrow columns, which a test proves equal to `reading`
+- `temporal`  durations, local times and time zones, which queries compute with and no property holds
 """

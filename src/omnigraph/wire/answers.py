@@ -78,6 +78,7 @@ class CommitOutput(msgspec.Struct, frozen=True):
     changes: list[TypeCounts]
     proposal: int | UnsetType = UNSET
     checks: dict[str, str] | UnsetType = UNSET
+    load: dict[str, Any] | UnsetType = UNSET
 
     @classmethod
     def of(cls, commit: Commit) -> Self:
@@ -96,6 +97,7 @@ class CommitOutput(msgspec.Struct, frozen=True):
             changes=type_counts(commit.changes),
             proposal=UNSET if commit.proposal is None else commit.proposal,
             checks=dict(commit.checks) or UNSET,
+            load=dict(commit.load) or UNSET,
         )
 
     def value(self) -> Commit:
@@ -111,6 +113,7 @@ class CommitOutput(msgspec.Struct, frozen=True):
             changes=counts_of(self.changes),
             proposal=None if self.proposal is UNSET else self.proposal,
             checks={} if self.checks is UNSET else self.checks,
+            load={} if self.load is UNSET else self.load,
         )
 
 
@@ -328,9 +331,14 @@ class ChangeOutput(msgspec.Struct, frozen=True):
     actor_id: str | None
     commit: CommitOutput | None
     replayed: bool | UnsetType = UNSET
+    columns: list[str] | UnsetType = UNSET
+    column_types: list[str] | UnsetType = UNSET
+    rows: list[dict[str, Any]] | UnsetType = UNSET
+    outcome: dict[str, str] | UnsetType = UNSET
 
     @classmethod
     def of(cls, done: MutateResult, branch: str, name: str, actor: str | None) -> Self:
+        told = done.result
         return cls(
             branch=branch,
             query_name=name,
@@ -339,11 +347,18 @@ class ChangeOutput(msgspec.Struct, frozen=True):
             actor_id=actor,
             commit=maybe_commit(done.commit),
             replayed=done.replayed or UNSET,
+            columns=UNSET if told is None else told.columns,
+            column_types=UNSET if told is None else [str(kind) for kind in told.types],
+            rows=UNSET if told is None else told.json_rows(),
+            outcome=UNSET if done.outcome is None else dict(done.outcome),
         )
 
     def value(self) -> MutateResult:
         commit, replayed = commit_of(self.commit), self.replayed is True
-        return MutateResult(self.affected_nodes, self.affected_edges, commit, replayed)
+        outcome = None if isinstance(self.outcome, UnsetType) else self.outcome
+        return MutateResult(
+            self.affected_nodes, self.affected_edges, commit, replayed, outcome=outcome
+        )
 
 
 class LoadedType(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from omnigraph.model.names import canonical
 
 Mode = Literal["append", "merge", "overwrite"]
 Operation = Literal["insert", "update", "delete"]
+Lines = Literal["ndjson", "ndjson-0.10", "ndjson-0.13"]  # forms of records, see `read.ndjson`
 EntityKind = Literal["node", "edge"]
 Name = Annotated[str, msgspec.Meta(max_length=1024)]  # of a branch, or an address
 Message = Annotated[str, msgspec.Meta(max_length=4096)]  # of a commit
@@ -74,6 +75,7 @@ class QueryRequest(WireRequest, frozen=True):
     rows_shown: RowsShown | None = None
     column_types: bool = False
     language: str | None = None
+    settings: dict[str, str | int] | None = None
 
 
 class QueryManyRequest(StrictRequest, frozen=True):
@@ -128,6 +130,7 @@ class ExportRequest(StrictRequest, frozen=True):
     branch: str | None = None
     type_names: list[str] | None = None
     order: Literal["id"] | None = None
+    format: Lines | None = None
 
 
 class ExportQuery(WireRequest, frozen=True):
@@ -135,6 +138,15 @@ class ExportQuery(WireRequest, frozen=True):
     at: str | None = None
     types: list[str] | None = None
     order: Literal["id"] | None = None
+    format: Lines | None = None
+
+
+class ClusterRequest(StrictRequest, frozen=True):
+    """The files of a cluster's folder, by their paths. `plan` is the digest of the plan that is to be applied."""
+
+    files: dict[Name, str]
+    plan: str | None = None
+    delete: list[Name] = []
 
 
 class BaselineRequest(StrictRequest, frozen=True):
@@ -327,5 +339,5 @@ class ExportJobRequest(StrictRequest, frozen=True):
     branch: str | None = None
     at: str | None = None
     types: list[str] | None = None
-    format: Literal["ndjson", "parquet", "arrow", "csv"] = "ndjson"
+    format: Lines | Literal["parquet", "arrow", "csv"] = "ndjson"
     ttl_seconds: int | None = None

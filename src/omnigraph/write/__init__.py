@@ -7,7 +7,7 @@ What several verbs need:
 - `removal`          the edges of nodes that go
 - `input`            files, tables and Python values to rows; what is wrong with them
 - `assign`           the values a mutation assigns, in the property's type
-- `matching`         the rows a condition selects, and what finding them rested on
+- `matching`         the rows a condition selects, and what finding them rested on; `resting` the same of patterns
 - `embed`            vectors for the texts a write brings
 - `stored_rules`     whether stored rows obey the rules a schema change brings
 - `infer`            a schema proposed from files

@@ -1,32 +1,36 @@
 """Changes for each row a pattern finds: what Cypher writes.
 
-The rows are found on the state the write started from. Steps run in order, each for all rows at once, and each sees the
-entities the ones before it made; what they want becomes part of the same changes as any statement's.
+Stages run in order, and each finds its rows on the state the ones before it left. Its steps run in order, each for all
+rows at once, and each sees the entities the ones before it made; what they want becomes part of the same changes as any
+statement's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core.plan import read_whole
+from omnigraph.core.overlaid import overlaid
+from omnigraph.core.plan import Reads
+from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind as ErrorKind
-from omnigraph.errors import OmnigraphError, WritesUnseen
+from omnigraph.errors import OmnigraphError
 from omnigraph.expressions.comparing import to_mask
 from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
-from omnigraph.lang.tree import walk
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.keys import fresh_ids, key_ids
-from omnigraph.read import run_query
+from omnigraph.model.tokens import id_tokens
+from omnigraph.read import Result, run_query
 from omnigraph.read.blocks import number_rows
+from omnigraph.read.context import Handed
 from omnigraph.read.groups import encode_any
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import column
@@ -42,7 +46,9 @@ from omnigraph.write.mutate import (
 )
 from omnigraph.write.removal import incident_rows
 from omnigraph.write.resolve import Kind, Mode, before_columns, resolve
+from omnigraph.write.resting import Resting
 
+ANSWER_ROWS_MAX = 100_000  # that a write returns; more are refused before anything is published
 Ints = npt.NDArray[np.int64]
 
 
@@ -63,39 +69,67 @@ class Slot:
 
 def change(op: ir.PatternChange, progress: MutationProgress, bound: Bound) -> MutationProgress:
     """Everything the rows of a pattern want."""
+    handed: Handed | None = None
+    for stage in op.stages:
+        if progress.violations:  # what was made is not fit to be read
+            return progress
+        progress, handed = _run_stage(stage, op.params, progress, bound, handed)
+    if op.returns is None:
+        return progress
+    resting = Resting(op.returns.plan, progress.txn.catalog, bound, handed=handed)
+    progress = progress.after(Changes(), resting.reads())
+    return replace(progress, answer=_Returned(op, bound, handed))
+
+
+def _run_stage(
+    stage: ir.Stage,
+    params: tuple[ir.ParamDecl, ...],
+    progress: MutationProgress,
+    bound: Bound,
+    handed: Handed | None,
+) -> tuple[MutationProgress, Handed]:
+    """What one stage does, and the rows it did it for."""
     txn = progress.txn
-    tables = _tables_read(op.read, txn.catalog)
-    unseen = sorted(tables & set(txn.overlays))
-    if unseen:
-        raise WritesUnseen("a type this write reads is changed by a write before it")
-    query = ir.Query("change", op.params, op.read)
-    result = run_query(query, bound.values, txn.snapshot, now=bound.now)
-    found = result.to_arrow()
-    progress = progress.after(Changes(), read_whole(sorted(tables)))
-    work = _Work(progress, _unique_columns(found), len(result))
-    for name, ids, types in op.slots:
+    query = ir.Query("change", params, stage.read)
+    result = run_query(query, bound.values, overlaid(txn), now=bound.now, handed=handed)
+    work = _Work(progress, _unique_columns(result.to_arrow()), len(result))
+    for name, ids, types in stage.slots:
         work.slots[name] = Slot(work.column(ids), work.column(types))
-    for step in op.steps:
+    for step in stage.steps:
         work.run(step)
-    return work.progress
+    made = {
+        s.slot: work.slots[s.slot].ids for s in stage.steps if isinstance(s, ir.Make) and s.once
+    }
+    resting = Resting(stage.read.plan, txn.catalog, bound, made, handed)
+    work.progress = work.progress.after(Changes(), resting.reads())
+    slots = {name: (slot.ids, slot.types) for name, slot in work.slots.items()}
+    return work.progress, Handed(work.rows, work.columns, slots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    """What is asked for after everything was written."""
+
+    op: ir.PatternChange
+    bound: Bound
+    handed: Handed | None
+
+    def __call__(self, txn: WriteTxn) -> Result:
+        assert self.op.returns is not None  # noqa: S101 - made for one that returns something
+        query = ir.Query("change", self.op.params, self.op.returns)
+        state = overlaid(txn)
+        return run_query(
+            query,
+            self.bound.values,
+            state,
+            now=self.bound.now,
+            max_rows=ANSWER_ROWS_MAX,
+            handed=self.handed,
+        )
 
 
 def _unique_columns(found: pa.Table) -> dict[str, pa.Array]:
     return {name: one_array(found.column(i)) for i, name in enumerate(found.column_names)}
-
-
-def _tables_read(read: ir.Read, catalog: Catalog) -> set[str]:
-    found: set[str] = set()
-    for node in walk(read.plan):
-        match node:
-            case ir.NodeScan(types=types) | ir.Expand(dst_types=types) | ir.Trail(dst_types=types):
-                found |= {catalog.nodes[name].table_id for name in types}
-            case ir.EdgeStep(edge, _, near, far):
-                found |= {catalog.nodes[name].table_id for name in (near, far)}
-                found.add(catalog.edges[edge].table_id)
-            case _:
-                pass
-    return found
 
 
 class _Work:
@@ -145,6 +179,10 @@ class _Work:
         resolved = resolve(self.progress.txn, [given], Mode.APPEND)
         progress = self.progress.after(resolved.changes).counted(kind, len(first))
         self.progress = progress.broken(resolved.violations)
+        if step.first is not None:
+            maker = np.zeros(self.rows, np.bool_)
+            maker[first] = True
+            self.columns[step.first] = pa.array(maker)
         place = np.full(self.rows, -1, np.int64)
         place[rows] = of
         made = ids.take(pa.array(place, mask=place < 0))
@@ -183,7 +221,7 @@ class _Work:
     # --- new values ------------------------------------------------------------------------------------------------
 
     def put(self, step: ir.Put, kind: Kind) -> None:
-        rows = self._rows_of(step.slot, kind, step.only)
+        rows = self._rows_of(step.slot, kind, step.only, step.unless)
         if not len(rows):
             return
         ids = self.slots[step.slot].ids.take(pa.array(rows))
@@ -199,26 +237,32 @@ class _Work:
             changed = changed.set_column(schema.get_field_index(name), name, new)
         before = found.select([*before_columns(kind), ADDRESS])
         made = TypeChanges(kind, updates=changed.cast(schema), before=before)
-        changes = Changes({kind.table_id: made})
-        self.progress = self.progress.after(changes).counted(kind, changed.num_rows)
+        changes, rests = Changes({kind.table_id: made}), {kind.table_id: Reads(id_tokens(ids))}
+        self.progress = self.progress.after(changes, rests).counted(kind, changed.num_rows)
 
-    def _rows_of(self, slot: str, kind: Kind, only: str | None) -> Ints:
+    def _rows_of(self, slot: str, kind: Kind, only: str | None, unless: str | None) -> Ints:
         """The rows whose entity in a slot has a type."""
         held = self.slots[slot]
         mine = to_mask(pc.equal(held.types, kind.name)) & self.chosen(only)
+        if unless is not None:
+            mine &= ~self.chosen(unless)
         return np.flatnonzero(mine)
 
     # --- what goes -------------------------------------------------------------------------------------------------
 
     def drop(self, step: ir.Drop, kind: Kind) -> None:
-        rows = self._rows_of(step.slot, kind, None)
-        if not len(rows):
+        held = self.slots[step.slot]
+        if pa.types.is_list(held.ids.type):
+            held = Slot(pc.list_flatten(held.ids), pc.list_flatten(held.types))
+        ids = pc.unique(held.ids.filter(pc.equal(held.types, kind.name))).drop_null()
+        if not len(ids):
             return
-        ids = pc.unique(self.slots[step.slot].ids.take(pa.array(rows)))
         columns = before_columns(kind)
         found = self.progress.txn.view(kind.table_id).lookup("id", ids, columns)
         gone = found.select([*columns, ADDRESS])
-        self.progress = self.progress.after(deletion(kind, gone)).counted(kind, gone.num_rows)
+        rests = {kind.table_id: Reads(id_tokens(ids))}
+        progress = self.progress.after(deletion(kind, gone), rests)
+        self.progress = progress.counted(kind, gone.num_rows)
         if not isinstance(kind, NodeType) or not gone.num_rows:
             return
         if not step.detach:

@@ -126,7 +126,9 @@ def _make_exist(objects: ObjectStore, stamp: bytes) -> None:
             objects.put_new(layout.GRAPH, stamp)
         else:
             if there != stamp:
-                raise GraphExists(f"somebody made a graph at {objects.uri} meanwhile") from None
+                raise GraphExists(
+                    f"another process created a graph at {objects.uri} in the meantime"
+                ) from None
 
 
 def _check_sizes(objects: ObjectStore, copied: list[ObjectInfo]) -> None:

@@ -22,14 +22,15 @@ from omnigraph.model.columns import one_array
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.columns import is_list, is_text, text_column
 from omnigraph.values.misfit import Misfit
-from omnigraph.write.input.files import blocks, expand
+from omnigraph.write.input.files import blocks
+from omnigraph.write.input.input_files import input_files
 from omnigraph.write.input.json_lines import JsonLines
 from omnigraph.write.input.mapping import RowMapping
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.preview import preview
 from omnigraph.write.input.problems import Problems
-from omnigraph.write.input.sources import FILE_READERS, LINES, no_rows_in
+from omnigraph.write.input.sources import LINES, read_file
 from omnigraph.write.input.tables import RawRows, suffix_of
 
 ROWS_MAX = 1_000_000  # of a table, looked at
@@ -39,6 +40,9 @@ PADDED = r"^-?0[0-9]"  # a text like 007 is no number
 ENDS = (("from", "to"), ("src", "dst"), ("source", "target"))
 PLAIN = re.compile(r"[A-Za-z_][\w./*-]*")
 YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+PLURALS = (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("s", ""))
+UNLIKE_THEIR_PLURAL = {"people": "person", "children": "child", "men": "man", "women": "woman",
+                       "series": "series", "species": "species"}  # fmt: skip
 KEY_NAMES = ("id", "key", "code", "uuid", "email", "name")
 
 
@@ -121,17 +125,13 @@ class _Collected:
 
 def _table(name: str, path: str, options: Options) -> TableGuess:
     found = _Collected()
-    files = expand(path)
     is_json = False
-    for file in files:
-        reader = FILE_READERS.get(suffix_of(file))
-        if reader is not None:
-            list(reader(file, found, options, Problems()))
-        elif suffix_of(file) in LINES:
+    for file in input_files(path):
+        if suffix_of(file.name) in LINES and file.part is None:
             is_json = True
-            found.tables += _json_tables(file, options)
+            found.tables += _json_tables(file.name, options)
         else:
-            raise no_rows_in(file)
+            list(read_file(file, found, options, Problems()))
         if sum(table.num_rows for table in found.tables) >= ROWS_MAX:
             break
     rows = pa.concat_tables(found.tables, promote_options="permissive").slice(0, ROWS_MAX)
@@ -339,11 +339,18 @@ def _yaml(text: str) -> str:
 def _type_name(path: str) -> str:
     """`data/order_items.csv` as OrderItem."""
     stem = Path(path.rstrip("/")).name.partition(".")[0]
-    name = _camel(re.sub(r"\W+", "_", stem)) or "Row"
-    for plural, single in (("ies", "y"), ("sses", "ss"), ("s", "")):
-        if name.endswith(plural) and not name.endswith(("ss", "us", "is")):
-            return name.removesuffix(plural) + single
-    return name
+    before, under, last = re.sub(r"\W+", "_", stem).rpartition("_")
+    return _camel(before + under + _singular(last)) or "Row"
+
+
+def _singular(word: str) -> str:
+    if word.lower() in UNLIKE_THEIR_PLURAL:
+        single = UNLIKE_THEIR_PLURAL[word.lower()]
+        return single.capitalize() if word[0].isupper() else single
+    for plural, single in PLURALS:
+        if word.endswith(plural) and not word.endswith(("ss", "us", "is")):
+            return word.removesuffix(plural) + single
+    return word
 
 
 def _camel(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -52,11 +53,14 @@ class LoadOutcome:
     new_each_time: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)  # left out, by type
+    cost: Mapping[str, Any] = field(default_factory=dict, compare=False)  # engine, seconds …
 
     def to_json(self) -> dict[str, Any]:
         """What the commit keeps of it."""
         counts: dict[str, Any] = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
-        others = {name: getattr(self, name) for name in ("new_each_time", "rows", "quarantined")}
+        others = {
+            name: getattr(self, name) for name in ("new_each_time", "rows", "quarantined", "cost")
+        }
         return counts | {name: dict(given) for name, given in others.items() if given}
 
     @classmethod
@@ -100,10 +104,12 @@ def load(
 
     def verb(txn: WriteTxn) -> PublishPlan:
         metrics.progress("reading", 0)
+        began = monotonic()
         again = violations if reading.source.repeatable else None
         with listing(again, lambda: reading.problems(txn.catalog)):
             incoming = reading.under(txn.catalog) if aside is None else aside.good_rows(txn)
         rows = sum(part.rows.num_rows for part in incoming)
+        read = monotonic()
         metrics.progress("checking", rows, metrics.INPUT_PART)
         resolved = resolve(txn, incoming, wanted, repeats=repeats)
         changes = with_incident_edges(resolved.changes, txn)
@@ -116,6 +122,7 @@ def load(
         )
         if aside is not None:
             outcome = replace(outcome, quarantined=aside.write())
+        outcome = replace(outcome, cost=_cost(read - began, monotonic() - read))
         metrics.progress("checking", rows, CHECKED_PART)
         return PublishPlan(
             kind="load",
@@ -127,6 +134,13 @@ def load(
         )
 
     return verb
+
+
+def _cost(read: float, checked: float) -> dict[str, Any]:
+    """What a load in process cost until it is written."""
+    size = metrics.input_bytes()
+    seconds = {"read": round(read, 3), "check": round(checked, 3)}
+    return {"engine": "local", "seconds": seconds} | ({"bytes": size} if size else {})
 
 
 def _broken(

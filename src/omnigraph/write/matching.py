@@ -40,7 +40,7 @@ def matching(
     """The rows of a type for which a predicate is true: looked up by id or end where it names them, else scanned."""
     view = txn.view(kind.table_id)
     condition = closed(predicate, bound)
-    anchor = _anchor(condition, kind)
+    anchor = named_rows(condition, kind)
     if anchor is None:
         return Matched(view.scan(columns, condition), EVERYTHING)
     name, values = anchor
@@ -52,7 +52,7 @@ def matching(
 # --- what names rows -------------------------------------------------------------------------------------------------
 
 
-def _anchor(condition: ir.Expr, kind: NodeType | EdgeType) -> tuple[str, pa.Array] | None:
+def named_rows(condition: ir.Expr, kind: NodeType | EdgeType) -> tuple[str, pa.Array] | None:
     """A column with an index and the only values of it a matching row can have."""
     equal = _equalities(condition)
     if "id" in equal:

@@ -6,10 +6,10 @@ the state the query started from; it is validated once, on what will be there in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,13 +39,20 @@ from omnigraph.write.matching import matching
 from omnigraph.write.removal import incident_rows
 from omnigraph.write.resolve import Kind, Mode, actions_of, before_columns, resolve
 
+if TYPE_CHECKING:
+    from omnigraph.read import Result
+
 
 @dataclass(frozen=True, slots=True)
 class MutateOutcome:
-    """How many entities the statements touched. An entity touched twice counts twice, a deleted one once."""
+    """How many entities the statements touched. An entity touched twice counts twice, a deleted one once.
+
+    `answer` are the rows a query asked for after it wrote.
+    """
 
     affected_nodes: int = 0
     affected_edges: int = 0
+    answer: Result | None = None
 
     def to_json(self) -> dict[str, int]:
         return {"affected_nodes": self.affected_nodes, "affected_edges": self.affected_edges}
@@ -80,7 +87,7 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | Non
             kind="mutation",
             reads=progress.reads,
             result=outcome.to_json(),
-            value=outcome,
+            value=_answered(outcome, progress, txn),
             empty=True,
         )
     changes = progress.changes
@@ -92,8 +99,15 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | Non
         actions=actions_of(changes),
         reads=_united(progress.reads, reads),
         result=outcome.to_json(),
-        value=outcome,
+        value=_answered(outcome, progress, txn.plus(actions_of(changes))),
     )
+
+
+def _answered(outcome: MutateOutcome, progress: MutationProgress, state: WriteTxn) -> MutateOutcome:
+    """With what the query asks for of the state it leads to."""
+    if progress.answer is None:
+        return outcome
+    return replace(outcome, answer=progress.answer(state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,7 @@ class MutationProgress:
     cascaded: frozenset[str] = frozenset()
     nodes: int = 0
     edges: int = 0
+    answer: Callable[[WriteTxn], Result] | None = None  # what is asked for in the end
 
     def after(self, found: Changes, reads: Mapping[str, Reads] | None = None) -> MutationProgress:
         """With what a statement wants."""
@@ -287,18 +302,21 @@ def cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> Mu
 
 
 def _joined(earlier: TypeChanges, later: TypeChanges) -> TypeChanges:
-    """Both as one change. A row an earlier statement made stays new, whatever later ones do to it."""
-    touched = _ids(later.updates)
-    anew = _ids(earlier.inserts)
-    known = pa.concat_arrays([anew, _ids(earlier.updates)])
+    """Both as one change. A row an earlier statement made stays new, whatever later ones do to it but to delete it."""
+    touched = pa.concat_arrays([_ids(later.updates), _ids(later.deletes)])
+    anew, changed = _ids(earlier.inserts), _ids(earlier.updates)
+    known = pa.concat_arrays([anew, changed])
+    gone = _ids(later.deletes)
     return replace(
         earlier,
         inserts=_stacked(
             _without(earlier.inserts, touched), later.inserts, _only(later.updates, anew)
         ),
         updates=_stacked(_without(earlier.updates, touched), _without(later.updates, anew)),
-        before=_stacked(earlier.before, _without(later.before, known)),
-        deletes=_stacked(earlier.deletes, later.deletes),
+        before=_stacked(_without(earlier.before, gone), _without(later.before, known)),
+        deletes=_stacked(
+            earlier.deletes, _only(earlier.before, gone), _without(later.deletes, known)
+        ),
     )
 
 

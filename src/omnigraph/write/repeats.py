@@ -57,7 +57,7 @@ class Repeats:
             return None
         if not prop.type.is_plain or prop.type.scalar not in VERSIONS:
             raise OptionInvalid(
-                f"{kind.name}.{prop.name} is no version: it must hold whole numbers, dates or date-times"
+                f"{kind.name}.{prop.name} is not a version: it must hold whole numbers, dates or date-times"
             )
         return prop.name
 
@@ -67,7 +67,7 @@ class Repeats:
         if prop is None:
             return None
         if not prop.type.is_plain or prop.type.scalar is not Scalar.BOOL:
-            raise OptionInvalid(f"{kind.name}.{prop.name} is no tombstone: it must be a Bool")
+            raise OptionInvalid(f"{kind.name}.{prop.name} is not a tombstone: it must be a Bool")
         return prop.name
 
 

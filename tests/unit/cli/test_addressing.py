@@ -22,8 +22,9 @@ Cli = Callable[..., Done]
 ALL = "match { $p: Person } return { $p.name as name } order { $p.name asc }"
 NO_GRAPH = (
     *("demo", "serve", "fmt", "explain", "version", "policy", "config"),
-    *("cluster", "infer", "login", "logout", "profile"),
+    *("cluster", "infer", "import-rust", "login", "logout", "profile", "schema translate"),
 )
+THROUGH_A_SERVER = ("cluster plan", "cluster apply")
 OF_A_SERVER = "graphs"
 
 
@@ -33,8 +34,8 @@ def test_every_command_about_a_graph_takes_it_in_the_same_ways(command: app.Comm
     if command.path.split()[0] == OF_A_SERVER:
         assert "uri" not in names
         return
-    if command.path.split()[0] in NO_GRAPH:
-        assert "server" not in names
+    if command.path in NO_GRAPH or command.path.split()[0] in NO_GRAPH:
+        assert ("server" in names) == (command.path in THROUGH_A_SERVER)
         return
     assert names[0] == "uri", "the graph is the first word"
     assert set(Where.__dataclass_fields__) <= set(names)
@@ -148,6 +149,7 @@ def test_a_project_file_may_name_a_server_that_the_person_knows(cli: Cli, folder
         ("log people -s people", "unexpected argument: people"),
         ("show -s people", "missing argument COMMIT"),
         ("log", "omnigraph.yaml"),
+        ("show main people", "Put people before main, or name it with --store people."),
     ],
 )
 def test_what_cannot_be_meant_is_said(line: str, told: str, cli: Cli) -> None:

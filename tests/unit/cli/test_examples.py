@@ -25,6 +25,7 @@ OWN_TESTS = (
     "queries list",
     "login",
     "profile show",
+    "import-rust",
 )  # interactive, long, or of a server: run by tests of their own
 
 

@@ -126,7 +126,13 @@ def test_load(cli: Cli) -> None:
 def test_a_checked_load_changes_nothing(cli: Cli) -> None:
     before = cli("log", "-s", "people", "--json").json
     done = cli("load", "-s", "people", "--data", "people.jsonl", "--check")
-    assert done.out == "3 nodes of 1 type, 2 edges of 1 type can be loaded\n"
+    first, cost, *by_type = done.out.splitlines()
+    assert first == "3 nodes of 1 type, 2 edges of 1 type can be loaded"
+    assert cost.startswith("load     local: read ")
+    assert [line.split() for line in by_type] == [
+        ["Person", "3", "in,", "3", "changed"],
+        ["Knows", "2", "in,", "2", "new"],
+    ]
     assert cli("log", "-s", "people", "--json").json == before
 
 
@@ -178,6 +184,30 @@ def test_lint_of_a_file_that_does_not_parse(cli: Cli) -> None:
     done = cli("lint", "--query", "bad.gq", "--schema", "people.pg", "--json")
     assert (done.code, done.json["status"], done.json["queries_processed"]) == (1, "error", 0)
     assert [f["code"] for f in done.json["findings"]] == ["Q000"]
+
+
+def test_cypher_files_are_formatted_and_checked(cli: Cli) -> None:
+    Path("ugly.cypher").write_text("match (p:Person) where p.age>3 // old\nreturn p.nam")
+    assert cli("fmt", "--check", "ugly.cypher").code == 1
+    assert cli("fmt", "ugly.cypher").code == 0
+    text = "MATCH (p:Person)\n  WHERE p.age>3 // old\nRETURN p.nam\n"
+    assert Path("ugly.cypher").read_text() == text
+    done = cli("lint", "--query", "ugly.cypher", "--schema", "people.pg", "--json")
+    assert (done.code, done.json["results"][0]["name"]) == (1, "ugly")
+    found = done.json["results"][0]["diagnostics"][0]
+    assert (found["code"], found["span"]["line"]) == ("C005", 3)
+    Path("pairs.cypher").write_text("MATCH (p:Person), (q:Person) RETURN count(*) AS n")
+    done = cli("lint", "--query", "pairs.cypher", "--schema", "people.pg")
+    assert (done.code, "not connected" in done.out) == (0, True)
+
+
+def test_rows_returned_after_writing_are_printed(cli: Cli) -> None:
+    text = "CREATE (p:Person {name: 'Zed'}) RETURN p.name AS name"
+    done = cli("mutate", "-s", "people", "-e", text, "--format", "csv")
+    assert (done.code, done.out.split()) == (0, ["name", "Zed"])
+    assert "1 node" in done.err
+    text = "MATCH (p:Person {name: 'Zed'}) DELETE p RETURN count(*) AS n"
+    assert cli("mutate", "-s", "people", "-e", text, "--json").json["rows"] == [{"n": 1}]
 
 
 def test_fmt(cli: Cli) -> None:

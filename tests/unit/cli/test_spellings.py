@@ -17,7 +17,8 @@ from tests.server.process import Running, serving
 from tests.unit.cli.world import Done
 
 Cli = Callable[..., Done]
-LINES = (Path(__file__).parents[2] / "cases" / "commands" / "rust.txt").read_text().splitlines()
+FILES = sorted((Path(__file__).parents[2] / "cases" / "commands").glob("*.txt"))
+LINES = [line for file in FILES for line in file.read_text().splitlines()]
 GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "migrating.md").read_text()
 SHARE_MIN = 0.95
 ALLOWED = """\
@@ -37,7 +38,7 @@ def _read() -> tuple[list[str], dict[str, str]]:
             refused[run.pop()] = line.removeprefix("no: ")
         elif line and not line.startswith("#"):
             run.append(line)
-    return run, refused
+    return list(dict.fromkeys(run)), refused
 
 
 RUN, REFUSED = _read()

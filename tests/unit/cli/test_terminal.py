@@ -10,7 +10,8 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Interrupted
-from omnigraph.cli.progress import Estimate, Moment, explaining_interrupts
+from omnigraph.cli.progress import explaining_interrupts
+from omnigraph.progress import Estimate, Moment
 from tests.unit.cli import world
 from tests.unit.cli.terminal import Terminal
 

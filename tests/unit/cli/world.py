@@ -80,6 +80,8 @@ graphs:
 policies:
   people: {file: people.policy.yaml, applies_to: [team]}
 """
+KUZU = "CREATE NODE TABLE Person(name STRING, PRIMARY KEY (name));"
+CONSTRAINTS = "CREATE CONSTRAINT FOR (p:Person) REQUIRE p.name IS UNIQUE;"
 CASES = """\
 version: 1
 cases:
@@ -112,6 +114,8 @@ def write_files(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(CLUSTER)
     lines = "".join(json.dumps(record) + "\n" for record in PEOPLE)
     (folder / "people.jsonl").write_text(lines)
+    (folder / "kuzu.cypher").write_text(KUZU)
+    (folder / "constraints.cypher").write_text(CONSTRAINTS)
     (folder / "customers.csv").write_text("id,name\n1,Ada\n")
     (folder / "orders.csv").write_text("number,customer_id\nA1,1\n")
 

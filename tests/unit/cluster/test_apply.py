@@ -148,6 +148,31 @@ def test_drift_is_shown_and_taken_back(folder: Path) -> None:
     assert open_graph(uri(folder)).schema() == PEOPLE
 
 
+def test_checks_are_brought_into_force_and_taken_away(folder: Path) -> None:
+    text = "query nameless() { match { $p: Person $p.age is null } return { $p.name as name } }"
+    (folder / "people.checks.gq").write_text(text)
+    graphs = {"people": {"schema": "people.pg", "checks": "people.checks.gq"}}
+    write_folder(folder, graphs=graphs, policies={})
+    assert "create checks.people" in listed(planned(folder))
+    applied(folder)
+    people = open_graph(uri(folder))
+    assert [check.name for check in people.checks()] == ["nameless"]
+    assert listed(planned(folder)) == []
+    people.apply_checks("")
+    assert status(str(folder)).drift == {"checks.people": "the graph has other checks"}
+    assert listed(planned(folder)) == ["create checks.people"]
+    applied(folder)
+    assert status(str(folder)).drift == {}
+    write_folder(folder, graphs={"people": {"schema": "people.pg"}}, policies={})
+    assert listed(planned(folder)) == ["delete checks.people"]
+    applied(folder)
+    assert open_graph(uri(folder)).checks() == []
+    (folder / "people.checks.gq").write_text("query q() { match { $p: Prson } return { $p } }")
+    write_folder(folder, graphs=graphs, policies={})
+    with pytest.raises(ClusterInvalid, match="Prson"):
+        planned(folder)
+
+
 def test_a_cluster_may_be_moved(tmp_path: Path, folder: Path) -> None:
     applied(folder)
     moved = folder.rename(tmp_path / "elsewhere")

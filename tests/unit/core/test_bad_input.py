@@ -84,7 +84,7 @@ def test_a_graph_of_the_rust_program_is_told_from_nothing(tmp_path: Path) -> Non
     for step in (lambda: open_graph(tmp_path), lambda: init(tmp_path, schema=SCHEMA)):
         error = refuses(tmp_path, step, FormatUnsupported)
         assert "Rust" in error.message
-        assert "migrating" in str(error.help)
+        assert "import-rust" in str(error.help)
 
 
 def read_everything(root: Path) -> object:

@@ -165,7 +165,7 @@ def test_writes_logs_merges_and_plans_are_read_at_a_glance(memory_root: str) -> 
     assert "1 conflict; nothing was changed" in merged._repr_html_()
     assert "<td>36</td><td>40</td><td>41</td>" in merged._repr_html_()
     plan = graph.query("match { $p: Person } return { $p.name }", explain=True).explain()
-    assert plan._repr_html_().startswith("<pre>")
+    assert "<b>NodeScan</b> <code>$p: Person</code>" in plan._repr_html_()
 
 
 def test_entities_and_vectors_are_short_in_a_table(memory_root: str) -> None:

@@ -134,6 +134,6 @@ def test_values_are_written_back_in_one_commit(graph: Graph, measure: Analytics)
 
 
 def test_edges_must_stay_within_the_type(measure: Analytics) -> None:
-    with pytest.raises(OmnigraphError, match="At is no edge type from P to P"):
+    with pytest.raises(OmnigraphError, match="At is not an edge type from P to P"):
         measure.degrees("P", ["At"])
     assert all(a < b for a, b in combinations(measure.components("P", []).to_dict(), 2))

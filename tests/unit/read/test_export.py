@@ -108,11 +108,11 @@ def test_an_interrupted_export_leaves_nothing_that_looks_whole(
 ) -> None:
     graph = filled(memory_root)
 
-    def interrupted(kind: object, batches: object) -> object:
+    def interrupted(kind: object, batches: object, form: object) -> object:
         yield b'{"type":'
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exporting, "_ndjson", interrupted)
+    monkeypatch.setattr(exporting, "record_lines", interrupted)
     with pytest.raises(KeyboardInterrupt):
         export(graph.snapshot(), tmp_path)
     assert list(tmp_path.iterdir()) == []

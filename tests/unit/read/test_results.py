@@ -145,10 +145,10 @@ def test_a_notebook_shows_escaped_cells_and_says_what_it_left_out(graph: Graph) 
 def test_a_notebook_draws_the_graph_of_entities_and_paths(graph: Graph) -> None:
     text = "match { $p: Person $p $e:knows $q } return { entity($p) as p, entity($e) as e }"
     shown = ask(graph, text)._repr_html_()
-    assert "<details open><summary>graph: 2 nodes, 1 edges</summary><svg" in shown
-    assert 'aria-label="2 nodes, 1 edges"' in shown
+    assert "<details open><summary>graph: 2 nodes, 1 edge</summary><svg" in shown
+    assert 'aria-label="2 nodes, 1 edge"' in shown
     path = 'match { $a: Person { name: "ann" } $w = path $a knows{1,2} $b } return { $w as way }'
-    assert "<summary>graph: 2 nodes, 1 edges</summary>" in ask(graph, path)._repr_html_()
+    assert "<summary>graph: 2 nodes, 1 edge</summary>" in ask(graph, path)._repr_html_()
 
 
 def test_a_notebook_draws_nothing_where_there_is_nothing_to_draw(graph: Graph) -> None:

@@ -33,6 +33,38 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("people.csv", "Person"),
+        ("data/order_items.csv", "OrderItem"),
+        ("grand_children.csv", "GrandChild"),
+        ("boxes.csv", "Box"),
+        ("cities.csv", "City"),
+        ("species.csv", "Species"),
+        ("status.csv", "Status"),
+    ],
+)
+def test_a_type_is_called_by_one_of_what_the_file_holds(
+    file: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text("label,size\na,1\n")
+    assert f"node {name} {{" in infer([file]).schema
+
+
+def test_a_proposal_in_a_file_says_what_comes_next(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["infer", *FILES, "--out", "shop.pg", "--pipeline", "shop.yaml"]) == 0
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("next: omnigraph init --schema shop.pg shop, then ")
+    assert main(["init", "--schema", "shop.pg", "shop"]) == 0
+    assert main(said.partition("then omnigraph ")[2].split()) == 0
+    assert omnigraph.open(shop / "shop").query("match { $c: Customer } return { $c }").rows
+
+
 FILES = ["customers.csv", "orders.csv", "products.jsonl", "order_items.parquet"]
 
 

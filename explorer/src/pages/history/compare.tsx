@@ -1,4 +1,5 @@
 /** What turns one point into another: counts by type, then rows with their changed cells, and a picture of both. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Diff, DiffRow, Json, Op } from "../../api";
 import { lookOf } from "../../canvas/look";
@@ -24,9 +25,10 @@ interface Props {
   readonly fromMergeBase?: boolean; // what b did since it parted from a: what a merge brings along
   readonly nothing?: string; // what to say where there is no difference
   readonly onClose?: () => void;
+  readonly show?: (rows: readonly DiffRow[]) => ComponentChildren; // rows, where there is more to do than look
 }
 
-export function Compare({ a, b, title, fromMergeBase = false, nothing, onClose }: Props) {
+export function Compare({ a, b, title, fromMergeBase = false, nothing, onClose, show }: Props) {
   const { client } = useHere();
   const { params } = useRoute();
   const diff = useAsync(
@@ -74,12 +76,21 @@ export function Compare({ a, b, title, fromMergeBase = false, nothing, onClose }
           <Failure error={diff.error} retry={diff.reload} />
         </div>
       )}
-      {diff.value && <Difference diff={diff.value} view={view} nothing={nothing ?? "The two points hold the same."} />}
+      {diff.value && (
+        <Difference diff={diff.value} view={view} nothing={nothing ?? "The two points hold the same."} show={show} />
+      )}
     </Panel>
   );
 }
 
-function Difference({ diff, view, nothing }: { diff: Diff; view: "rows" | "picture"; nothing: string }) {
+interface DifferenceProps {
+  readonly diff: Diff;
+  readonly view: "rows" | "picture";
+  readonly nothing: string;
+  readonly show: Props["show"];
+}
+
+function Difference({ diff, view, nothing, show }: DifferenceProps) {
   const { catalog } = useHere();
   const { params } = useRoute();
   const type = params["type"];
@@ -102,7 +113,13 @@ function Difference({ diff, view, nothing }: { diff: Diff; view: "rows" | "pictu
             fewer.
           </p>
         )}
-        {view === "rows" || !catalog ? <ChangedRows rows={rows} /> : <Overlay rows={rows} at={diff.to} />}
+        {view === "picture" && catalog ? (
+          <Overlay rows={rows} at={diff.to} />
+        ) : show ? (
+          show(rows)
+        ) : (
+          <ChangedRows rows={rows} />
+        )}
       </div>
     </div>
   );
@@ -187,9 +204,20 @@ const COLUMNS: Column<DiffRow>[] = [
     ),
   },
   { name: "Type", cell: (row) => (row.kind === "node" ? <TypeChip type={row.type} /> : row.type) },
-  { name: "Id", cell: (row) => <span class="mono">{visible(row.id)}</span> },
+  { name: "Row", cell: (row) => <RowName row={row} /> },
   { name: "Cells", cell: (row) => <Cells row={row} /> },
 ];
+
+/** A node by its id, an edge by its ends: ids of edges are mostly made up. */
+function RowName({ row }: { row: DiffRow }) {
+  const ends = row.after ?? row.before;
+  if (row.kind === "node" || !ends) return <span class="mono">{visible(row.id)}</span>;
+  return (
+    <span title={visible(row.id)}>
+      {valueText(ends["src"])} <span aria-label="to">→</span> {valueText(ends["dst"])}
+    </span>
+  );
+}
 
 function ChangedRows({ rows }: { rows: readonly DiffRow[] }) {
   if (rows.length === 0) return <Empty>No row of this kind changed.</Empty>;
@@ -210,7 +238,7 @@ function Cells({ row }: { row: DiffRow }) {
   const order = ["src", "dst", ...(declared?.properties ?? []).map((property) => property.name)];
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
   const names = [...new Set([...Object.keys(row.before ?? {}), ...Object.keys(row.after ?? {})])]
-    .filter((name) => name !== "id")
+    .filter((name) => name !== "id" && !(row.operation !== "update" && name in ENDS))
     .sort((a, b) => place(a) - place(b));
   const shown = row.operation === "update" ? names : names.filter((name) => (row.after ?? row.before)?.[name] !== null);
   return (

@@ -5,6 +5,7 @@ import { useHere } from "../../context";
 import { ago, branchOf, shortCommit, visible, when } from "../../format";
 import { asApiError, useAsync } from "../../hooks";
 import { go, href, setParams, useRoute } from "../../router";
+import { useReviews } from "../../reviews";
 import { Badge, Button, Empty, Failure, Panel, Skeleton } from "../../ui/basics";
 import { Compare } from "./compare";
 import { Counts } from "./counts";
@@ -220,7 +221,16 @@ function CommitFacts({ commit, parents }: { commit: Commit; parents: readonly st
         {parents.map((parent, i) => (
           <FactParent key={parent} label={i === 0 ? "After" : "Merged"} id={parent} />
         ))}
+        {commit.proposal !== undefined && (
+          <>
+            <dt>Proposal</dt>
+            <dd>
+              <a href={href({ page: "review", params: { n: String(commit.proposal) } })}>#{commit.proposal}</a>
+            </dd>
+          </>
+        )}
       </dl>
+      <CommitChecks commit={commit} />
       {commit.changes.length > 0 && (
         <ul class="type-counts">
           {commit.changes.map((c) => (
@@ -232,6 +242,37 @@ function CommitFacts({ commit, parents }: { commit: Commit; parents: readonly st
         </ul>
       )}
     </>
+  );
+}
+
+/** What checks found in a commit: those it had to pass, else the newest run that was kept. */
+function CommitChecks({ commit }: { commit: Commit }) {
+  const reviews = useReviews();
+  const id = commit.graph_commit_id;
+  const runs = useAsync(() => reviews.checkResults(id), [reviews, id]);
+  const last = runs.value?.[0];
+  const ended = commit.checks ?? Object.fromEntries((last?.results ?? []).map((one) => [one.name, one.outcome]));
+  const names = Object.keys(ended);
+  if (names.length === 0) return null;
+  return (
+    <section>
+      <h3>Checks</h3>
+      <ul class="row commit-checks" aria-label="Checks of this commit">
+        {names.map((name) => (
+          <li key={name}>
+            <Badge tone={ended[name] === "passed" ? "good" : ended[name] === "failed" ? "bad" : "plain"}>
+              {visible(name)}: {ended[name]}
+            </Badge>
+          </li>
+        ))}
+      </ul>
+      {!commit.checks && last && (
+        <p class="muted small">
+          run {ago(last.time)}
+          {last.actor_id && ` by ${visible(last.actor_id)}`}
+        </p>
+      )}
+    </section>
   );
 }
 
@@ -277,7 +318,7 @@ function CompareForm({ a, b, known }: { a: string; b: string; known: History | u
     >
       <input
         aria-label="Compare from"
-        placeholder="from: a branch, tag or commit"
+        placeholder="branch, tag or commit"
         list="points"
         value={from}
         spellcheck={false}
@@ -286,7 +327,7 @@ function CompareForm({ a, b, known }: { a: string; b: string; known: History | u
       <span aria-hidden="true">→</span>
       <input
         aria-label="Compare to"
-        placeholder="to: a branch, tag or commit"
+        placeholder="branch, tag or commit"
         list="points"
         value={to}
         spellcheck={false}

@@ -1,5 +1,5 @@
 /** A file becomes rows of one type: looked at, mapped, checked, and loaded to a branch of its own. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, type Catalog, type LoadOutput } from "../../api";
 import { useHere } from "../../context";
 import { bytes, counted } from "../../format";
@@ -299,7 +299,18 @@ function Sending({ name, share }: { name: string; share: number }) {
   );
 }
 
+/** How it ended, brought into sight: it stands below a form that may be long. */
 function Outcome({ done }: { done: Done }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [done]);
+  return (
+    <div ref={box}>
+      <Told done={done} />
+    </div>
+  );
+}
+
+function Told({ done }: { done: Done }) {
   if ("error" in done) {
     const problems = problemsOf(done.error);
     return problems.length > 0 ? (

@@ -1,6 +1,7 @@
 /** What is wrong with a file, line by line. */
 import type { ApiError } from "../../api";
 import { counted } from "../../format";
+import { helpHere } from "../../help";
 import { Notice } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
 import type { Problem } from "./send";
@@ -20,7 +21,7 @@ export function ProblemReport({ error, problems }: { error: ApiError; problems: 
           <strong>{counted(problems.length, "problem")}: nothing was loaded.</strong>{" "}
           <code class="faint">{error.code}</code>
         </p>
-        {error.help && <p class="muted">{error.help}</p>}
+        <p class="muted">{helpHere(error)}</p>
       </Notice>
       <Table label="Problems by line" columns={COLUMNS} rows={problems} class="problems" />
     </div>

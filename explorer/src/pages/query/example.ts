@@ -31,7 +31,8 @@ export function examplesOf(catalog: Catalog): Example[] {
 }
 
 function connected(edge: EdgeInfo): Example {
-  const title = `How ${edge.from} and ${edge.to} are connected`;
+  const same = edge.from === edge.to;
+  const title = same ? `How one ${edge.from} leads to another` : `How ${edge.from} and ${edge.to} are connected`;
   const body = queryText([`$a: ${edge.from}`, `$a ${edgeWord(edge.name)} $b`], "$a, $b", "limit 60");
   return { title, text: body, view: "graph" };
 }

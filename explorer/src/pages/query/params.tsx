@@ -38,8 +38,19 @@ function parsed(param: ParamInfo, text: string): Json {
         throw new Error(`It takes ${param.vector_dim} numbers.`);
       return numbers;
     }
+    case "any":
+      return anything(text);
     default:
       return scalar(param.kind, text);
+  }
+}
+
+/** JSON where it is some; anything else is a text. */
+function anything(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
   }
 }
 
@@ -78,6 +89,7 @@ function listOf(text: string): Json[] {
 }
 
 const HINTS: Record<string, string> = {
+  any: "a text, a number or JSON",
   int: "whole number",
   bigint: "whole number",
   float: "number",

@@ -23,6 +23,9 @@ const SHOWN = new Set([
   "bytes_read",
   "inputs",
   "text",
+  "query_memory_bytes",
+  "query_memory_bytes_max",
+  "spilled_bytes",
 ]);
 
 export function Plan({ explain }: { explain: ReadOutput["explain"] }) {
@@ -32,6 +35,21 @@ export function Plan({ explain }: { explain: ReadOutput["explain"] }) {
     <div class="plan" tabIndex={0} role="region" aria-label="Plan of the query">
       <ul>{<Node operator={root} whole={Math.max(root.milliseconds, 0.001)} />}</ul>
     </div>
+  );
+}
+
+/** What the whole query held in memory, of how much it may, and what did not fit. */
+function Memory({ operator }: { operator: Operator }) {
+  const [held, most, spilled] = ["query_memory_bytes", "query_memory_bytes_max", "spilled_bytes"].map(
+    (name) => operator[name],
+  );
+  if (typeof held !== "number") return null;
+  return (
+    <span>
+      {bytes(held)}
+      {typeof most === "number" ? ` of ${bytes(most)}` : ""} of memory
+      {typeof spilled === "number" && spilled > 0 ? `, ${bytes(spilled)} on disk` : ""}
+    </span>
   );
 }
 
@@ -49,9 +67,10 @@ function Node({ operator, whole }: { operator: Operator; whole: number }) {
               {count(operator.requests)} requests, {bytes(operator.bytes_read)}
             </span>
           )}
+          <Memory operator={operator} />
           {more.map(([name, value]) => (
             <span key={name}>
-              {name}: {String(value)}
+              {name.replaceAll("_", " ")}: {String(value)}
             </span>
           ))}
         </div>

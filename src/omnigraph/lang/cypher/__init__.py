@@ -5,11 +5,13 @@ In the order of control flow:
 - `lexer`        text to tokens; `expressions` and `parser` tokens to a tree: the docstrings are the grammar; `ast`
 - `types`        which types values have and which go together; `coercion` brings expressions to one type
 - `scope`        what names stand for, and the plan made so far
-- `binder`       expressions to typed expressions; `functions` the functions
+- `binder`       expressions to typed expressions; `functions` the functions, `temporal` those of times and durations;
+                 `mixed` lists without a type
 - `patterns`     patterns to operators
 - `projecting`   WITH and RETURN: columns, grouping, order and cut
 - `bind`         whole queries, clause by clause; `writing` those that write; `procedures` what CALL takes
 - `codes`        the catalogue of codes
+- `format`       the canonical layout of a text; `lint` what is odd about it
 
 A query is bound for the types its parameters have, because Cypher does not declare them.
 """
@@ -65,13 +67,17 @@ def compile_cypher(
 def _rewritten(query: ir.Query) -> ir.Query:
     """A mutation whose reads are rewritten like any read."""
     assert isinstance(query.body, ir.Mutation)  # noqa: S101 - of a text that writes
-    statements = []
-    for statement in query.body.statements:
-        assert isinstance(statement, ir.PatternChange)  # noqa: S101 - the only one Cypher makes
-        whole = rewrite(replace(query, body=statement.read))
+    (change,) = query.body.statements
+    assert isinstance(change, ir.PatternChange)  # noqa: S101 - the only one Cypher makes
+
+    def of(read: ir.Read) -> ir.Read:
+        whole = rewrite(replace(query, body=read))
         assert isinstance(whole.body, ir.Read)  # noqa: S101
-        statements.append(replace(statement, read=whole.body))
-    return replace(query, body=ir.Mutation(tuple(statements)))
+        return whole.body
+
+    stages = tuple(replace(stage, read=of(stage.read)) for stage in change.stages)
+    returns = None if change.returns is None else of(change.returns)
+    return replace(query, body=ir.Mutation((replace(change, stages=stages, returns=returns),)))
 
 
 def parameters_of(tree: ast.Query) -> tuple[str, ...]:

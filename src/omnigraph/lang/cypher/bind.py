@@ -8,8 +8,8 @@ from typing import Any
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
 from omnigraph.lang.cypher import ast, types
-from omnigraph.lang.cypher.binder import ExprBinder
-from omnigraph.lang.cypher.coercion import as_type, is_null_literal
+from omnigraph.lang.cypher.binder import COMPARE, ExprBinder
+from omnigraph.lang.cypher.coercion import as_type, compared, is_null_literal
 from omnigraph.lang.cypher.patterns import PatternBinder
 from omnigraph.lang.cypher.projecting import ProjectedColumn, Projector
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
@@ -19,6 +19,7 @@ from omnigraph.lang.query.scope import Reported
 from omnigraph.model.catalog import Catalog
 
 LOCAL = (ast.ListComprehension, ast.Quantifier, ast.Reduce, ast.NodePattern, ast.RelPattern)
+LOOKING = (ast.Subquery, ast.PatternExpr, ast.PatternComprehension)
 WRITING = (ast.Create, ast.Merge, ast.Set, ast.RemoveItems, ast.Delete)
 QUERY = "cypher"  # the name of a query that has none
 
@@ -50,7 +51,7 @@ class QueryBinder:
         branches = [self.branch(part) for part in tree.parts]
         if len(branches) == 1:
             plan, columns = branches[0]
-            return _finished(plan, columns)
+            return finished(plan, columns)
         if len(set(tree.keeps_duplicates)) > 1:
             message = "UNION and UNION ALL cannot be mixed"
             raise self.binding.error("C014", message, tree.at)
@@ -68,7 +69,7 @@ class QueryBinder:
                 raise self.binding.error("C014", message, tree.at)
             kinds.append(kind)
         reads = [
-            _finished(
+            finished(
                 plan,
                 [
                     ProjectedColumn(c.name, as_type(c.expr, k), c.aggregates)
@@ -184,18 +185,32 @@ class QueryBinder:
             parts = predicate.parts
         later = []
         for part in parts:
-            if _is_existence(part):
+            if _is_existence(part) or _counted(part) is not None:
                 later.append(part)
             else:
                 test = self.binder(flow).truth(part)
                 flow.plan = ir.Filter(flow.plan, test)
         for part in later:
+            counted = _counted(part)
+            if counted is not None:
+                self.measured_join(flow, *counted)
+                continue
             negated = isinstance(part, ast.Unary)
             self.semi_join(flow, part.part if isinstance(part, ast.Unary) else part, negated)
 
     def semi_join(self, flow: Flow, node: ast.Expr, negated: bool) -> None:
         block, _ = self.subquery(flow, node)
         flow.plan = ir.SemiJoin(flow.plan, block.plan, negated)
+
+    def measured_join(self, flow: Flow, node: ast.Subquery, operator: str, other: ast.Expr) -> None:
+        """The rows for which a subquery has so many solutions."""
+        block, _ = self.subquery(flow, node)
+        name = self.binding.fresh()
+        count = ir.NamedAggregate(name, A.COUNT_ROWS, None, False, types.I64)
+        test = compared(
+            COMPARE[operator], ir.Output(name, types.I64), self.binder(flow).expr(other)
+        )
+        flow.plan = ir.SemiJoin(flow.plan, block.plan, measure=ir.BlockTest(count, test))
 
     def unwind(self, flow: Flow, clause: ast.Unwind) -> None:
         part = self.binder(flow).expr(clause.part)
@@ -324,7 +339,17 @@ def _is_existence(node: ast.Expr) -> bool:
             return False
 
 
-def _finished(plan: ir.Op, columns: list[ProjectedColumn]) -> ir.Read:
+def _counted(node: ast.Expr) -> tuple[ast.Subquery, str, ast.Expr] | None:
+    """A number of solutions compared with something that looks at no other ones."""
+    match node:
+        case ast.ComparisonChain(ast.Subquery(kind="count") as first, ((operator, other),)):
+            looks = any(isinstance(part, LOOKING) for part in parts_of(other))
+            return None if looks else (first, operator, other)
+        case _:
+            return None
+
+
+def finished(plan: ir.Op, columns: list[ProjectedColumn]) -> ir.Read:
     """The output columns, with every reference written out."""
     made = [ir.NamedExpr(column.name, _written(column.expr)) for column in columns]
     outputs = tuple(ir.OutputColumn(c.name, c.expr.type) for c in made)
@@ -339,6 +364,10 @@ def _written(expr: ir.Expr) -> ir.Expr:
         return ir.Literal(None, types.STRING)
     if is_null_literal(expr):
         return ir.Literal(None, types.written(kind))
-    if types.holds_reference(kind):
+    if isinstance(kind, ir.TemporalValue):
+        from omnigraph.lang.cypher.temporal import temporal_text
+
+        return temporal_text(expr)
+    if types.holds_reference(kind) or types.holds_temporal(kind):
         return ir.WrittenOut(expr, types.written(kind))
     return expr

@@ -150,13 +150,14 @@ class ExprBinder:
             case ir.MapValue(fields):
                 found = dict(fields).get(name)
                 return ir.Literal(None, ir.NULL) if found is None else ir.FieldOf(part, name, found)
-            case _ if types.is_time(kind):
+            case _ if types.temporal_kind(kind) is not None:
                 return self.time_part(part, name, at)
             case _:
                 message = f"{types.name_of(kind)} has no properties"
                 raise self.wrong(message, at)
 
     def entity_property(self, part: ir.Expr, kind: ir.RefValue, name: str, at: Located) -> ir.Expr:
+        self.require_there(part, at)
         props = self.binding.property(kind, name)
         if not kind.types:
             return ir.Literal(None, ir.NULL)
@@ -178,6 +179,12 @@ class ExprBinder:
         assert isinstance(shared, PropType)  # noqa: S101 - properties have property types
         return ir.RefGet(part, name, shared)
 
+    def require_there(self, part: ir.Expr, at: Located) -> None:
+        """What was deleted has nothing to be read any more."""
+        if isinstance(part, ir.RefOf) and part.var in self.binding.deleted:
+            message = "this is read of what was deleted before"
+            raise self.binding.error("C018", message, at)
+
     def is_exact(self, part: ir.RefOf) -> bool:
         """Whether the rows hold entities of the known types alone."""
         held = self.flow.types.get(part.var, part.type.types)
@@ -190,14 +197,11 @@ class ExprBinder:
         return ir.RefGet(part, "id", types.STRING)
 
     def time_part(self, part: ir.Expr, name: str, at: Located) -> ir.Expr:
-        parts = {f.value: f for f in ir.Function if f.value in TIME_PARTS}
-        if name == "epochMillis":
-            moment = as_type(part, types.DATETIME)
-            return ir.Call(ir.Function.EPOCH_MILLIS, (moment,), types.I64)
-        if name not in parts:
-            message = f"{types.name_of(part.type)} has no part `{name}`"
-            raise self.binding.unknown("C005", message, at, name, parts)
-        return ir.Call(parts[name], (part,), types.I64)
+        if name in TIME_PARTS and types.is_time(part.type):
+            return ir.Call(ir.Function(name), (part,), types.I64)
+        from omnigraph.lang.cypher.temporal import temporal_part
+
+        return temporal_part(self, part, name, at)
 
     def subscript(self, node: ast.Index | ast.Slice) -> ir.Expr:
         part = self.expr(node.part)
@@ -210,16 +214,33 @@ class ExprBinder:
         index = self.expr(node.index)
         if is_null_literal(part) or is_null_literal(index):
             return ir.Literal(None, ir.NULL)
-        if isinstance(part.type, ir.RefValue | ir.MapValue):
+        if isinstance(part.type, ir.RefValue | ir.MapValue | ir.TemporalValue):
             if isinstance(index, ir.Literal) and isinstance(index.value, str):
                 return self.property(part, index.value, node.at)
-            message = "the name of a property is written in the query, not computed"
-            raise self.wrong(message, node.index.at)
+            return self.named_by(part, index, node)
         self.require_list(part, node.part.at)
         if not types.is_integer(index.type):
             message = f"a list is asked by whole numbers, not by {types.name_of(index.type)}"
             raise self.wrong(message, node.index.at)
         return ir.MemberAt(part, index, types.item_of(part.type))
+
+    def named_by(self, part: ir.Expr, index: ir.Expr, node: ast.Index) -> ir.Expr:
+        """The property or field whose name is computed; all that it may be have one type."""
+        if not types.is_string(index.type):
+            message = f"a property is asked by its name, not by {types.name_of(index.type)}"
+            raise self.wrong(message, node.index.at)
+        if isinstance(part.type, ir.RefValue):
+            names = self.binding.property_names(part.type)
+        else:
+            assert isinstance(part.type, ir.MapValue)  # noqa: S101 - the caller has looked
+            names = [name for name, _ in part.type.fields]
+        found = [self.property(part, name, node.at) for name in names]
+        kind = self.common(found, node.at, "what the name may stand for")
+        whens = tuple(
+            (ir.Compare(Op.EQ, index, ir.Literal(name, ir.STRING)), as_type(value, kind))
+            for name, value in zip(names, found, strict=True)
+        )
+        return ir.Choice(whens, null_of(kind), kind) if whens else ir.Literal(None, ir.NULL)
 
     def integer(self, node: ast.Expr) -> ir.Expr:
         found = self.expr(node)
@@ -235,6 +256,8 @@ class ExprBinder:
     # --- operators -------------------------------------------------------------------------------------------------
 
     def operation(self, node: ast.Expr) -> ir.Expr:
+        from omnigraph.lang.cypher import mixed
+
         match node:
             case ast.Unary("not", part):
                 return ir.Not(self.truth(part))
@@ -248,11 +271,18 @@ class ExprBinder:
             case ast.Connective(word, parts):
                 bound = tuple(self.truth(part) for part in parts)
                 return ir.And(bound) if word == "and" else ir.Or(bound)
+            case ast.ComparisonChain(first, (("=" | "<>" as word, second),)) if isinstance(
+                first, ast.ListLiteral
+            ) and isinstance(second, ast.ListLiteral):
+                same = mixed.equal(self, first, second)
+                return same if word == "=" else ir.Not(same)
             case ast.ComparisonChain(first, rest):
                 return self.comparison(first, rest)
             case ast.IsNull(part, negated):
                 return self.is_null(self.expr(part), negated)
             case ast.Binary("in", left, right):
+                if mixed.asks_members(self, left, right):
+                    return mixed.member(self, left, right)
                 return self.among(self.expr(left), self.expr(right), node.at)
             case ast.Binary("starts_with" | "ends_with" | "contains" | "=~"):
                 return self.text_test(node)
@@ -282,6 +312,8 @@ class ExprBinder:
         part = self.expr(node)
         if is_null_literal(part):
             return part
+        if isinstance(part.type, ir.TemporalValue):
+            return self.arithmetic("*", part, ir.Literal(-1, ir.I64), node.at)
         if not types.is_number(part.type):
             raise self.wrong(f"there is no negative of {types.name_of(part.type)}", node.at)
         kind = types.I64 if types.is_integer(part.type) else types.F64
@@ -299,6 +331,12 @@ class ExprBinder:
         if is_null_literal(members):
             return ir.Literal(None, types.BOOL)
         self.require_list(members, at)
+        if types.holds_temporal(item.type) or types.holds_temporal(members.type):
+            from omnigraph.lang.cypher.temporal import among_times
+
+            found = among_times(self, item, members)
+            if found is not None:
+                return found
         constant = isinstance(members, ir.Literal | ir.Param)
         kind = types.item_of(members.type)
         if (
@@ -353,6 +391,10 @@ class ExprBinder:
             added = self.added(left, right, at)
             if added is not None:
                 return added
+        if any(types.temporal_kind(part.type) is not None for part in (left, right)):
+            from omnigraph.lang.cypher.temporal import temporal_arithmetic
+
+            return temporal_arithmetic(self, operator, left, right, at)
         for part in (left, right):
             if not types.is_number(part.type) and not is_null_literal(part):
                 message = f"`{operator}` is not defined for {types.name_of(part.type)}"
@@ -391,6 +433,10 @@ class ExprBinder:
             return ir.Literal(None, types.STRING)
         if types.is_string(part.type):
             return part
+        if types.temporal_kind(part.type) is not None:
+            from omnigraph.lang.cypher.temporal import temporal_text
+
+            return temporal_text(part)
         if not isinstance(part.type, PropType) or not part.type.is_plain:
             raise self.wrong(f"`+` is not defined for {types.name_of(part.type)}", at)
         return ir.Cast(part, types.STRING)
@@ -422,7 +468,8 @@ class ExprBinder:
     def type_name(self, part: ir.Expr) -> ir.Expr:
         """The name of the type as the schema has it."""
         if isinstance(part, ir.RefOf):
-            return ir.TypeOf(part.var, types.STRING)
+            gone = self.binding.deleted.get(part.var)
+            return ir.TypeOf(part.var, types.STRING) if gone is None else gone
         return ir.RefType(part)
 
     def case(self, node: ast.CaseExpr) -> ir.Expr:
@@ -466,6 +513,11 @@ class ExprBinder:
         return bind_call(self, node)
 
     def iteration(self, node: ast.ListComprehension | ast.Quantifier | ast.Reduce) -> ir.Expr:
+        from omnigraph.lang.cypher import mixed
+
+        if not isinstance(node, ast.Reduce) and mixed.is_mixed(self, node.part):
+            assert isinstance(node.part, ast.ListLiteral)  # noqa: S101 - nothing else is
+            return mixed.iteration(self, node, node.part)
         part = self.expr(node.part)
         if is_null_literal(part):
             return part if not isinstance(node, ast.Quantifier) else null_of(types.BOOL)

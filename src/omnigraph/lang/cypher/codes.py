@@ -80,7 +80,7 @@ CYPHER: tuple[Entry, ...] = (
     (
         "C013",
         "Clauses stand in the wrong order",
-        "A query reads or writes, and ends with RETURN, a writing clause or a CALL.",
+        "A query ends with RETURN, a writing clause or a CALL.",
         "Reorder the clauses.",
     ),
     (
@@ -106,6 +106,12 @@ CYPHER: tuple[Entry, ...] = (
         "A pattern that cannot be written",
         "What is created has one label, and a relationship one type and a direction.",
         "Write the label, the type and the direction.",
+    ),
+    (
+        "C018",
+        "Read after it was deleted",
+        "A node or relationship has no properties any more once the query has deleted it.",
+        "Name what you need with WITH before DELETE.",
     ),
 )
 

@@ -36,6 +36,10 @@ def as_type(expr: ir.Expr, kind: ValueType) -> ir.Expr:
             return ir.Literal(tuple(float(v) for v in values), kind)
         case ir.Literal(int(number)) if kind == types.F64:
             return ir.Literal(float(number), ir.F64)
+        case _ if types.holds_temporal(kind) and not types.is_null(own):
+            from omnigraph.lang.cypher.temporal import as_temporal
+
+            return as_temporal(expr, kind)
         case _ if isinstance(own, ir.RefValue | ir.TrailValue):
             return expr  # references are numbers, whatever types they may name
         case _:
@@ -54,6 +58,11 @@ def compared(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
         return _references(op, left, right)
     left, right = _with_times(left, right), _with_times(right, left)
     kinds = (left.type, right.type)
+    if any(isinstance(kind, ir.TemporalValue) for kind in kinds):
+        from omnigraph.lang.cypher.temporal import compared_times
+
+        found = compared_times(op, left, right)
+        return _different(op, left, right) if found is None else found
     if all(types.is_number(k) for k in kinds) or _one_scalar(*kinds):
         return ir.Compare(op, left, right)
     shared = types.common(kinds)

@@ -272,7 +272,8 @@ class CypherExpressions(Cursor):
         token = self.token
         text = token.text.lower()
         base = {"0x": 16, "0o": 8}.get(text[:2], 10)
-        if token.kind is Tok.MIXED and base == 10:
+        digits = text if base == 10 else text[2:]
+        if not digits or not set(digits) <= set("0123456789abcdef"[:base]):
             raise self.fail(f"{token} is not a number")
         if (
             len(text) > 40

@@ -67,7 +67,11 @@ def bind_call(binder: ExprBinder, node: ast.Call) -> ir.Expr:
     """A call of a function of one row."""
     found = FUNCTIONS.get(node.name)
     if found is None:
-        known = (*FUNCTIONS, *AGGREGATES)
+        from omnigraph.lang.cypher.temporal import TEMPORAL_FUNCTIONS
+
+        found = TEMPORAL_FUNCTIONS.get(node.name)
+    if found is None:
+        known = (*FUNCTIONS, *TEMPORAL_FUNCTIONS, *AGGREGATES)
         message = f"there is no function `{node.name}`"
         raise binder.binding.unknown("C011", message, node.at, node.name, known)
     if node.distinct or node.star:
@@ -151,6 +155,10 @@ def _to_string(given: BoundCall) -> ir.Expr:
     (part,) = given.args
     if is_null_literal(part):
         return null_of(types.STRING)
+    if types.temporal_kind(part.type) is not None:
+        from omnigraph.lang.cypher.temporal import temporal_text
+
+        return temporal_text(part)
     if not isinstance(part.type, PropType) or not part.type.is_plain:
         raise given.wrong(0, "a single value")
     return part if types.is_string(part.type) else ir.Cast(part, types.STRING)
@@ -298,6 +306,7 @@ def _labels(given: BoundCall) -> ir.Expr:
     if is_null_literal(part):
         return null_of(STRINGS)
     assert isinstance(part.type, ir.RefValue)  # noqa: S101
+    given.binder.require_there(part, given.node.at)
     nodes = given.binder.binding.catalog.nodes
     kind = given.binder.type_name(part)
     whens = []
@@ -377,49 +386,6 @@ def _length(given: BoundCall) -> ir.Expr:
 # --- times ---------------------------------------------------------------------------------------------------------
 
 
-def _date(kind: PropType) -> FunctionSignature:
-    def make(given: BoundCall) -> ir.Expr:
-        if not given.args:
-            return ir.Now() if kind == types.DATETIME else ir.Cast(ir.Now(), kind)
-        (part,) = given.args
-        if is_null_literal(part):
-            return null_of(kind)
-        if isinstance(part, ir.MakeMap):
-            return _from_parts(given, part, kind)
-        if not types.is_string(part.type) and not types.is_time(part.type):
-            raise given.wrong(0, "a text or a map of year, month and day")
-        return ir.Cast(part, kind)
-
-    return FunctionSignature(0, 1, make)
-
-
-def _from_parts(given: BoundCall, part: ir.MakeMap, kind: PropType) -> ir.Expr:
-    """A date or a time from its parts, by way of its text."""
-    held = {name: item for (name, _), item in zip(part.type.fields, part.items, strict=True)}
-    clock = ("hour", "minute", "second")
-    known = ("year", "month", "day") + (clock if kind == types.DATETIME else ())
-    if not set(held) <= set(known) or "year" not in held:
-        message = f"{given.node.name}() takes a map of {', '.join(known)}"
-        raise given.binder.wrong(message, given.node.at)
-    for name, item in held.items():
-        if not types.is_integer(item.type):
-            raise given.binder.wrong(f"`{name}` is a whole number", given.node.at)
-
-    def digits(name: str, count: int, missing: int) -> ir.Expr:
-        number = ir.Cast(held.get(name, ir.Literal(missing, ir.I64)), types.STRING)
-        padded = ir.Call(
-            Function.CONCAT, (ir.Literal("0" * count, ir.STRING), number), types.STRING
-        )
-        return ir.Call(Function.RIGHT, (padded, ir.Literal(count, ir.I64)), types.STRING)
-
-    texts = [digits("year", 4, 0), "-", digits("month", 2, 1), "-", digits("day", 2, 1)]
-    if kind == types.DATETIME:
-        texts += ["T", digits("hour", 2, 0), ":", digits("minute", 2, 0), ":"]
-        texts += [digits("second", 2, 0), "Z"]
-    parts = tuple(ir.Literal(t, ir.STRING) if isinstance(t, str) else t for t in texts)
-    return ir.Cast(ir.Call(Function.CONCAT, parts, types.STRING), kind)
-
-
 def _timestamp(_: BoundCall) -> ir.Expr:
     return ir.Call(Function.EPOCH_MILLIS, (ir.Now(),), types.I64)
 
@@ -493,7 +459,5 @@ FUNCTIONS: dict[str, FunctionSignature] = {
     "nodes": _trail(edges=False),
     "relationships": _trail(edges=True),
     "length": FunctionSignature(1, 1, _length),
-    "date": _date(types.DATE),
-    "datetime": _date(types.DATETIME),
     "timestamp": FunctionSignature(0, 0, _timestamp),
 }

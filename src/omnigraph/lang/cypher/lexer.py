@@ -14,10 +14,10 @@ from omnigraph.lang.lexer import (
     NESTING_MAX,
     Lexed,
     Tok,
-    Token,
     bounded,
     shorten,
     too_deep,
+    unusual,
 )
 from omnigraph.lang.source import Place
 
@@ -63,7 +63,7 @@ def lex(diagnostics: Diagnostics) -> Lexed:
         group = match.lastindex or 0
         kind = KINDS[group]
         if kind is None:
-            _unusual(match, lexed, diagnostics)
+            unusual(match, lexed, diagnostics, HINTS)
             if match.lastgroup == "open_comment" or diagnostics.full:
                 break
             continue
@@ -77,29 +77,6 @@ def lex(diagnostics: Diagnostics) -> Lexed:
             _check_escapes(match[group], match.start(group), diagnostics)
     lexed.add(Tok.END, "", len(text))
     return lexed
-
-
-def _unusual(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
-    """A comment, or what is not a token at all."""
-    group = match.lastgroup or ""
-    text, at = match[group], Place(*match.span(group))
-    match group:
-        case "comment":
-            lexed.comments.append(Token(Tok.SYMBOL, text, *at))
-        case "open_comment":
-            lexed.torn = True
-            message = "this comment is never closed"
-            diagnostics.error("P8", message, at, label="opened here", help="Close it with */.")
-        case "open_string":
-            lexed.torn = True
-            message, help = "this string is never closed", f"Close it with a {text[0]}."
-            diagnostics.error("P4", message, at, label="opened here", help=help)
-            lexed.add(Tok.STRING, text, at.start)  # as if it ended with the line
-        case _ if text == "\ufeff" and at.start == 0:
-            pass  # editors on Windows write it
-        case _:
-            message = f"`{shorten(text)}` does not belong to the language"
-            diagnostics.error("P3", message, at, help=HINTS.get(text[0], ""))
 
 
 def _check_escapes(text: str, start: int, diagnostics: Diagnostics) -> None:

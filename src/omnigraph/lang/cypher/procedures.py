@@ -1,11 +1,16 @@
-"""What CALL takes: searches, each of which binds nodes and their scores.
+"""What CALL takes: searches, each of which binds nodes and their scores, and what the schema says.
 
 - `omnigraph.search.text(label, property, query, limit)`: by the words of a text, the best score first
 - `omnigraph.search.vector(label, property, query, limit)`: by distance, the nearest first; the query is a vector, or a
   text to be embedded
 - `omnigraph.search.hybrid(label, vector property, vector query, text property, text query, limit)`: both, fused
 
-They yield `node` and `score`.
+They yield `node` and `score`. What the schema says is known when the query is compiled, and becomes rows of values:
+
+- `omnigraph.schema.nodes()`: `label`, `interfaces`, `properties`, `key`
+- `omnigraph.schema.relationships()`: `type`, `start`, `end`, `properties`
+- `omnigraph.schema.properties()`: `owner`, `property`, `type`, `nullable`
+- `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`: as other products have them
 """
 
 from __future__ import annotations
@@ -16,10 +21,10 @@ from typing import TYPE_CHECKING
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
-from omnigraph.lang.cypher.scope import Flow
+from omnigraph.lang.cypher.scope import Flow, labels_of_edge
 from omnigraph.lang.lower import place_of
 from omnigraph.lang.source import Located
-from omnigraph.model.catalog import Property
+from omnigraph.model.catalog import Catalog, Property
 
 if TYPE_CHECKING:
     from omnigraph.lang.cypher.bind import QueryBinder
@@ -136,25 +141,134 @@ PROCEDURES: dict[str, tuple[int, Callable[[Search, str], ir.Op]]] = {
 }
 
 
+# --- the schema ----------------------------------------------------------------------------------------------------
+
+Facts = list[tuple[object, ...]]
+TEXTS = ir.STRINGS.with_nullable(True)
+
+
+def _nodes(catalog: Catalog) -> Facts:
+    return [
+        (n.name, tuple(n.implements), tuple(n.properties), tuple(n.key or ()))
+        for n in catalog.nodes.values()
+    ]
+
+
+def _relationships(catalog: Catalog) -> Facts:
+    return [
+        (labels_of_edge(e)[-1], e.from_type, e.to_type, tuple(e.properties))
+        for e in catalog.edges.values()
+    ]
+
+
+def _properties(catalog: Catalog) -> Facts:
+    return [
+        (kind.name, p.name, str(p.type.with_nullable(False)), p.type.nullable)
+        for kind in catalog.entities()
+        for p in kind.properties.values()
+    ]
+
+
+def _labels(catalog: Catalog) -> Facts:
+    return [(name,) for name in sorted((*catalog.nodes, *catalog.interfaces))]
+
+
+def _types(catalog: Catalog) -> Facts:
+    return [(name,) for name in sorted({labels_of_edge(e)[-1] for e in catalog.edges.values()})]
+
+
+def _keys(catalog: Catalog) -> Facts:
+    return [(name,) for name in sorted({p for kind in catalog.entities() for p in kind.properties})]
+
+
+Told = tuple[Callable[[Catalog], Facts], tuple[tuple[str, ir.ValueType], ...]]
+SCHEMA: dict[str, Told] = {
+    "omnigraph.schema.nodes": (
+        _nodes,
+        (
+            ("label", types.STRING),
+            ("interfaces", TEXTS),
+            ("properties", TEXTS),
+            ("key", TEXTS),
+        ),
+    ),
+    "omnigraph.schema.relationships": (
+        _relationships,
+        (
+            ("type", types.STRING),
+            ("start", types.STRING),
+            ("end", types.STRING),
+            ("properties", TEXTS),
+        ),
+    ),
+    "omnigraph.schema.properties": (
+        _properties,
+        (
+            ("owner", types.STRING),
+            ("property", types.STRING),
+            ("type", types.STRING),
+            ("nullable", types.BOOL),
+        ),
+    ),
+    "db.labels": (_labels, (("label", types.STRING),)),
+    "db.relationshiptypes": (_types, (("relationshipType", types.STRING),)),
+    "db.propertykeys": (_keys, (("propertyKey", types.STRING),)),
+}
+
+
+def _bind_schema(queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Told) -> None:
+    """The rows of a procedure about the schema."""
+    binding = queries.binding
+    facts, fields = told
+    if clause.args:
+        raise binding.error("C009", f"{clause.name} takes no arguments", clause.at)
+    kinds = dict(fields)
+    yields = _yielded(queries, flow, clause, tuple(kinds))
+    row = ir.MapValue(fields)
+    rows = [
+        ir.MakeMap(tuple(ir.Literal(v, k) for v, (_, k) in zip(fact, fields, strict=True)), row)
+        for fact in facts(binding.catalog)
+    ]
+    var = binding.fresh()
+    flow.plan = ir.Unwind(flow.plan, ir.MakeList(tuple(rows), ir.ListValue(row)), var, row)
+    flow.names |= {
+        alias: ir.FieldOf(ir.ValueOf(var, row), name, kinds[name]) for name, alias in yields.items()
+    }
+    if clause.predicate is not None:
+        queries.where(flow, clause.predicate)
+
+
+def _yielded(
+    queries: QueryBinder, flow: Flow, clause: ast.Procedure, known: tuple[str, ...]
+) -> dict[str, str]:
+    """What is yielded, and under which names."""
+    binding = queries.binding
+    yields = dict(clause.yields) or {name: name for name in known}
+    for name, alias in yields.items():
+        if name not in known:
+            message = f"{clause.name} yields {', '.join(known)}, not `{name}`"
+            raise binding.unknown("C007", message, clause.at, name, known)
+        if alias in flow.names:
+            raise binding.error("C008", f"`{alias}` is bound already", clause.at)
+    return yields
+
+
 def bind_procedure(queries: QueryBinder, flow: Flow, clause: ast.Procedure) -> None:
     """Add what a procedure finds to the flow."""
     binding = queries.binding
+    if clause.name.lower() in SCHEMA:
+        _bind_schema(queries, flow, clause, SCHEMA[clause.name.lower()])
+        return
     known = PROCEDURES.get(clause.name.lower())
     if known is None:
         message = f"there is no procedure `{clause.name}`"
-        raise binding.unknown("C011", message, clause.at, clause.name, PROCEDURES)
+        raise binding.unknown("C011", message, clause.at, clause.name, (*PROCEDURES, *SCHEMA))
     count, make = known
     if clause.args is None or len(clause.args) != count:
         message = f"{clause.name} takes {count} arguments"
         raise binding.error("C009", message, clause.at)
     args = [queries.binder(flow).expr(arg) for arg in clause.args]
-    yields = dict(clause.yields) or {name: name for name in YIELDS}
-    for name, alias in yields.items():
-        if name not in YIELDS:
-            message = f"{clause.name} yields node and score, not `{name}`"
-            raise binding.unknown("C007", message, clause.at, name, YIELDS)
-        if alias in flow.names:
-            raise binding.error("C008", f"`{alias}` is bound already", clause.at)
+    yields = _yielded(queries, flow, clause, YIELDS)
     var, score = binding.fresh(yields.get("node", "")), binding.fresh("")
     search = Search(queries, clause, args, var, ())
     search.kinds = binding.with_label(search.text(0, "a label"), clause.at)

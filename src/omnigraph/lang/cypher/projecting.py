@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from omnigraph.lang import ir
+from omnigraph.lang.bindings import BindingKind, bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import Blocks, ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal
@@ -71,7 +72,7 @@ class Projector:
             if isinstance(item.expr, ast.PatternExpr):
                 message = "a pattern is a condition, not a value"
                 help = "Write EXISTS { … } or COUNT { … }."
-                raise self.binding.error("C015", message, item.at, help)
+                raise self.binding.error("C009", message, item.at, help)
             before = len(self.aggregates)
             names = len(self.made)
             expr = binder.expr(item.expr)
@@ -112,10 +113,24 @@ class Projector:
                 continue
             if isinstance(expr, ir.RefOf):
                 expr = ir.IdOf(expr.var, types.STRING)
-            keys.append(ir.SortKey(ir.IsNull(expr), wanted.descending))
+            if self.may_be_null(expr):
+                keys.append(ir.SortKey(ir.IsNull(expr), wanted.descending))
             keys.append(ir.SortKey(expr, wanted.descending))
         binder.inner, binder.aggregate = outer, saved
         return tuple(keys)
+
+    def may_be_null(self, expr: ir.Expr) -> bool:
+        """Whether some row may have no value: not of a required property of what is bound in every row."""
+        if not isinstance(expr, ir.Column | ir.IdOf):
+            return True
+        bound = bindings(self.flow.plan).get(expr.var)
+        if bound is None or bound.nullable:
+            return True
+        if isinstance(expr, ir.IdOf):
+            return False
+        edge = bound.kind is BindingKind.EDGE
+        props = self.binding.property(ir.RefValue(bound.types, edge), expr.property)
+        return any(prop is None or prop.type.nullable for prop in props)
 
     def condition(self, binder: ExprBinder, columns: list[ProjectedColumn]) -> ir.Expr:
         """The condition of WITH, where names of columns hide variables."""
@@ -210,6 +225,11 @@ class Projector:
                 return self.of_numbers(binder, node, arg)
 
     def of_numbers(self, binder: ExprBinder, node: ast.Call, arg: ir.Expr) -> ir.Expr:
+        if isinstance(arg.type, ir.TemporalValue) and node.name in ("sum", "avg"):
+            from omnigraph.lang.cypher.temporal import total_duration
+
+            held = self.add(A.COLLECT, arg, node.distinct, types.list_of(arg.type))
+            return total_duration(binder, node, arg, held)
         if not types.is_number(arg.type) and not is_null_literal(arg):
             message = f"{node.name}() takes numbers, not {types.name_of(arg.type)}"
             raise binder.wrong(message, node.at)

@@ -24,6 +24,7 @@ class Binding:
     values: Mapping[str, Any]  # of the parameters
     params: dict[str, ir.ValueType] = field(default_factory=dict)  # those the query reads
     names: dict[str, int] = field(default_factory=dict)
+    deleted: dict[str, ir.Expr] = field(default_factory=dict)  # variables of those, and their types
 
     def error(self, code: str, message: str, at: Located, help: str = "") -> Reported:
         """Report an error and give what to raise."""

@@ -9,6 +9,7 @@ from typing import Any
 from omnigraph.lang import ir
 from omnigraph.lang.ir import NULL, ValueType
 from omnigraph.model.types import INTEGERS, NUMERIC, PropType, Scalar
+from omnigraph.values.temporal.names import TemporalKind
 
 BOOL, I64, F64 = (ir.BOOL_OR_NULL, ir.I64.with_nullable(True), ir.F64_OR_NULL)
 STRING = ir.STRING_OR_NULL
@@ -50,6 +51,33 @@ def is_number(kind: ValueType) -> bool:
 
 def is_time(kind: ValueType) -> bool:
     return is_scalar(kind, Scalar.DATE, Scalar.DATETIME)
+
+
+def temporal(kind: TemporalKind) -> ir.TemporalValue:
+    """The type of temporal values that no property holds."""
+    return ir.TemporalValue(kind)
+
+
+def temporal_kind(kind: ValueType) -> TemporalKind | None:
+    """Which temporal values a type has, those of properties among them."""
+    if isinstance(kind, ir.TemporalValue):
+        return kind.kind
+    if is_scalar(kind, Scalar.DATE):
+        return TemporalKind.DATE
+    return TemporalKind.DATETIME if is_scalar(kind, Scalar.DATETIME) else None
+
+
+def holds_temporal(kind: ValueType) -> bool:
+    """Whether there are temporal values that no property holds in values of a type."""
+    match kind:
+        case ir.TemporalValue():
+            return True
+        case ir.ListValue(item):
+            return holds_temporal(item)
+        case ir.MapValue(fields):
+            return any(holds_temporal(part) for _, part in fields)
+        case _:
+            return False
 
 
 def list_of(item: ValueType) -> ValueType:
@@ -100,6 +128,8 @@ def _both(one: ValueType, other: ValueType) -> ValueType | None:
     if is_list(one) and is_list(other):
         item = common([item_of(one), item_of(other)])
         return None if item is None else list_of(item)
+    if {temporal_kind(one), temporal_kind(other)} == {TemporalKind.DATETIME}:
+        return temporal(TemporalKind.DATETIME)
     match one, other:
         case ir.RefValue(), ir.RefValue() if one.edge == other.edge:
             return ir.RefValue(tuple(dict.fromkeys(one.types + other.types)), one.edge)
@@ -140,6 +170,10 @@ def of_value(value: Any, depth: int = 0) -> ValueType | None:
             return DATETIME
         case dt.date():
             return DATE
+        case dt.timedelta() if not depth:
+            return temporal(TemporalKind.DURATION)
+        case dt.time() if not depth:
+            return temporal(TemporalKind.TIME if value.tzinfo else TemporalKind.LOCAL_TIME)
         case list() | tuple() if depth < DEPTH_MAX:
             kinds = [of_value(item, depth + 1) for item in value]
             known = [kind for kind in kinds if kind is not None]
@@ -169,6 +203,8 @@ def name_of(kind: ValueType) -> str:
             return "a map"
         case ir.ListValue(item):
             return f"a list of {name_of(item)}"
+        case ir.TemporalValue(held):
+            return str(held)
         case PropType():
             return str(kind.with_nullable(False))
         case _:
@@ -176,7 +212,7 @@ def name_of(kind: ValueType) -> str:
 
 
 def written(kind: ValueType) -> ValueType:
-    """The type of a value once its references are written out."""
+    """The type of a value once its references and temporal values are written out."""
     match kind:
         case ir.RefValue(types, _, nullable):
             return ir.EntityValue(types, nullable)
@@ -186,10 +222,29 @@ def written(kind: ValueType) -> ValueType:
             return ir.ListValue(written(item))
         case ir.MapValue(fields):
             return ir.MapValue(tuple((name, written(part)) for name, part in fields))
+        case ir.TemporalValue():
+            return STRING  # its text
         case PropType() if kind == NULL:
             return STRING
         case PropType() if kind == list_of(NULL):
             return list_of(STRING)
+        case _:
+            return kind
+
+
+def carried(kind: ValueType) -> ValueType:
+    """The type of a value once its references are types and ids."""
+    match kind:
+        case ir.RefValue():
+            return ir.MapValue((("type", STRING), ("id", STRING)))
+        case ir.TrailValue(nodes, edges):
+            parts = (ir.RefValue(nodes), ir.RefValue(edges, edge=True))
+            named = zip(("nodes", "edges"), parts, strict=True)
+            return ir.MapValue(tuple((n, ir.ListValue(carried(part))) for n, part in named))
+        case ir.ListValue(item):
+            return ir.ListValue(carried(item))
+        case ir.MapValue(fields):
+            return ir.MapValue(tuple((name, carried(part)) for name, part in fields))
         case _:
             return kind
 

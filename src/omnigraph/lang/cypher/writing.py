@@ -1,15 +1,19 @@
-"""Clauses that write: what is read first, and then what is made, set and deleted for each row."""
+"""Clauses that write: what is made, set and deleted for each row that was read.
+
+A query is bound in stages. A stage reads, and then does its steps for each row; whatever reads what the steps made or
+set begins another one, which starts from those rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
 from omnigraph.lang.cypher import ast, types
-from omnigraph.lang.cypher.bind import QUERY, WRITING, QueryBinder
+from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, finished
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import is_null_literal
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
@@ -21,6 +25,8 @@ from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 NODE, EDGE = ir.TargetKind.NODE, ir.TargetKind.EDGE
 Entity = NodeType | EdgeType
 Given = list[tuple[str, ir.Expr, Located]]
+NAMING = (ast.NodePattern, ast.RelPattern, ast.PathPattern, ast.MapProjection)
+MADE = f"{ir.FRESH}made"  # whether MERGE made something for a row, rather than to find it
 
 
 def bind_write(
@@ -44,38 +50,128 @@ class WriteBinder:
 
     binding: Binding
     flow: Flow = field(default_factory=lambda: Flow(ir.Outer()))
+    stages: list[ir.Stage] = field(default_factory=list)
+    rest: tuple[ast.Clause, ...] = ()  # the clause at hand, and those after it
+    # Of the stage at hand:
     columns: list[ir.NamedExpr] = field(default_factory=list)
     slots: dict[str, tuple[str, str]] = field(default_factory=dict)  # of entities that are found
     made: dict[str, str] = field(default_factory=dict)  # type of what a slot was made as
     names: dict[str, str] = field(default_factory=dict)  # slots of variables that are made
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)  # slots of paths that are made
     steps: list[ir.Step] = field(default_factory=list)
     written: set[str] = field(default_factory=set)  # properties set so far
+    gone: set[str] = field(default_factory=set)  # slots of what is deleted
+    merging: bool = False  # whether a pattern is made that MERGE looked for
+    maker: str | None = None  # the column of the rows MERGE made something for
 
     def whole(self, part: ast.SingleQuery) -> ir.PatternChange:
         reader = QueryBinder(self.binding)
-        for clause in part.clauses:
+        returns = None
+        for i, clause in enumerate(part.clauses):
+            self.rest = part.clauses[i:]
+            if self.steps and not isinstance(clause, WRITING):
+                self.go_on()
             if isinstance(clause, WRITING):
                 self.write(clause)
             elif isinstance(clause, ast.Return):
-                message = "a query that writes answers with counts, not with rows"
-                help = "Leave RETURN out, and ask afterwards."
-                raise self.binding.error("C013", message, clause.at, help)
-            elif self.steps:
-                message = "what is read stands before what is written"
-                help = "Run the query in parts, one after the other."
-                raise self.binding.error("C013", message, clause.at, help)
+                last = ast.SingleQuery(self.rest, clause.at)
+                columns = reader.clauses(self.flow, last, returns=True)
+                assert columns is not None  # noqa: S101 - of a RETURN
+                returns = finished(self.flow.plan, columns)
+                break
             else:
                 reader.clause(self.flow, clause)
+        if self.steps or returns is None:
+            self.stages.append(self.stage())
+        params = tuple(ir.ParamDecl(n, k) for n, k in self.binding.params.items())
+        return ir.PatternChange(params, tuple(self.stages), returns)
+
+    # --- stages ----------------------------------------------------------------------------------------------------
+
+    def stage(self) -> ir.Stage:
         slots = tuple((name, *columns) for name, columns in self.slots.items())
         outputs = tuple(ir.OutputColumn(c.name, c.expr.type) for c in self.columns)
         read = ir.Read(ir.Project(self.flow.plan, tuple(self.columns)), outputs)
-        params = tuple(ir.ParamDecl(n, k) for n, k in self.binding.params.items())
-        return ir.PatternChange(read, params, slots, tuple(self.steps))
+        return ir.Stage(read, slots, tuple(self.steps))
+
+    def go_on(self) -> None:
+        """End the stage: what follows starts from its rows, and sees what it wrote."""
+        values: list[tuple[str, str, ir.ValueType]] = []
+        entities: dict[str, tuple[str, str, tuple[str, ...], bool]] = {}
+        names: dict[str, ir.Expr] = {}
+        for name in self.still_named():
+            if name in self.paths:
+                held = [self.handed(slot, values, entities) for slot in self.paths[name]]
+                names[name] = self.path_of(held)
+                continue
+            expr = self.flow.names.get(name)
+            if name in self.names or isinstance(expr and expr.type, ir.RefValue):
+                at = self.rest[0].at
+                names[name] = self.handed(self.slot_of(name, at), values, entities, name)
+            elif name == MADE and self.maker is not None:
+                values.append((MADE, self.maker, types.BOOL))
+                names[name] = ir.ValueOf(MADE, types.BOOL)
+            elif expr is None or is_null_literal(expr):
+                names[name] = ir.Literal(None, ir.NULL)
+            else:
+                kind = types.plain(expr.type)
+                var = self.binding.fresh(name)
+                values.append((var, self.carried(expr), kind))
+                names[name] = ir.ValueOf(var, kind)
+        self.stages.append(self.stage())
+        kinds_held = {var: kinds for var, _, kinds, _ in entities.values()}
+        self.flow = Flow(ir.Resumed(tuple(values), tuple(entities.values())), names, kinds_held)
+        self.columns, self.slots, self.made, self.names = [], {}, {}, {}
+        self.paths, self.steps, self.written, self.gone = {}, [], set(), set()
+        self.maker = None
+
+    def still_named(self) -> list[str]:
+        """The variables that occur in what is left of the query; those of the stage itself are always kept."""
+        known = (*self.flow.names, *self.names, *self.paths)
+        parts = parts_of(self.rest)
+        if any(isinstance(p, ast.Projection) and p.star for p in parts):
+            return list(dict.fromkeys(known))
+        used = {p.name for p in parts if isinstance(p, ast.Variable)}
+        used |= {p.var for p in parts if isinstance(p, NAMING) and p.var is not None}
+        return [n for n in dict.fromkeys(known) if n in used or n.startswith(ir.FRESH)]
+
+    def handed(
+        self,
+        slot: str,
+        values: list[tuple[str, str, ir.ValueType]],
+        entities: dict[str, tuple[str, str, tuple[str, ...], bool]],
+        name: str = "",
+    ) -> ir.Expr:
+        """The entity in a slot as the rows of the next stage have it."""
+        kinds = self.kinds_of(slot, name)
+        edge = bool(kinds) and isinstance(kinds[0], EdgeType)
+        if slot not in entities:
+            var = self.binding.fresh(name)
+            entities[slot] = (var, slot, tuple(kind.name for kind in kinds), edge)
+            if slot in self.gone and slot in self.slots:
+                kind = self.binding.fresh()
+                values.append((kind, self.slots[slot][1], types.STRING))
+                self.binding.deleted[var] = ir.ValueOf(kind, types.STRING)
+        var, _, held, edge = entities[slot]
+        return ir.RefOf(var, ir.RefValue(held, edge))
+
+    def path_of(self, items: list[ir.Expr]) -> ir.Expr:
+        refs = [item.type for item in items if isinstance(item.type, ir.RefValue)]
+        nodes = dict.fromkeys(t for ref in refs if not ref.edge for t in ref.types)
+        edges = dict.fromkeys(t for ref in refs if ref.edge for t in ref.types)
+        return ir.MakeTrail(tuple(items), ir.TrailValue(tuple(nodes), tuple(edges)))
+
+    def carried(self, expr: ir.Expr) -> str:
+        """A column with a value for the next stage."""
+        if types.holds_reference(expr.type):
+            expr = ir.Carried(expr, types.carried(types.plain(expr.type)))
+        return self.column(expr)
 
     def write(self, clause: ast.Writing) -> None:
         match clause:
             case ast.Create(patterns):
                 for pattern in patterns:
+                    self.require_plain(pattern)
                     self.create(pattern)
             case ast.Merge():
                 self.merge(clause)
@@ -141,19 +237,21 @@ class WriteBinder:
 
     # --- create ----------------------------------------------------------------------------------------------------
 
-    def create(self, pattern: ast.PathPattern, merging: MergeRun | None = None) -> None:
-        if pattern.var is not None and merging is None and not self.is_plain(pattern):
+    def require_plain(self, pattern: ast.PathPattern) -> None:
+        if pattern.shortest is not None:
             raise self.binding.error("C017", "this pattern cannot be created", pattern.at)
+
+    def create(self, pattern: ast.PathPattern, merging: MergeRun | None = None) -> None:
         first = pattern.nodes[0]
         known = first.var in self.names or first.var in self.flow.names
         if not pattern.rels and known and not _is_new(merging, first.var or ""):
             raise self.binding.error("C008", f"`{first.var}` is bound already", pattern.at)
         slots = [self.node(node, merging) for node in pattern.nodes]
+        whole = [slots[0][0]]
         for i, rel in enumerate(pattern.rels):
-            self.rel(rel, slots[i], slots[i + 1], merging)
-
-    def is_plain(self, pattern: ast.PathPattern) -> bool:
-        return pattern.shortest is None
+            whole += [self.rel(rel, slots[i], slots[i + 1], merging), slots[i + 1][0]]
+        if pattern.var is not None:
+            self.paths[pattern.var] = tuple(whole)
 
     def node(self, node: ast.NodePattern, merging: MergeRun | None) -> tuple[str, str]:
         """The slot of a node, new or known, and what it is called."""
@@ -206,7 +304,8 @@ class WriteBinder:
         left: tuple[str, str],
         right: tuple[str, str],
         merging: MergeRun | None,
-    ) -> None:
+    ) -> str:
+        """The slot of a relationship that is made."""
         if rel.hops is not None or len(rel.types) != 1 or (rel.arrow == "-" and merging is None):
             message = "a relationship that is created has one type and a direction"
             raise self.binding.error("C017", message, rel.at)
@@ -223,6 +322,7 @@ class WriteBinder:
         self.made[slot] = f"-{kind.name}"
         if rel.var is not None:
             self.names[rel.var] = slot
+        return slot
 
     def one_edge(self, rel: ast.RelPattern, src: tuple[str, str], dst: tuple[str, str]) -> EdgeType:
         starts = {kind.name for kind in self.kinds_of(*src)}
@@ -244,8 +344,16 @@ class WriteBinder:
         found = []
         for name, expr, place in self.map_of(given, at):
             self.known_property(kind, name, place)
-            found.append((name, self.column(expr)))
+            found.append((name, self.column(self.storable(expr, kind, name, place))))
         return tuple(found)
+
+    def storable(self, expr: ir.Expr, kind: Entity, name: str, at: Located) -> ir.Expr:
+        """A value as its property can hold it."""
+        if not types.holds_temporal(expr.type):
+            return expr
+        from omnigraph.lang.cypher.temporal import stored_time
+
+        return stored_time(self.binder, expr, kind.properties[name], at)
 
     def known_property(self, kind: Entity, name: str, at: Located) -> None:
         if name not in kind.properties:
@@ -273,16 +381,23 @@ class WriteBinder:
                         raise self.binding.error("C009", message, at)
 
     def read(self, node: ast.Expr) -> ir.Expr:
-        """A value as the rows have it; what the query itself wrote is not there yet."""
-        for part in parts_of(node):
-            if isinstance(part, ast.Variable) and part.name in self.names:
-                message = f"`{part.name}` is made by this query, and is not there to be read yet"
-                raise self.binding.error("C015", message, part.at)
-            if isinstance(part, ast.Property) and part.name in self.written:
-                message = f"`{part.name}` was set before, and would be read as it was"
-                help = "Write the value again, or run the query in parts."
-                raise self.binding.error("C015", message, part.at, help)
+        """A value as the rows have it; where it depends on what the query itself wrote, another stage begins."""
+        if self.reads_own(node):
+            if self.merging:
+                message = "the pattern of MERGE reads what it makes itself"
+                raise self.binding.error("C015", message, node.at)
+            self.go_on()
         return self.binder.expr(node)
+
+    def reads_own(self, node: ast.Expr) -> bool:
+        """Whether a value depends on what this stage makes, sets or deletes."""
+        parts = parts_of(node)
+        named = {part.name for part in parts if isinstance(part, ast.Variable)}
+        if named & (self.names.keys() | self.paths.keys()) or (self.gone and named):
+            return True
+        asked = {part.name for part in parts if isinstance(part, ast.Property)}
+        whole = any(isinstance(part, (ast.MapProjection, ast.Call, *LOOKING)) for part in parts)
+        return bool(asked & self.written) or (bool(self.steps) and whole and bool(named))
 
     def make(
         self,
@@ -305,9 +420,7 @@ class WriteBinder:
     def merge(self, clause: ast.Merge) -> None:
         """What is found is taken, for the rows where nothing is, the whole pattern is made."""
         if self.steps:
-            message = "MERGE looks for its pattern before anything is written"
-            help = "Run the query in parts, one after the other."
-            raise self.binding.error("C013", message, clause.at, help)
+            self.go_on()
         pattern = clause.pattern
         before = set(self.flow.names)
         reader = QueryBinder(self.binding)
@@ -316,18 +429,24 @@ class WriteBinder:
         assert isinstance(self.flow.plan, ir.Optional)  # noqa: S101
         new = [v for v in self.flow.plan.vars if v not in known]
         missing = ir.IsNull(ir.IdOf(new[0], types.STRING)) if new else ir.Literal(False, ir.BOOL)
-        there = ir.Not(missing)
         found = set(self.flow.names) - before
-        merging = MergeRun(self.column(missing), found, clause.at)
-        self.create(pattern, merging)
-        for item in clause.on_create:
-            self.set_item(item, merging.missing)
-        for item in clause.on_match:
-            self.set_item(item, self.column(there))
+        self.merging = True
+        self.create(pattern, MergeRun(self.column(missing), found, clause.at))
+        self.merging = False
+        self.flow.names[MADE] = missing
+        if self.steps and isinstance(last := self.steps[-1], ir.Make):
+            self.maker = self.binding.fresh()
+            self.steps[-1] = replace(last, first=self.maker)
+        for items, made in ((clause.on_create, True), (clause.on_match, False)):
+            for item in items:
+                self.set_item(item, made)
+        del self.flow.names[MADE]
+        self.maker = None
 
     # --- set and remove --------------------------------------------------------------------------------------------
 
-    def set_item(self, item: ast.SetItem, only: str | None) -> None:
+    def set_item(self, item: ast.SetItem, made: bool | None) -> None:
+        """A new value; of MERGE for the rows it made something for, or for the others."""
         if item.operator == ":":
             message = "a node keeps its type, so that labels are not added or removed"
             help = "Create a node of the other type, or keep the state in a property."
@@ -351,10 +470,12 @@ class WriteBinder:
             own = [(n, e, at) for n, e, at in given if n in kind.properties or len(kinds) == 1]
             for prop, _, at in own:
                 self.known_property(kind, prop, at)
-            values = tuple((n, self.column(e)) for n, e, _ in own)
+            values = tuple((n, self.column(self.storable(e, kind, n, at))) for n, e, at in own)
             if values:
                 target = ir.Target(EDGE if isinstance(kind, EdgeType) else NODE, kind.name)
-                self.steps.append(ir.Put(slot, (target,), values, only))
+                rows = None if made is None else self.maker or self.column(self.flow.names[MADE])
+                only, unless = (rows, None) if made else (None, rows)
+                self.steps.append(ir.Put(slot, (target,), values, only, unless))
         self.written |= {n for n, _, _ in given}
 
     # --- delete ----------------------------------------------------------------------------------------------------
@@ -363,12 +484,15 @@ class WriteBinder:
         """Relationships first, so that nodes may go after them."""
         drops: list[ir.Drop] = []
         for number, item in enumerate(items):
-            if isinstance(item, ast.Variable):
+            if isinstance(item, ast.Variable) and not self.is_path(item.name):
                 slot = self.slot_of(item.name, item.at)
                 kinds = self.kinds_of(slot, item.name)
             else:
                 expr = self.read(item)
                 if is_null_literal(expr):
+                    continue
+                if isinstance(expr.type, ir.TrailValue):
+                    drops.extend(self.path_drops(expr, expr.type, detach))
                     continue
                 slot = self.found(expr, f"{number}", item.at)
                 assert isinstance(expr.type, ir.RefValue)  # noqa: S101 - `found` has seen to it
@@ -379,8 +503,34 @@ class WriteBinder:
                 ir.Target(EDGE if isinstance(k, EdgeType) else NODE, k.name) for k in kinds
             )
             drops.extend([ir.Drop(slot, targets, detach)] if targets else [])
+            self.gone.add(slot)
         drops.sort(key=lambda drop: drop.targets[0].kind is NODE)
         self.steps.extend(drops)
+
+    def is_path(self, name: str) -> bool:
+        known = self.flow.names.get(name)
+        return name in self.paths or isinstance(known and known.type, ir.TrailValue)
+
+    def path_drops(self, path: ir.Expr, kind: ir.TrailValue, detach: bool) -> Iterator[ir.Drop]:
+        """Everything on a path."""
+        catalog = self.binding.catalog
+        for edges, names in ((True, kind.edges), (False, kind.nodes)):
+            if not names:
+                continue
+            item = ir.RefValue(names, edges)
+            members = ir.TrailGet(path, edges, ir.ListValue(item))
+            var = self.binding.fresh()
+            ref, texts = ir.ValueOf(var, item), types.list_of(types.STRING)
+            ids = ir.Each(var, members, None, ir.RefGet(ref, "id", types.STRING), texts)
+            held = ir.Each(var, members, None, ir.RefType(ref), texts)
+            slot = f"{ir.FRESH}p{len(self.slots)}"
+            self.slots[slot] = (self.column(ids), self.column(held))
+            yield ir.Drop(slot, tuple(_targets(catalog, names, edges)), detach)
+
+
+def _targets(catalog: Catalog, names: tuple[str, ...], edges: bool) -> Iterator[ir.Target]:
+    known = catalog.edges if edges else catalog.nodes
+    return (ir.Target(EDGE if edges else NODE, name) for name in names if name in known)
 
 
 @dataclass(slots=True)

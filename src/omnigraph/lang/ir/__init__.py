@@ -1,7 +1,7 @@
 """The intermediate representation of a query: what both engines run, naming nothing of either.
 
-`expr` holds types of values and expressions, `composite` those of lists, maps and references, `ops` rankings and
-operators, `query` statements and whole queries. A
+`expr` holds types of values and expressions, `composite` those of lists, maps and references, `temporal` those of
+durations and times, `ops` rankings and operators, `query` statements and whole queries. A
 `Query` has typed parameters and a body, a `Read` (a tree of operators) or a `Mutation` (a list of statements).
 
 Rows. An operator yields a bag of wide rows. A row holds one binding per variable (a node, an edge or a path), later
@@ -15,6 +15,7 @@ start with a character no source text can contain (see `FRESH`).
 Operators
 - `NodeScan`: all nodes of the types for which the predicate is true.
 - `Outer`: the leaf of a correlated block: each row of the enclosing operator's input in turn.
+- `Resumed`: the leaf of what goes on after a write: the rows it was done for.
 - `Expand`: without `edge_var`, for each row the SET of nodes reached by at least `min_hops` and at most `max_hops`
   hops, each at its shortest distance: a breadth-first walk with a visited set seeded with the source. The source
   itself is one hop away if it has a self-loop, else it is not reached; other self-loops lead nowhere new. So a walk
@@ -58,6 +59,7 @@ from omnigraph.lang.ir.composite import (
     Among,
     Apart,
     As,
+    Carried,
     Choice,
     Each,
     FieldOf,
@@ -94,6 +96,7 @@ from omnigraph.lang.ir.expr import (
     F64_OR_NULL,
     FRESH,
     I64,
+    I64_OR_NULL,
     ROW,
     STRING,
     STRING_OR_NULL,
@@ -170,6 +173,7 @@ from omnigraph.lang.ir.ops import (
     Project,
     Rank,
     Ranking,
+    Resumed,
     Rrf,
     Score,
     SemiJoin,
@@ -197,12 +201,14 @@ from omnigraph.lang.ir.query import (
     Put,
     Query,
     Read,
+    Stage,
     Statement,
     Step,
     Target,
     TargetKind,
     Update,
 )
+from omnigraph.lang.ir.temporal import TemporalCall, TemporalValue
 
 __all__ = [
     "BOOL",
@@ -213,6 +219,7 @@ __all__ = [
     "F64_OR_NULL",
     "FRESH",
     "I64",
+    "I64_OR_NULL",
     "NULL",
     "ROW",
     "STRING",
@@ -236,6 +243,7 @@ __all__ = [
     "BooleanQuery",
     "Bound",
     "Call",
+    "Carried",
     "Cast",
     "Choice",
     "Column",
@@ -319,6 +327,7 @@ __all__ = [
     "RefType",
     "RefValue",
     "RegexMatch",
+    "Resumed",
     "Rrf",
     "Same",
     "Score",
@@ -328,12 +337,15 @@ __all__ = [
     "Slice",
     "Sort",
     "SortKey",
+    "Stage",
     "StartsWith",
     "Statement",
     "Step",
     "Sublist",
     "Target",
     "TargetKind",
+    "TemporalCall",
+    "TemporalValue",
     "Test",
     "TextMatch",
     "TextMode",

@@ -140,6 +140,14 @@ class WrittenOut:
 
 
 @value
+class Carried:
+    """A value with every reference in it as a type and an id, which name the same in another state of the graph."""
+
+    part: Expr
+    type: ValueType
+
+
+@value
 class MakeList:
     items: tuple[Expr, ...]
     type: ValueType
@@ -319,6 +327,7 @@ Composite = (
     | RefEnd
     | RefKeys
     | WrittenOut
+    | Carried
     | MakeList
     | MakeMap
     | MakeTrail

@@ -6,6 +6,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from omnigraph.lang.ir.composite import Composite, ListValue, MapValue, RefValue, TrailValue
+from omnigraph.lang.ir.temporal import TemporalCall, TemporalValue
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.model.value import value
 
@@ -15,6 +16,7 @@ ROW = ""  # the variable of the row a mutation statement looks at
 BOOL = PropType(Scalar.BOOL)
 BOOL_OR_NULL = PropType(Scalar.BOOL, nullable=True)
 I64 = PropType(Scalar.I64)
+I64_OR_NULL = PropType(Scalar.I64, nullable=True)
 F64 = PropType(Scalar.F64)
 F64_OR_NULL = PropType(Scalar.F64, nullable=True)
 STRING = PropType(Scalar.STRING)
@@ -52,7 +54,16 @@ class PathValue:
         return "Path?" if self.nullable else "Path"
 
 
-ValueType = PropType | EntityValue | PathValue | RefValue | TrailValue | ListValue | MapValue
+ValueType = (
+    PropType
+    | EntityValue
+    | PathValue
+    | RefValue
+    | TrailValue
+    | ListValue
+    | MapValue
+    | TemporalValue
+)
 
 
 # --- expressions -------------------------------------------------------------------------------------------------
@@ -60,7 +71,10 @@ ValueType = PropType | EntityValue | PathValue | RefValue | TrailValue | ListVal
 
 @value
 class Literal:
-    """A constant: str, bool, int, float, date, aware datetime, tuple of those, or None; null also of other types."""
+    """A constant: str, bool, int, float, date, aware datetime, tuple of those, a temporal value, or None.
+
+    Null may be of other types, too.
+    """
 
     value: Any
     type: ValueType
@@ -453,6 +467,7 @@ Expr = (
     | Arithmetic
     | Call
     | Cast
+    | TemporalCall
     | TextMatch
     | Highlight
     | Composite

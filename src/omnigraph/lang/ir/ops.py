@@ -91,6 +91,18 @@ class Outer:
     """The row of the operator this block belongs to, with everything it binds."""
 
 
+@value
+class Resumed:
+    """The leaf of a plan that goes on after something was written: the rows it was written for.
+
+    A value has a variable, a column of those rows and a type; an entity a variable, the slot it is in and its types.
+    What was deleted meanwhile is unbound.
+    """
+
+    values: tuple[tuple[str, str, ValueType], ...]
+    entities: tuple[tuple[str, str, tuple[str, ...], bool], ...]  # the last: whether it is an edge
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expand:
     input: Op
@@ -332,6 +344,7 @@ class PerRow:
 Op = (
     NodeScan
     | Outer
+    | Resumed
     | Expand
     | ShortestPath
     | Filter

@@ -73,6 +73,7 @@ class Make:
     """A new entity for each row: its properties, and the ends of an edge, are what later steps know as slots.
 
     With `only` it is made for the rows where that column is true, and with `once` for rows equal in these columns once.
+    `first` is the name of a new column: true for the rows something was made for, each of it once.
     """
 
     target: Target
@@ -82,21 +83,29 @@ class Make:
     dst: str | None = None
     only: str | None = None
     once: tuple[str, ...] | None = None
+    first: str | None = None
 
 
 @value
 class Put:
-    """New values for properties of the entity in a slot, which has one of the types; the last row of several counts."""
+    """New values for properties of the entity in a slot, which has one of the types; the last row of several counts.
+
+    With `only` for the rows where that column is true, with `unless` for those where it is not.
+    """
 
     slot: str
     targets: tuple[Target, ...]
     values: tuple[tuple[str, str], ...]
     only: str | None = None
+    unless: str | None = None
 
 
 @value
 class Drop:
-    """The entity in a slot goes; a node that has edges goes with them if `detach`, else not at all."""
+    """The entity in a slot goes; a node that has edges goes with them if `detach`, else not at all.
+
+    The columns of the slot may be lists: then all their members go.
+    """
 
     slot: str
     targets: tuple[Target, ...]
@@ -107,16 +116,38 @@ Step = Make | Put | Drop
 
 
 @value
-class PatternChange:
+class Stage:
     """What a read finds, and what is done for each of its rows, step by step.
 
     `slots` are the entities it finds: a name, and the columns of their ids and types.
     """
 
     read: Read
-    params: tuple[ParamDecl, ...]
     slots: tuple[tuple[str, str, str], ...]
     steps: tuple[Step, ...]
+
+
+@value
+class PatternChange:
+    """Stages, each of which sees what those before it wrote and starts from their rows (`Resumed`), and the answer.
+
+    Without `returns` the answer is counts alone.
+    """
+
+    params: tuple[ParamDecl, ...]
+    stages: tuple[Stage, ...]
+    returns: Read | None = None
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """Everything that is read, in order."""
+        last = () if self.returns is None else (self.returns,)
+        return (*(stage.read for stage in self.stages), *last)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Everything that is done, in order."""
+        return tuple(step for stage in self.stages for step in stage.steps)
 
 
 Statement = Insert | Update | Delete | PatternChange

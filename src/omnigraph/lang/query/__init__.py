@@ -3,7 +3,8 @@
 In the order of control flow:
 
 - `ast`          what was written
-- `expressions`  parsing expressions, and `parser` everything around them: the docstrings are the grammar
+- `expressions`  parsing expressions, `parser` queries around them, `files` whole texts: the docstrings are the grammar
+- `settings`     what a file can set for itself
 - `foreign`      Cypher and SQL typed by mistake, and what to write instead
 - `scope`        what variables stand for while a query is checked; `typing_rules` which types go together
 - `typer`        expressions to typed expressions; `calls` the functions, `aggregates`, and `search`
@@ -29,8 +30,8 @@ from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
 from omnigraph.lang.ir import Bound
 from omnigraph.lang.query import ast, checked
 from omnigraph.lang.query.check import check, plan
+from omnigraph.lang.query.files import parse
 from omnigraph.lang.query.params import ParamInvalid, ParamMissing, bind_params
-from omnigraph.lang.query.parser import parse
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
 
@@ -133,6 +134,9 @@ def compile_query(
 
 def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
     """The first query of this name, or the only one there is."""
+    if tree.statement is not None and not tree.queries:
+        message = f"`{tree.statement.words}` is a statement, not a query"
+        raise QueryNotFound(message, help="Give it alone to `query` or `mutate`.")
     names = [query.name for query in tree.queries]
     if name is None:
         if not names:

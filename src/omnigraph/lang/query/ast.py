@@ -377,8 +377,64 @@ class Query:
 
 
 @value
+class SettingLine:
+    """`set name = value;`, or `reset name;`, which has no value; `reset all;` names none."""
+
+    name: str | None
+    value: str | int | None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@value
+class ShowSettings:
+    """`show name;`, or `show all;`, which names none."""
+
+    name: str | None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    words = "show"
+    writes = False
+
+
+@value
+class Explain:
+    """`explain` before a query that reads: its plan is asked for."""
+
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    words = "explain"
+    writes = False
+
+
+@value
+class BranchStatement:
+    """`branch create name [from other]`, `branch delete name`, `branch merge name [into other]`, `branch list`."""
+
+    verb: str
+    name: str | None = None
+    other: str | None = None
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def words(self) -> str:
+        return f"branch {self.verb}"
+
+    @property
+    def writes(self) -> bool:
+        return self.verb != "list"
+
+
+FileStatement = ShowSettings | Explain | BranchStatement
+
+
+@value
 class QueryFile:
-    """The queries of a text in order, and its comments for the formatter."""
+    """A text: its settings, then queries in order or one statement, and its comments for the formatter.
+
+    A statement stands alone; `explain` has the one query it is about.
+    """
 
     queries: tuple[Query, ...]
     comments: tuple[Token, ...] = field(default=(), compare=False, repr=False)
+    settings: tuple[SettingLine, ...] = ()
+    statement: FileStatement | None = None

@@ -140,7 +140,7 @@ TYPES: tuple[Entry, ...] = (
     (
         "T23",
         "An edge variable is used as something else",
-        "The variable of an edge has one hop and a name of its own; it is no endpoint and cannot be searched.",
+        "The variable of an edge has one hop and a name of its own; it is not an endpoint and cannot be searched.",
         "Use its properties: $e.weight.",
     ),
     (
@@ -245,7 +245,7 @@ QUERIES: tuple[Entry, ...] = (
     ),
     (
         "Q016",
-        "A whole entity is no value here",
+        "A whole entity is not a value here",
         "`$x.*` and entity($x) stand in return only, and `$x.*` alone.",
         "Name a property: $x.name.",
     ),
@@ -260,6 +260,18 @@ QUERIES: tuple[Entry, ...] = (
         "Two columns have one name",
         "A row holds one value per column name, so every column of a result has a name of its own.",
         "Name one of them with `as`.",
+    ),
+    (
+        "Q022",
+        "A statement is in the wrong place",
+        "Settings stand at the top of a file. Below them stand queries, or show, explain or branch alone.",
+        "Put the statement into a file of its own.",
+    ),
+    (
+        "Q023",
+        "A setting does not exist, or takes another value",
+        "A setting has a name and the values it takes; `show all;` lists them.",
+        "Run `show all;` to see every setting.",
     ),
     (
         "Q018",
@@ -290,7 +302,7 @@ LINT: tuple[Entry, ...] = (
         "Q000",
         "The query file does not parse",
         "Nothing in the file is checked until it can be read.",
-        "Mend the syntax error.",
+        "Fix the syntax error.",
     ),
     (
         "L201",

@@ -50,16 +50,19 @@ def describe_operation(query: ir.Query, catalog: Catalog) -> Operation:
         return Operation(query.body.columns, _sorted(_read_by(query.body.plan)), ())
     reads: set[Entity] = set()
     writes: set[Entity] = set()
+    result: tuple[ir.OutputColumn, ...] = ()
     for statement in query.body.statements:
         if isinstance(statement, ir.PatternChange):
-            reads |= _read_by(statement.read.plan)
+            for read in statement.reads:
+                reads |= _read_by(read.plan)
             writes |= _changed_by(statement, catalog)
+            result = () if statement.returns is None else statement.returns.columns
             continue
         target = (statement.target.kind.value, statement.target.type_name)
         touched = {target, *_cascade(statement, catalog)}
         reads |= touched | _endpoints(statement, catalog)
         writes |= touched
-    return Operation((), _sorted(reads), _sorted(writes))
+    return Operation(result, _sorted(reads), _sorted(writes))
 
 
 def _read_by(plan: ir.Op) -> set[Entity]:

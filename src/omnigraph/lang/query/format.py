@@ -17,6 +17,8 @@ from omnigraph.lang.query.unparse import (
     format_header,
     format_ordering,
     format_projection,
+    format_setting,
+    format_statement,
 )
 from omnigraph.lang.source import Place
 
@@ -40,6 +42,11 @@ class _Printer:
         self.fresh = True  # nothing to keep a distance from: the start, or an opened block
 
     def print(self) -> str:
+        for setting in self.tree.settings:
+            self.line(0, format_setting(setting), setting.at, gap=True)
+        statement = self.tree.statement
+        if statement is not None and not self.tree.queries:
+            self.line(0, format_statement(statement), statement.at, gap=True)
         for query in self.tree.queries:
             self.query(query)
         self.flush(len(self.text) + 1, 0)
@@ -102,7 +109,8 @@ class _Printer:
         self.flush(query.name_at.end, 0)
         if self.lines and not self.lines[-1].lstrip().startswith(("//", "/*")):
             self.lines.append("")
-        self.open(0, format_header(query), Place(query.at.start, query.name_at.end))
+        asked = "explain " if self.tree.statement is not None else ""
+        self.open(0, asked + format_header(query), Place(query.at.start, query.name_at.end))
         self.flush(query.body.at.start, 1)
         match query.body:
             case ast.Read():

@@ -12,7 +12,7 @@ from omnigraph.lang.diagnostics import Diagnostic, Diagnostics, LanguageError, S
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.check import check, plan
 from omnigraph.lang.query.describe import Operation, describe_operation
-from omnigraph.lang.query.parser import parse
+from omnigraph.lang.query.files import parse
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, NodeType
 
@@ -122,6 +122,9 @@ def lint(source: Source, catalog: Catalog, schema_source: dict[str, Any]) -> Lin
         broken = LintFinding(Severity.ERROR, "Q000", message, diagnostic=first)
         return LintReport(source.name, findings=(broken,), schema_source=schema_source)
     results = tuple(_result(query, catalog, source) for query in tree.queries)
+    if tree.statement is not None and not results:
+        kind = "mutation" if tree.statement.writes else "read"
+        results = (QueryResult(tree.statement.words, kind, ()),)
     findings = [finding for rule in LINTS for finding in rule(tree, catalog)]
     return LintReport(source.name, results, tuple(sorted(findings, key=_place)), schema_source)
 

@@ -103,7 +103,7 @@ class StatementChecker:
 
     def no_column(self, node: ast.Name) -> ir.Expr:
         help = f'A text is written in quotes: "{node.name}".'
-        message = f"`{node.name}` is no value; an insert takes literals and parameters"
+        message = f"`{node.name}` is not a value; an insert takes literals and parameters"
         raise self.context.error("T14", message, node.at, help)
 
     def end(self, typer: Typer, part: ast.Field) -> ir.Expr:

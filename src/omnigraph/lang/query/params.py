@@ -72,6 +72,10 @@ def _missing(param: ir.ParamDecl, given: Mapping[str, Any], query: ir.Query) -> 
 def _bound(param: ir.ParamDecl, value: Any) -> Any:
     if value is None and param.type.nullable:
         return None
+    if isinstance(param.type, ir.TemporalValue):
+        from omnigraph.values.temporal.kinds import from_python
+
+        return from_python(value)
     if not isinstance(param.type, PropType):
         return value  # a list or a map; the query was compiled for values of its type
     return _read(param.name, param.type, value)

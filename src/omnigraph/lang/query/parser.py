@@ -1,4 +1,4 @@
-"""Text to syntax tree. Each method reads like the grammar line in its docstring.
+"""Queries to syntax trees. Each method reads like the grammar line in its docstring.
 
 Keywords are not reserved: what a word means follows from where it stands. Between clauses there is no separator, so the
 parser looks ahead: after `$a` a word starts a traversal, unless `$a` is a parameter, which cannot be an endpoint.
@@ -7,15 +7,13 @@ parser looks ahead: after `$a` a word starts a traversal, unless `$a` is a param
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
-from omnigraph.lang.cursor import Cursor, Unparsable
-from omnigraph.lang.diagnostics import Diagnostics, LanguageError
+from omnigraph.lang.cursor import Cursor
 from omnigraph.lang.lexer import Tok, Token
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.expressions import COMPARISONS, ExpressionParser
-from omnigraph.lang.source import Source, between
+from omnigraph.lang.source import between
 
 HOPS_MAX = 2**31 - 1
 PARTS_MAX = 200  # bindings, traversals, blocks and branches of one query: a plan is about as deep as these are many
@@ -53,25 +51,6 @@ BODY_ALIASES = {
 }
 
 
-def parse(source: Source, *, bare: bool = False) -> ast.QueryFile:
-    """The syntax tree of a text; raises with every error found. `bare`: it may be the body of one query alone."""
-    diagnostics = Diagnostics(source)
-    tree = parse_into(diagnostics, bare=bare)
-    try:
-        diagnostics.raise_errors()
-    except LanguageError as error:
-        from omnigraph.lang.query.foreign import answered
-
-        raise answered(error) from None
-    return tree
-
-
-def parse_into(diagnostics: Diagnostics, *, bare: bool = False) -> ast.QueryFile:
-    """The queries that could be read; what is wrong with the others goes into the diagnostics."""
-    parser = QueryParser(Cursor(diagnostics, semicolons=True))
-    return parser.bare_file() if bare and parser.starts_body() else parser.file()
-
-
 class QueryParser(ExpressionParser):
     """Parses files of queries."""
 
@@ -80,32 +59,6 @@ class QueryParser(ExpressionParser):
         self.params: frozenset[str] = frozenset()
         self.opening: Token | None = None  # the brace of the query being read; a bare body has none
         self.parts = 0
-
-    def file(self) -> ast.QueryFile:
-        """file = { query } ;"""
-        queries = []
-        while not self.cursor.at_end() and not self.cursor.diagnostics.full:
-            try:
-                queries.append(self.query())
-            except Unparsable:
-                self.cursor.depth = 0
-                self.cursor.recover_to(self._starts_query)
-        return ast.QueryFile(tuple(queries), tuple(self.cursor.lexed.comments))
-
-    def bare_file(self) -> ast.QueryFile:
-        """typed = read | mutation ;"""
-        start = self.cursor.token
-        queries: tuple[ast.Query, ...] = ()
-        with suppress(Unparsable):
-            body = self.body()
-            if not self.cursor.at_end():
-                self._unexpected_tail()
-            at = between(start, self.cursor.previous)
-            queries = (ast.Query(BARE_NAME, (), body, None, None, at, between(start, start)),)
-        return ast.QueryFile(queries, tuple(self.cursor.lexed.comments))
-
-    def starts_body(self) -> bool:
-        return self.cursor.at("match", *STATEMENTS)
 
     def _starts_query(self, index: int) -> bool:
         lexed = self.cursor.lexed

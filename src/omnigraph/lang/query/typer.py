@@ -65,7 +65,7 @@ class Typer:
             case ast.Property():
                 return self.property(node)
             case ast.AllProperties():
-                message = f"`${node.var}.*` is no single value"
+                message = f"`${node.var}.*` is not a single value"
                 raise self.context.error("Q016", message, node.at)
             case ast.Name():
                 return self.on_name(node)
@@ -158,7 +158,7 @@ class Typer:
                 return ir.PathOf(var.name, ir.PathValue(var.optional))
             case VarKind.EDGE:
                 help = f"Use a property of it, `${var.name}.id`, or entity(${var.name})."
-                message = f"the edge variable `${var.name}` is no value by itself"
+                message = f"the edge variable `${var.name}` is not a value by itself"
                 raise self.context.error("T23", message, node.at, help)
             case _:
                 return ir.IdOf(var.name, ir.STRING.with_nullable(var.optional))
@@ -364,10 +364,10 @@ def _simplified(expr: ir.Compare) -> ir.Expr:
 
 def no_aggregate(typer: Typer, node: ast.Call) -> ir.Expr:
     """For places where an aggregate cannot stand."""
-    message = f"the aggregate `{node.name}` cannot stand here"
+    message = f"the aggregate `{node.name}` cannot be used here"
     raise typer.context.error("Q010", message, node.at)
 
 
 def no_ranking(typer: Typer, node: ast.Call) -> ir.Expr:
     """For places where a ranking cannot stand."""
-    raise typer.context.error("Q009", f"the ranking `{node.name}` cannot stand here", node.at)
+    raise typer.context.error("Q009", f"the ranking `{node.name}` cannot be used here", node.at)

@@ -12,6 +12,7 @@ OR, AND, NOT, COMPARE, SUM, PRODUCT, SIGN, ATOM = range(8)
 LEADING_VARIABLE = re.compile(r"\$(\w+)(?![\w.])")
 LEADING_WORD = re.compile(r"([A-Za-z_]\w*)(?![\w(])")
 TRAILING_WORD = re.compile(r"(?<![\w$.])([A-Za-z_]\w*)$")
+WORD = re.compile(r"[a-z_]\w*", re.ASCII)
 OWN_WORDS = {"not", "true", "false", "null"}
 SUMS = (ast.Operator.ADD, ast.Operator.SUB)
 PRODUCTS = (ast.Operator.MUL, ast.Operator.DIV, ast.Operator.MOD)
@@ -163,3 +164,30 @@ def format_header(query: ast.Query) -> str:
     notes += query.notes
     written = "".join(f" @{name}({quote(text)})" for name, text in notes if text is not None)
     return f"query {query.name}({params}){written} {{"
+
+
+def format_setting(node: ast.SettingLine) -> str:
+    """A line at the top of a file."""
+    if node.value is None:
+        return f"reset {node.name or 'all'};"
+    word = isinstance(node.value, str) and WORD.fullmatch(node.value)
+    value = node.value if word or isinstance(node.value, int) else quote(node.value)
+    return f"set {node.name} = {value};"
+
+
+def format_statement(node: ast.FileStatement) -> str:
+    """A statement that stands alone in its file."""
+    match node:
+        case ast.ShowSettings(name):
+            return f"show {name or 'all'};"
+        case ast.BranchStatement(verb, name, other):
+            joined = {"create": "from", "merge": "into"}.get(verb)
+            words = ["branch", verb, *(_branch(n) for n in (name,) if n)]
+            words += [joined, _branch(other)] if joined and other else []
+            return " ".join(words) + ";"
+        case _:
+            return node.words
+
+
+def _branch(name: str) -> str:
+    return name if WORD.fullmatch(name) else quote(name)

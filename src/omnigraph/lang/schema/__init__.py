@@ -9,6 +9,7 @@ In the order of control flow:
 - `migrate`   two schemas to `steps`
 - `merge`     three schemas to one, or to conflicts
 - `format`    tree to canonical text, comments included; `unparse` prints a stored schema
+- `translate` schemas of other graph databases to text
 - `codes`     the catalogue of codes
 """
 

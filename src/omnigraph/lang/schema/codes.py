@@ -100,7 +100,7 @@ ERRORS: tuple[Entry, ...] = (
         "S16",
         "A pattern is not a regular expression",
         "Patterns are RE2: linear in time, without look-around and back-references.",
-        "Mend the pattern; a literal bracket is written \\\\( in a schema.",
+        "Fix the pattern; a literal bracket is written \\\\( in a schema.",
     ),
     (
         "S17",

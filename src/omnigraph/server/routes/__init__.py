@@ -6,7 +6,7 @@ is handled here. All other routes are about the server, or are another way to a 
 The handlers by noun: `about` the server itself and whoever asks, `ui` the explorer; `reading` (queries), `checks` (of
 texts; the schema), `entities` and their blobs, `exports`; `writing` (mutations, several writes as one, schema changes)
 and `loads`; `agents` (MCP); `jobs`; `versions` (branches, tags, commits, merges, the history of all branches) and
-`feed`, the changes; `review` (checks, proposals, profiles).
+`feed`, the changes; `review` (checks, proposals, profiles); `clusters` what is applied to a cluster.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from omnigraph.server.routes import (
     about,
     agents,
     checks,
+    clusters,
     entities,
     exports,
     feed,
@@ -51,6 +52,7 @@ from omnigraph.wire.requests import (
     BaselineRequest,
     BlobQuery,
     BranchQuery,
+    ClusterRequest,
     ExportJobRequest,
     ExportRequest,
     GraphQuery,
@@ -116,6 +118,11 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/mcp", agents.mcp, None, nothing, flat=True, protocol=True,
           query=GraphQuery),
     Route("GET", "/graphs", about.list_graphs, A.GRAPH_LIST, about.graph_list, flat=True),
+    Route("GET", "/cluster/status", clusters.cluster_status, A.CLUSTER_PLAN, clusters.may_plan, flat=True),
+    Route("POST", "/cluster/plan", clusters.plan_cluster, A.CLUSTER_PLAN, clusters.may_plan, flat=True,
+          body=ClusterRequest),
+    Route("POST", "/cluster/apply", clusters.apply_cluster, A.CLUSTER_APPLY, clusters.may_apply,
+          RouteWork.WRITE, flat=True, body=ClusterRequest),
     # reading
     served("snapshot", reading.snapshot, reading.read_on),
     served("schema", reading.schema, reading.read_on),

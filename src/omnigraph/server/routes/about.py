@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.policy.guard import Guard, Need
-from omnigraph.policy.questions import ON_BRANCH, ON_TARGET, PUSHES, Action
+from omnigraph.policy.questions import ON_BRANCH, ON_SERVER, ON_TARGET, PUSHES, Action
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.wire.answers import (
     COMPATIBLE_VERSION,
@@ -110,9 +110,13 @@ def permissions(call: HttpCall) -> Answer:
     allowed = {
         str(action): may(call.guard, _need(action, branch))
         for action in Action
-        if action is not Action.GRAPH_LIST
+        if action not in ON_SERVER
     }
-    writes = any(allowed[str(action)] for action in WRITES)
+    by_proposal = Need(Action.BRANCH_MERGE, target_branch=branch, proposal=True)
+    allowed["merge_proposal"] = may(
+        call.guard, by_proposal
+    )  # a protected branch takes no other merge
+    writes = any(allowed[str(action)] for action in (*WRITES, Action.PROPOSE, Action.APPROVE))
     return Answer(PermissionsOutput(call.actor, branch, not writes, allowed))
 
 

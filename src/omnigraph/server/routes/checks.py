@@ -32,7 +32,7 @@ def check_query(call: HttpCall) -> Answer:
     asked: QueryCheckRequest = call.body
     catalog = call.snapshot(asked.branch, asked.at).catalog
     if is_cypher_text(asked.query):
-        return Answer(CheckOutput([d.to_json() for d in check_cypher(asked.query, catalog)], []))
+        return Answer(_cypher_checked(asked.query, catalog))
     try:
         tree = parse_queries(asked.query, bare=True)
     except LanguageError as broken:
@@ -40,8 +40,18 @@ def check_query(call: HttpCall) -> Answer:
     diagnostics = Diagnostics(Source(asked.query))
     for query in tree.queries:
         check(query, catalog, diagnostics)
-    described = [StoredQuery(asked.query, query).to_json() for query in tree.queries]
+    described = [StoredQuery.of(asked.query, query).to_json() for query in tree.queries]
     return Answer(CheckOutput([d.to_json() for d in diagnostics.sorted()], described))
+
+
+def _cypher_checked(text: str, catalog: Catalog) -> CheckOutput:
+    """What is said of a text in Cypher; it is described if it can be parsed."""
+    found = [d.to_json() for d in check_cypher(text, catalog)]
+    try:
+        described = [StoredQuery.of_cypher(text, "cypher").to_json()]
+    except LanguageError:
+        described = []
+    return CheckOutput(found, described)
 
 
 def check_schema(call: HttpCall) -> Answer:

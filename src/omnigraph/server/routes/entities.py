@@ -198,7 +198,7 @@ def _read(blob: Blob, start: int, end: int) -> Iterator[bytes]:
 def _conditions(call: HttpCall, found: Found) -> Answer | None:
     wanted = call.headers.get("if-match")
     if wanted is not None and not _matches(wanted, found.etag, weakly=False):
-        raise BlobChanged("the blob is another", found.headers)
+        raise BlobChanged("the blob has changed", found.headers)
     known = call.headers.get("if-none-match")
     if known is not None and _matches(known, found.etag, weakly=True):
         return Answer(status=304, media=BYTES, headers=found.headers, raw=b"")

@@ -61,7 +61,8 @@ def export_state(call: HttpCall) -> Answer:
             blocks = _parts(snapshot, kinds, boundary, asked.order)
             return _answer(call, snapshot, f"{MIXED}; boundary={boundary}", blocks)
         case "application/x-ndjson":
-            lines = stream(snapshot, [kind.name for kind in kinds], asked.order)
+            names = [kind.name for kind in kinds]
+            lines = stream(snapshot, names, asked.order, asked.format or "ndjson")
             return _answer(call, snapshot, LINES, _small(lines))
     if len(kinds) != 1:
         raise NotAcceptable(f"{media} holds one type: name it with types=, or accept {MIXED}")
@@ -73,7 +74,8 @@ def export(call: HttpCall) -> Answer:
     """The head of a branch as NDJSON."""
     asked: ExportRequest = call.body
     snapshot, _ = chosen(call, asked.branch, None, asked.type_names)
-    lines = stream(snapshot, asked.type_names, asked.order)
+    form = asked.format or ("ndjson-0.13" if call.wants_ids_beside else "ndjson")
+    lines = stream(snapshot, asked.type_names, asked.order, form)
     return _answer(call, snapshot, LINES, _small(lines))
 
 
@@ -161,7 +163,7 @@ def accepted(header: str, offered: Sequence[str]) -> str:
     weights = [_weight(media, wanted, first=media == offered[0]) for media in offered]
     best = max(weights)
     if best <= 0:
-        raise NotAcceptable(f"this can be had as {', '.join(offered)}")
+        raise NotAcceptable(f"available as {', '.join(offered)}")
     return offered[weights.index(best)]
 
 

@@ -21,7 +21,13 @@ from omnigraph.read import Result
 from omnigraph.read.export import write_table
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import ARROW, COMMIT_HEADER, CSV, PARQUET, Answer, HttpCall
-from omnigraph.server.routes.writing import change, query_name, source_of
+from omnigraph.server.routes.writing import (
+    change,
+    check_settings,
+    query_name,
+    source_of,
+    statement_of,
+)
 from omnigraph.server.slow_queries import watched
 from omnigraph.wire.answers import (
     ReadManyOutput,
@@ -45,6 +51,9 @@ BLOCK_BYTES = 64 << 10
 def read_on(call: HttpCall) -> Iterable[Need]:
     """Reading the branch the request names; a point in time belongs to the branch it was written on."""
     asked = call.body if call.body is not None else call.query
+    if isinstance(asked, QueryRequest) and statement_of(asked) is not None:
+        yield Need(Action.READ)
+        return
     point = getattr(asked, "snapshot", None) or getattr(asked, "at", None)
     branch = getattr(asked, "branch", None)
     if point is None:
@@ -71,6 +80,7 @@ def query(call: HttpCall) -> Answer:
     """Run a read; JSON, or Arrow, Parquet or CSV when `Accept` asks for one of them."""
     asked: QueryRequest = call.body
     text, chosen = source_of(asked)
+    check_settings(text, asked)
     return _answer(call, asked, _run(call, asked, text, chosen), chosen)
 
 
@@ -131,18 +141,20 @@ def read(call: HttpCall) -> Answer:
 
 def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
     branch, at = asked.branch or "main", asked.snapshot or asked.at
+    chosen = None if statement_of(asked) else name
     try:
         with watched(call, text, name, asked.params, branch, at):
             found = call.graph.query(
                 text,
                 asked.params,
-                name,
+                chosen,
                 branch=branch,
                 at=at,
                 timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
                 max_rows=_rows_max(call, asked.max_rows),
                 explain=asked.explain,
                 language=asked.language,
+                settings=asked.settings,
             )
             return found.nodes_as_ids() if call.wants_ids else found
     except QueryKindMismatch as mistake:
@@ -158,14 +170,15 @@ def _output(
     result: Result, asked: QueryRequest, name: str, *, with_commit: bool = True
 ) -> ReadOutput:
     point = asked.snapshot or asked.at
+    branch = None if point or statement_of(asked) else asked.branch or "main"
     return ReadOutput(
         query_name=name,
-        target=ReadTarget(None if point else asked.branch or "main", point),
+        target=ReadTarget(branch, point),
         row_count=len(result),
         columns=result.columns or UNSET,
         column_types=[str(kind) for kind in result.types] if asked.column_types else UNSET,
         rows=result.json_rows(asked.rows_shown),
-        graph_commit_id=result.commit if with_commit else UNSET,
+        graph_commit_id=result.commit if with_commit and result.commit else UNSET,
         explain=_explained(result) if asked.explain else UNSET,
     )
 
@@ -277,8 +290,9 @@ def invoke(call: HttpCall) -> Answer:
             branch=asked.branch,
             message=asked.message,
             dry_run=asked.dry_run,
+            language=stored.language,
         )
-        return change(call, wanted, stored.text, stored.query.name)
+        return change(call, wanted, stored.text, stored.name)
     if call.if_commit is not None or asked.dry_run:
         what = "a dry run" if asked.dry_run else "a condition"
         raise RequestInvalid(f"the stored query is a read; {what} fits only mutations")
@@ -288,9 +302,10 @@ def invoke(call: HttpCall) -> Answer:
         snapshot=asked.snapshot,
         rows_shown=asked.rows_shown,
         column_types=asked.column_types,
+        language=stored.language,
     )
-    result = _run(call, as_query, stored.text, stored.query.name)
-    return _answer(call, as_query, result, stored.query.name)
+    result = _run(call, as_query, stored.text, stored.name)
+    return _answer(call, as_query, result, stored.name)
 
 
 def _check_expectation(stored: StoredQuery, asked: InvokeRequest) -> None:

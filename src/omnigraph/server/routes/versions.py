@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,10 +16,11 @@ from omnigraph.errors import (
     OptionInvalid,
 )
 from omnigraph.graph import Graph
-from omnigraph.outcomes import Commit, MergeResult
+from omnigraph.merge.conflicts import Conflict
+from omnigraph.outcomes import Commit, MergeConflicts, MergeResult
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.server.errors import MergeConflicts, exceeded, merge_summary
+from omnigraph.server.errors import exceeded, merge_summary
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.server.routes.about import may
 from omnigraph.wire.answers import (
@@ -191,13 +192,18 @@ def merge(call: HttpCall) -> Answer:
 def settled_merge(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
     """How a merge ended; conflicts are an error to clients of this protocol."""
     if done.conflicts:
-        catalog = call.unguarded.snapshot(target).catalog
-        kinds = {c.type: catalog.entity(c.type) for c in done.conflicts}
-        words = {name: "node" if kind is None else kind.kind for name, kind in kinds.items()}
-        told = [ConflictOutput.of(c, words[c.type]) for c in done.conflicts]
-        found = msgspec.to_builtins(told, enc_hook=str)
-        raise MergeConflicts(merge_summary(found), details={"merge_conflicts": found})
+        raise conflicts_told(call, done.conflicts, target)
     return MergeOutput.of(done, source, target, call.actor)
+
+
+def conflicts_told(call: HttpCall, conflicts: Sequence[Conflict], target: str) -> MergeConflicts:
+    """The error that names the conflicts of a merge, in the words of the protocol."""
+    catalog = call.unguarded.snapshot(target).catalog
+    kinds = {c.type: catalog.entity(c.type) for c in conflicts}
+    words = {name: "node" if kind is None else kind.kind for name, kind in kinds.items()}
+    told = [ConflictOutput.of(c, words[c.type]) for c in conflicts]
+    found = msgspec.to_builtins(told, enc_hook=str)
+    return MergeConflicts(merge_summary(found), details={"merge_conflicts": found})
 
 
 def _with_deletion(call: HttpCall, output: MergeOutput, source: str) -> MergeOutput:

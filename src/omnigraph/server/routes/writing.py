@@ -9,12 +9,16 @@ from functools import lru_cache
 from omnigraph.branch import WriteBlock
 from omnigraph.errors import BranchNotFound, OmnigraphError, PreconditionFailed
 from omnigraph.fingerprint import fingerprint
-from omnigraph.lang.languages import is_cypher_text
-from omnigraph.lang.query import choose, parse_queries
+from omnigraph.lang.languages import is_cypher_text, is_file_text
+from omnigraph.lang.query import ast, choose, parse_queries
+from omnigraph.lang.query.settings import PROCESS, SETTINGS
+from omnigraph.outcomes import MergeConflicts
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.routes.versions import conflicts_told
+from omnigraph.statements import file_of
 from omnigraph.wire.answers import (
     AppliedOutput,
     ChangeOutput,
@@ -32,7 +36,9 @@ from omnigraph.wire.requests import (
 
 
 def change_on(call: HttpCall) -> Iterable[Need]:
-    """Changing the branch the request names."""
+    """Changing the branch the request names; a statement about branches is asked about by the verb it stands for."""
+    if statement_of(call.body) is not None:
+        return ()
     return (Need(Action.CHANGE, call.body.branch or "main"),)
 
 
@@ -67,7 +73,23 @@ def query_name(text: str, name: str | None, language: str | None = None) -> str:
     """The name of the query that is meant: the one named, or the only one; a text in Cypher has none."""
     if is_cypher_text(text, language):
         return name or "cypher"
-    return choose(parse_queries(text, bare=True), name).name
+    file = parse_queries(text, bare=True)
+    if file.statement is not None and not file.queries:
+        return file.statement.words
+    return choose(file, name).name
+
+
+def statement_of(
+    asked: QueryRequest | MutateRequest,
+) -> ast.ShowSettings | ast.BranchStatement | None:
+    """The statement a text is, which has no query; its own words say what it is about."""
+    text = asked.text if asked.text is not None else asked.query_source
+    if text is None or not is_file_text(text, asked.language):
+        return None
+    found = file_of(text).statement
+    if isinstance(found, ast.BranchStatement) and asked.branch not in (None, "main"):
+        raise RequestInvalid("a statement about branches names them itself; leave `branch` out")
+    return found if isinstance(found, ast.ShowSettings | ast.BranchStatement) else None
 
 
 def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
@@ -79,20 +101,35 @@ def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
     return text, query_name(text, name, asked.language)
 
 
+def check_settings(text: str, asked: QueryRequest) -> None:
+    """What a request may set; where its server runs queries, and with what, it may not."""
+    lines = file_of(text).settings if is_file_text(text, asked.language) else ()
+    wanted = [*(asked.settings or {}).items(), *((line.name, line.value) for line in lines)]
+    for name, value in wanted:
+        if name in SETTINGS and SETTINGS[name].scope == PROCESS and value is not None:
+            message = f"setting `{name}` is one of the process; a request cannot change it"
+            raise RequestInvalid(message)
+        if (name, value) == ("engine", "spark"):
+            raise RequestInvalid("a server runs queries itself; setting `engine` must be local")
+
+
 def mutate(call: HttpCall) -> Answer:
     """Run a mutation as one commit; the header `Idempotency-Key` makes it happen once."""
     return change(call, call.body, *source_of(call.body))
 
 
 def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer:
-    """Run the named mutation of a text."""
+    """Run the named mutation of a text, or the statement it is."""
     branch = asked.branch or "main"
-    with explained(call, branch):
+    statement = statement_of(asked)
+    if isinstance(statement, ast.BranchStatement):
+        branch = _target_of(statement)
+    with explained(call, branch), conflicts_in_words(call, branch):
         done = call.graph.mutate(
             text,
             asked.params,
-            name,
-            branch=branch,
+            None if statement else name,
+            branch="main" if statement else branch,
             if_commit=call.if_commit,
             message=asked.message,
             actor=call.actor,
@@ -103,6 +140,20 @@ def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer
         )
     commit = done.commit.id if done.commit else None
     return Answer(ChangeOutput.of(done, branch, name, call.actor), commit=commit)
+
+
+def _target_of(statement: ast.BranchStatement) -> str:
+    """The branch a statement changes."""
+    return (statement.other or "main") if statement.verb == "merge" else statement.name or "main"
+
+
+@contextmanager
+def conflicts_in_words(call: HttpCall, target: str) -> Iterator[None]:
+    """Conflicts of a merge, in the words of the protocol."""
+    try:
+        yield
+    except MergeConflicts as refused:
+        raise conflicts_told(call, refused.conflicts, target) from None
 
 
 # --- several writes as one commit ------------------------------------------------------------------------------------

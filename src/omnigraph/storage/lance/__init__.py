@@ -4,7 +4,7 @@ In: table references, edits, typed predicates. Out: opened versions, and new ver
 
 - `store`: `LanceTables`, what the core holds; each method reads as the steps of its work.
 - `handles`: the one opener, its cache, what it refuses to open, and the one call that commits.
-- `foreign`: files that are not the table's own.
+- `foreign`: files that are not the table's own; `rust`: graphs of another program.
 - `reading`: one opened version.
 - `staging`: rows deleted and added; `absorb`: small fragments taken along.
 - `recent`: rows written lately, still in memory.

@@ -75,7 +75,11 @@ def _refuse_links_below(folder: Path, root: Path) -> None:
     for base, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(base, name)
-            refuse_stray(os.lstat(path).st_mode, path, root)
+            try:
+                mode = os.lstat(path).st_mode
+            except FileNotFoundError:
+                continue  # a collection took it since it was listed: it leads nowhere
+            refuse_stray(mode, path, root)
 
 
 def _foreign(ref: TableRef, why: str) -> Corrupt:

@@ -10,13 +10,17 @@ In the order of control flow:
 - `change_records`  what happened elsewhere, as rows with an order that may delete
 - `json_lines`  lines of JSON as columns, for both
 - `files`       paths, patterns and addresses; compressed or not; blocks of whole lines
+- `input_files` the files of rows a path stands for: plain, in folders, of tables of a lake
+- `lakes`       Delta and Iceberg tables, as their files and what the tables say of them
 - `folders`     folders of parts, and the columns their names hold
 - `records`     lines of JSON, by the fastest reading that is certain
 - `lines`       the lines of a block by their positions
 - `template`    the first reading: lines that differ in their values alone
 - `arrow_json`  the second: lines of one type, by Arrow
 - `exact`       the third: one line at a time, every rule and every error
-- `tables`      Arrow, pandas, polars, Parquet, CSV
+- `json_arrays` one array of JSON as lines
+- `tables`      Arrow, pandas, polars, Parquet, CSV, ORC
+- `avro`        Avro
 - `unpacking`   Parquet and Arrow files, if what comes of them fits
 - `parts`       rows of one type on their way to `Incoming`
 - `problems`    what is wrong, gathered up to a bound

@@ -63,7 +63,7 @@ def checked(expression: str) -> str:
     """The expression, if it is one, and depends on nothing but the columns of its row."""
     found = _parsed(f"SELECT (\n{expression}\n)")
     if found.get("error"):
-        raise MappingInvalid(f"{expression!r} is no expression: {found.get('error_message')}")
+        raise MappingInvalid(f"{expression!r} is not an expression: {found.get('error_message')}")
     node = found["statements"][0]["node"] if len(found["statements"]) == 1 else {}
     alone = (
         node.get("type") == "SELECT_NODE"

@@ -18,6 +18,7 @@ from omnigraph.errors import Kind, ObjectNotFound, OmnigraphError, OptionInvalid
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import open_remote
 from omnigraph.write.input.folders import parts_of, walked
+from omnigraph.write.input.json_arrays import PEEK_BYTES, as_lines, is_array
 from omnigraph.write.input.lines import PAD, LineBlock
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
@@ -36,46 +37,66 @@ class SourceNotFound(OmnigraphError):
 
 def expand(source: str | os.PathLike[str]) -> list[str]:
     """The files a path, a pattern, a folder or an address stands for, in order of name."""
+    text = path_text(source)
+    if is_pattern(text):
+        return _matching(text)
+    names = names_below(text)
+    return [text] if names is None else below(text, names)
+
+
+def path_text(source: str | os.PathLike[str]) -> str:
+    """A path as a text."""
     text = os.fspath(source)
     if not isinstance(text, str):
         raise OptionInvalid("a path is a text, not bytes")
-    text = _path(text)
+    return _path(text)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a path stands for those that match it."""
+    return glob.has_magic(text) and ("://" in text or not os.path.exists(text))
+
+
+def names_below(text: str) -> list[str] | None:
+    """The paths below a folder or an address; none for a file or an object."""
     if "://" in text:
-        return _expand_remote(text) if glob.has_magic(text) else _remote_parts(text)
-    if not glob.has_magic(text) or os.path.exists(text):
-        return _parts(text)
-    found = [file for path in sorted(glob.glob(text, recursive=True)) for file in _parts(path)]
+        return _remote_names(text)
+    return walked(text) if os.path.isdir(text) else None
+
+
+def _matching(text: str) -> list[str]:
+    if "://" in text:
+        return _expand_remote(text)
+    found = [
+        file
+        for path in sorted(glob.glob(text, recursive=True))
+        for file in ([path] if not os.path.isdir(path) else below(path, walked(path)))
+    ]
     if not found:
         raise SourceNotFound(f"no file matches {text}", details={"pattern": text})
     return list(dict.fromkeys(found)) if "**" in text else found
 
 
-def _parts(path: str) -> list[str]:
-    """A file, or the parts in a folder."""
-    if not os.path.isdir(path):
-        return [path]
-    return _below(path, walked(path))
-
-
-def _below(folder: str, names: Iterable[str]) -> list[str]:
+def below(folder: str, names: Iterable[str]) -> list[str]:
+    """The parts of a folder by the paths below it."""
     found = parts_of(folder, names)
     if not found:
         raise SourceNotFound(f"{folder} has no files in it", details={"folder": folder})
     return [f"{folder.rstrip('/')}/{name}" for name in found]
 
 
-def _remote_parts(address: str) -> list[str]:
-    """An object, or those below an address where there is none."""
+def _remote_names(address: str) -> list[str] | None:
+    """The names below an address; none where it is an object itself."""
     store, key = open_remote(address)
     folder = key.rstrip("/")
     if key == folder:
         with contextlib.suppress(ObjectNotFound):
             store.look(key)
-            return [address]
+            return None
     names = [info.key.removeprefix(f"{folder}/") for info in store.list(folder)]
     if not names:
         raise SourceNotFound(f"{address}: there is no such object", details={"file": address})
-    return _below(address, names)
+    return names
 
 
 def _path(text: str) -> str:
@@ -149,7 +170,22 @@ def read_bytes(address: str) -> bytes:
 def blocks(name: str, options: Options) -> Iterator[LineBlock]:
     """A file as blocks of whole lines, each about `block_bytes` long."""
     with open_raw(name) as raw, _unpacked(raw, name) as stream:
-        yield from _told(blocks_of(stream, name, options), raw)
+        lines: Any = as_lines(stream, name) if may_be_array(name) else stream
+        yield from _told(blocks_of(lines, name, options), raw)
+
+
+def may_be_array(name: str) -> bool:
+    """Whether a file may be one array of records instead of lines, by its ending."""
+    path = Path(name)
+    return (path.with_suffix("") if path.suffix in COMPRESSIONS else path).suffix.lower() == ".json"
+
+
+def is_one_array(name: str) -> bool:
+    """Whether a file is one array of records."""
+    if not may_be_array(name):
+        return False
+    with open_file(name) as stream:
+        return is_array(bytes(stream.read(PEEK_BYTES)))
 
 
 def known_size(name: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
@@ -25,12 +26,16 @@ from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
+DELTA, ICEBERG = "a Delta table", "an Iceberg table"
 OTHERS = {  # a folder with this in it is more than its files
-    "_delta_log": ("a Delta table", "delta"),
-    "metadata/version-hint.text": ("an Iceberg table", "iceberg"),
-    "_versions": ("a Lance dataset", "lance"),
-    ".hoodie": ("a Hudi table", "hudi"),
+    "_delta_log": DELTA,
+    "metadata/version-hint.text": ICEBERG,
+    "_versions": "a Lance dataset",
+    ".hoodie": "a Hudi table",
 }
+ICEBERG_METADATA = re.compile(
+    r"metadata/(?:v(\d+)|(\d+)-[0-9a-f-]{36})(?:\.gz)?\.metadata\.json(?:\.gz)?"
+)
 
 
 def is_part(path: str) -> bool:
@@ -39,15 +44,32 @@ def is_part(path: str) -> bool:
     return not any(hidden)
 
 
+def table_format(names: Iterable[str]) -> str | None:
+    """What a folder with these paths below it is, if it is more than its files."""
+    for name in names:
+        for mark, what in OTHERS.items():
+            if name == mark or name.startswith(mark + "/"):
+                return what
+        if ICEBERG_METADATA.fullmatch(name):
+            return ICEBERG
+    return None
+
+
 def parts_of(folder: str, names: Iterable[str]) -> list[str]:
     """The parts among the paths below a folder, in their order. Tables that are more than their files are refused."""
     found = sorted(names)
-    for mark, (what, form) in OTHERS.items():
-        if any(name == mark or name.startswith(mark + "/") for name in found):
-            raise OptionInvalid(
-                f"{folder} is {what}: some of its files may not belong to it any more",
-                help=f"Read it with Spark: g.load({{type: spark.read.format('{form}').load('{folder}')}}).",
-            )
+    what = table_format(found)
+    if what in (DELTA, ICEBERG):
+        raise OptionInvalid(
+            f"{folder} is {what}, which does not say which type its rows are of",
+            help=f"Name the type, and the folder itself: --data Person={folder}",
+            python_help=f"Name the type, and the folder itself: load({{'Person': {folder!r}}})",
+        )
+    if what is not None:
+        raise OptionInvalid(
+            f"{folder} is {what}: some of its files may not belong to it any more",
+            help="Load a DataFrame of it, or a copy as Parquet.",
+        )
     return [name for name in found if is_part(name)]
 
 

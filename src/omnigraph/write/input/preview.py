@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,8 @@ KIND_NAMES = {
     "double": "number",
     "bool": "true or false",
     "date32[day]": "date",
+    "timestamp[s]": "date and time",
+    "timestamp[ns]": "date and time",
     "null": "empty",
 }
 OPTIONS = Options(blob_allow=())
@@ -47,6 +49,9 @@ def preview(file: str, rows: int, unpacked_bytes_max: int | None = None) -> Prev
     if reader is None:
         return _of_records(list(islice(records(file), rows)))
     found: Preview = readable(file, lambda: _of_table(reader(file, rows, unpacked_bytes_max)))
+    if reader is _csv:  # cells are texts; what they seem to hold is more use to whoever looks
+        guessed = readable(file, lambda: _guessed(file, sniffed(file, CsvFormat())))
+        return replace(found, columns={**found.columns, **dict(guessed)})
     return found
 
 

@@ -5,7 +5,7 @@ The file is of JSON lines, one row each, on every plane:
     {"type": "Person", "file": "people.csv", "line": 8, "row": "Ada,old", "reasons": [{"rule": "type", …}]}
 
 `reasons` are violations in the form every report has them. `row` is the text of the row in its file, none for rows that
-came from memory. Mend the rows, and load them like any other file.
+came from memory. Fix the rows, and load them like any other file.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid, Violation
-from omnigraph.write.input.files import open_file
+from omnigraph.write.input.files import is_one_array, open_file
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.tables import suffix_of
 
 QUARANTINE_ROUNDS_MAX = 64  # each leaves out rows that missed those left out before
 ROW_LINES_MAX = 1_000  # of a row whose cells have line breaks
 QUOTE = b'"'
+TEXTS = (".csv", ".tsv", ".ndjson", ".jsonl", ".json", "")
 Place = tuple[str, str | None, int]  # of a row: its type, its file, its line
 
 
@@ -54,7 +55,7 @@ class TooManyFailures(OmnigraphError):
     """More rows would be left out of a load than it may leave out."""
 
     code, kind = "too_many_failures", Kind.INVALID
-    default_help = "Nothing was changed. Mend the input, or allow more with --max-failures."
+    default_help = "Nothing was changed. Fix the input, or allow more with --max-failures."
 
 
 def refuse_too_many(rows: int, options: Options) -> None:
@@ -79,7 +80,7 @@ def left_out(found: Iterable[Violation]) -> dict[Place, tuple[Violation, ...]]:
         if violation.line is None:
             raise OptionInvalid(
                 f"a quarantine takes rows, and this is about none: {violation.message}",
-                help="Mend it, or load without a quarantine to see all that is wrong.",
+                help="Fix it, or load without a quarantine to see all that is wrong.",
             )
         place = (violation.type_name, violation.file, violation.line)
         places.setdefault(place, []).append(violation)
@@ -124,12 +125,14 @@ def _with_text(rows: Mapping[Place, Sequence[Violation]]) -> Iterator[Quarantine
 
 def _texts(file: str, lines: set[int]) -> dict[int, str]:
     """Rows as they stand in a text file, by the line they begin at; nothing of what is no text."""
-    if suffix_of(file) in (".parquet", ".pq", ".arrow"):
+    if suffix_of(file) not in TEXTS:
         return {}
     quoted = suffix_of(file) in (".csv", ".tsv")
     found: dict[int, str] = {}
     last = max(lines, default=0)
     try:
+        if is_one_array(file):
+            return {}
         with open_file(file) as stream:
             numbered = enumerate(stream, 1)
             for number, text in numbered:

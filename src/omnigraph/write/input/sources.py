@@ -19,9 +19,11 @@ from omnigraph.model.types import PropType, Scalar
 from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign, spelt
+from omnigraph.write.input.avro import read_avro
 from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import LINES_MAX, PADDING, blocks, blocks_of, expand, known_size
-from omnigraph.write.input.folders import FolderValue, folder_values, with_values
+from omnigraph.write.input.folders import FolderValue, with_values
+from omnigraph.write.input.input_files import InputFile, input_files
 from omnigraph.write.input.json_lines import JsonLines, opened
 from omnigraph.write.input.lines import PAD, LineBlock
 from omnigraph.write.input.mapping import RowMapping, Wide, shape_of
@@ -36,7 +38,9 @@ from omnigraph.write.input.tables import (
     kind_named,
     read_arrow,
     read_csv,
+    read_orc,
     read_parquet,
+    read_row_groups,
     read_table,
     suffix_of,
 )
@@ -51,6 +55,8 @@ FILE_READERS: dict[str, Callable[[str, RowShape, Options, Problems], Iterator[In
     ".arrow": read_arrow,
     ".feather": read_arrow,
     ".ipc": read_arrow,
+    ".orc": read_orc,
+    ".avro": read_avro,
 }
 TYPES_AT_ONCE = 4
 DATETIME = PropType(Scalar.DATETIME)
@@ -212,8 +218,8 @@ def _wide_rows(
     value = wide.source
     if isinstance(value, str | os.PathLike) or are_paths(value):
         for path in [value] if not are_paths(value) else value:
-            for file in expand(path):
-                yield from _wide_file(file, path, mapping, catalog, options, problems)
+            for file in input_files(path):
+                yield from _wide_file(file, mapping, catalog, options, problems)
         return
     table = as_arrow(value)
     if table is not None:
@@ -226,22 +232,31 @@ def _wide_rows(
 
 
 def _wide_file(
-    file: str,
-    path: str | os.PathLike[str],
+    file: InputFile,
     mapping: RowMapping,
     catalog: Catalog,
     options: Options,
     problems: Problems,
 ) -> Iterator[InputPart]:
-    suffix, values = suffix_of(file), folder_values(path, file)
-    reader = FILE_READERS.get(suffix)
-    if reader is not None:
-        yield from reader(file, shape_of(mapping, catalog, options, values), options, problems)
-    elif suffix in LINES:
-        lines = blocks(file, options)
-        yield from mapped_lines(lines, mapping, catalog, options, values, problems)
+    if suffix_of(file.name) in LINES and file.part is None:
+        lines = blocks(file.name, options)
+        yield from mapped_lines(lines, mapping, catalog, options, file.values, problems)
     else:
-        raise no_rows_in(file)
+        yield from read_file(
+            file, shape_of(mapping, catalog, options, file.values), options, problems
+        )
+
+
+def read_file(
+    file: InputFile, shape: RowShape, options: Options, problems: Problems
+) -> Iterator[InputPart]:
+    """The rows of a file that is not made of lines."""
+    if file.part is not None:
+        return read_row_groups(file.name, None, 1, file.shaped(shape), problems)
+    reader = FILE_READERS.get(suffix_of(file.name))
+    if reader is None:
+        raise no_rows_in(file.name)
+    return reader(file.name, shape, options, problems)
 
 
 def mapped_lines(
@@ -293,23 +308,21 @@ def _rows(
 def _rows_of_files(
     paths: Iterable[Any], form: LineFormat, kind: Kind, problems: Problems
 ) -> Iterator[InputPart]:
-    files = [(path, file) for path in paths for file in expand(path)]
-    metrics.expected(sum(known_size(file) for _, file in files))
-    for path, file in files:
-        rows, values = _file_rows(file, form, kind, problems), folder_values(path, file)
-        yield from with_values(rows, values, form.options, problems) if values else rows
+    files = [file for path in paths for file in input_files(path)]
+    metrics.expected(sum(file.known_size for file in files))
+    for file in files:
+        rows = _file_rows(file, form, kind, problems)
+        yield from with_values(rows, file.values, form.options, problems) if file.values else rows
 
 
-def _file_rows(file: str, form: LineFormat, kind: Kind, problems: Problems) -> Iterator[InputPart]:
-    suffix = suffix_of(file)
-    reader = FILE_READERS.get(suffix)
-    if reader is not None:
-        yield from reader(file, RowsOf(kind, form.catalog, form.options), form.options, problems)
-        metrics.consumed(known_size(file))
-    elif suffix in LINES:
-        yield from read_blocks(blocks(file, form.options), form, problems)
-    else:
-        raise no_rows_in(file)
+def _file_rows(
+    file: InputFile, form: LineFormat, kind: Kind, problems: Problems
+) -> Iterator[InputPart]:
+    if suffix_of(file.name) in LINES and file.part is None:
+        yield from read_blocks(blocks(file.name, form.options), form, problems)
+        return
+    yield from read_file(file, RowsOf(kind, form.catalog, form.options), form.options, problems)
+    metrics.consumed(file.known_size)
 
 
 # --- Python records as lines ---------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,13 +29,19 @@ from omnigraph.write.input.files import COMPRESSIONS, open_file
 from omnigraph.write.input.options import CsvFormat, Options, placed
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import InputInvalid, Problems
-from omnigraph.write.input.unpacking import read_ipc, read_parquet_file
+from omnigraph.write.input.unpacking import (
+    read_ipc,
+    read_parquet_file,
+    refuse_more_than,
+    spread_size,
+)
 
 Kind = NodeType | EdgeType
 Convert = Callable[[Column, PropType, ReadingContext], Column]
 ENCODINGS = {"latin-1": "Latin-1", "cp1252": "Windows-1252", "utf-16": "UTF-16"}
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
+TYPES_NAMED_MAX = 20  # in the help of an error
 ORDER, DELETED = "omnigraph_order", "omnigraph_deleted"  # columns that change records are given
 DELIMITERS = (",", ";", "\t", "|")
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
@@ -135,6 +142,11 @@ class RowsOf:
             columns[target] = _property(values, self.kind.properties[target], self.options, convert)
 
 
+def _known(types: Sequence[str]) -> str:
+    more = " and others" if len(types) > TYPES_NAMED_MAX else ""
+    return f"It has {', '.join(types[:TYPES_NAMED_MAX]) or 'no types yet'}{more}."
+
+
 def kind_named(name: str, catalog: Catalog) -> Kind:
     """The type a name stands for; `node:` or `edge:` before it decides between two of one name."""
     prefix, _, rest = name.rpartition(":")
@@ -144,8 +156,12 @@ def kind_named(name: str, catalog: Catalog) -> Kind:
     if kind is None and prefix in ("", "edge"):
         kind = catalog.edge(rest)
     if kind is None:
-        hint = did_you_mean(rest, {**catalog.nodes, **catalog.edges})
-        raise InputInvalid(f"the schema has no type '{name}'{hint}", details={"type": name})
+        types = {**catalog.nodes, **catalog.edges}
+        raise InputInvalid(
+            f"the schema has no type '{name}'{did_you_mean(rest, types)}",
+            help=_known(sorted(types)),
+            details={"type": name},
+        )
     return kind
 
 
@@ -398,6 +414,25 @@ def read_arrow(
         data = pa.py_buffer(stream.read())
     table = readable(file, lambda: named(read_ipc(data, options.unpacked_bytes_max)))
     yield from shape.parts(RawRows(table, file), problems)
+
+
+def read_orc(
+    file: str, shape: RowShape, options: Options, problems: Problems
+) -> Iterator[InputPart]:
+    """The rows of an ORC file, stripe by stripe."""
+    from pyarrow import orc
+
+    first_line, size = 1, 0
+    with open_file(file) as stream:
+        opened = readable(file, lambda: orc.ORCFile(pa.PythonFile(stream)))
+        for number in range(opened.nstripes):
+            batch = readable(file, partial(opened.read_stripe, number))
+            table = named(pa.Table.from_batches([batch]))
+            if options.unpacked_bytes_max is not None:
+                size += spread_size(table)
+                refuse_more_than(options.unpacked_bytes_max, size)
+            yield from shape.parts(RawRows(table, file, first_line), problems)
+            first_line += table.num_rows
 
 
 def read_csv(

@@ -32,11 +32,10 @@ def test_plain_patterns_run_on_spark(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "UNWIND [1] AS x RETURN x",
-        "MATCH (p:Person)-[:Knows*]->(q) RETURN q.name",
-        "MATCH (p:Person) WITH p LIMIT 1 RETURN p.name",
-        "MATCH (p:Person) RETURN collect(p.name) AS n",
-        "MATCH (p:Person) RETURN COUNT { (p)-->() } AS n",
+        "MATCH (p:Person) WITH p ORDER BY p.name RETURN collect(p.name) AS n",
+        "MATCH (p:Person) RETURN rand() AS r",
+        "MATCH (q:Person)-[r:Knows*1..2 {since: q.age}]->(p) RETURN p.name",
+        "MATCH p = shortestPath((a:Person)-[*]-(b:City)) RETURN p",
     ],
 )
 def test_the_others_are_refused(text: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from omnigraph.lang.query import compile_query, format_queries, parse_queries
 from omnigraph.lang.query.calls import function_names
 from omnigraph.lang.query.expressions import ExpressionParser
+from omnigraph.lang.query.files import FileParser
 from omnigraph.lang.query.parser import QueryParser
 from tests.support.grammar import grammar_of
 
@@ -33,7 +34,7 @@ def test_there_are_examples_of_every_kind() -> None:
 
 
 def test_the_grammar_is_that_of_the_parser() -> None:
-    assert grammar_of(QueryParser, ExpressionParser) in PAGE
+    assert grammar_of(FileParser, QueryParser, ExpressionParser) in PAGE
 
 
 def test_every_function_is_named() -> None:

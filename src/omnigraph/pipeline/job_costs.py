@@ -1,0 +1,90 @@
+"""What a load cost on Spark, for its report: stages, tasks, bytes that were shuffled or did not fit, and how uneven.
+
+Spark keeps this for some hundred stages; what it does not know any more, or does not tell behind Spark Connect, is left
+out. Stages of other work in the same session that ran meanwhile are counted, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from statistics import median
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.pipeline.session import context_of
+from omnigraph.pipeline.stage import StagedSplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+JOBS_READ_MAX = 200  # each is asked for in some calls
+SETTLE_MILLISECONDS = 2_000  # that Spark may take to note what has just ended
+
+
+@dataclass(slots=True)
+class LoadCosts:
+    """Gathers what a load costs, phase by phase."""
+
+    session: SparkSession
+    seconds: dict[str, float] = field(default_factory=dict)
+    _first_job: int | None = None
+
+    def __post_init__(self) -> None:
+        self._first_job = _next_job(self.session)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time inside; a phase may come several times."""
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + monotonic() - began
+
+    def report(self, input_bytes: int, splits: Iterable[StagedSplit]) -> dict[str, Any]:
+        """All of it."""
+        rows = [one.rows for one in splits if one.rows]
+        found: dict[str, Any] = {"engine": "spark", "bytes": input_bytes, "pieces": len(rows)}
+        found["seconds"] = {name: round(taken, 3) for name, taken in self.seconds.items()}
+        if rows:
+            found["skew"] = round(max(rows) / max(1, median(rows)), 2)
+        return found | _stages(self.session, self._first_job)
+
+
+def _next_job(session: SparkSession) -> int | None:
+    context = context_of(session)
+    if context is None:
+        return None
+    with suppress(Exception):  # a Spark that keeps this elsewhere
+        return int(context._jsc.sc().dagScheduler().numTotalJobs())
+    return None
+
+
+def _stages(session: SparkSession, first: int | None) -> dict[str, int]:
+    last = _next_job(session)
+    if first is None or last is None:
+        return {}
+    with suppress(Exception):
+        context = context_of(session)
+        inner, tracker = context._jsc.sc(), context.statusTracker()
+        inner.listenerBus().waitUntilEmpty(SETTLE_MILLISECONDS)
+        jobs = [tracker.getJobInfo(number) for number in range(first, last)[:JOBS_READ_MAX]]
+        stages = sorted({stage for job in jobs if job is not None for stage in job.stageIds})
+        counts = [found for stage in stages if (found := _stage(inner, stage)) is not None]
+        names = ("tasks", "shuffled_bytes", "spilled_bytes", "task_milliseconds")
+        added = {name: sum(one[place] for one in counts) for place, name in enumerate(names)}
+        return {"stages": len(counts), **added}
+    return {}
+
+
+def _stage(inner: Any, number: int) -> tuple[int, int, int, int] | None:
+    with suppress(Exception):  # it was skipped, or is too long ago
+        found = inner.statusStore().lastStageAttempt(number)
+        spilled = int(found.memoryBytesSpilled()) + int(found.diskBytesSpilled())
+        shuffled = int(found.shuffleWriteBytes())
+        return int(found.numTasks()), shuffled, spilled, int(found.executorRunTime())
+    return None

@@ -1,0 +1,114 @@
+"""What a run of a pipeline read and wrote, as OpenLineage events: lines of JSON that collectors of lineage take.
+
+A run has an event when it starts and one when it completes or fails, under one id. Inputs are files, addresses and
+tables of databases, without what their addresses may say about passwords; outputs are the types of a branch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from omnigraph import __version__
+from omnigraph.errors import OmnigraphError, OptionInvalid
+from omnigraph.pipeline.spec import PipelineSpec, SourceSpec
+
+PRODUCER = f"urn:omnigraph:{__version__}"
+SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+FACETS = "https://openlineage.io/spec/facets"
+ERROR_FACET = f"{FACETS}/1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet"
+OUTPUT_FACET = (
+    f"{FACETS}/1-0-2/OutputStatisticsOutputDatasetFacet.json"
+    "#/$defs/OutputStatisticsOutputDatasetFacet"
+)
+
+
+@dataclass(slots=True)
+class PipelineRun:
+    """One run, and the file its events are appended to."""
+
+    file: Path
+    graph: str
+    job: str
+    spec: PipelineSpec
+    run: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def tell(self, kind: str, outputs: list[dict[str, Any]], **facets: Any) -> None:
+        """Append an event."""
+        event = {
+            "eventType": kind,
+            "eventTime": datetime.now(UTC).isoformat(),
+            "run": {"runId": self.run, "facets": facets},
+            "job": {"namespace": self.graph, "name": self.job},
+            "inputs": [_input(source) for source in self.spec.sources],
+            "outputs": outputs,
+            "producer": PRODUCER,
+            "schemaURL": SCHEMA,
+        }
+        try:
+            with self.file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(event, ensure_ascii=False) + "\n")
+        except OSError as failure:
+            raise OptionInvalid(f"lineage cannot be written to {self.file}: {failure}") from None
+
+    def completed(self, result: Any) -> None:
+        """The load is published."""
+        rows = {**result.nodes, **result.edges}
+        self.tell("COMPLETE", [self._output(name, count) for name, count in rows.items()])
+
+    def _output(self, name: str, rows: int) -> dict[str, Any]:
+        counted = {"_producer": PRODUCER, "_schemaURL": OUTPUT_FACET, "rowCount": rows}
+        return {
+            "namespace": self.graph,
+            "name": f"{self.spec.branch}.{name}",
+            "outputFacets": {"outputStatistics": counted},
+        }
+
+
+@contextmanager
+def lineage(
+    file: str | os.PathLike[str] | None, graph: str, job: str, spec: PipelineSpec
+) -> Iterator[PipelineRun | None]:
+    """Tell that a run starts, and that it failed if it does. Whoever runs it says when it is complete."""
+    if file is None:
+        yield None
+        return
+    run = PipelineRun(Path(file), graph, job, spec)
+    run.tell("START", [])
+    try:
+        yield run
+    except BaseException as error:
+        said = error.message if isinstance(error, OmnigraphError) else type(error).__name__
+        facet = {"_producer": PRODUCER, "_schemaURL": ERROR_FACET}
+        facet |= {"message": said, "programmingLanguage": "python"}
+        run.tell("FAIL", [], errorMessage=facet)
+        raise
+
+
+def _input(source: SourceSpec) -> dict[str, str]:
+    """A data set by the conventions of OpenLineage: where it is, and its name there."""
+    if source.jdbc is not None:
+        address = urlsplit(str(source.jdbc.get("url", "")).removeprefix("jdbc:"))
+        host = address.netloc.rpartition("@")[2]
+        database = address.path.strip("/").partition(";")[0]
+        table = str(source.jdbc.get("dbtable", "query"))
+        return {
+            "namespace": f"{address.scheme}://{host}",
+            "name": ".".join(part for part in (database, table) if part),
+        }
+    path = source.records or source.path or ""
+    address = urlsplit(path)
+    if address.scheme and address.netloc:
+        return {
+            "namespace": f"{address.scheme}://{address.netloc.rpartition('@')[2]}",
+            "name": address.path.lstrip("/"),
+        }
+    return {"namespace": "file", "name": path}

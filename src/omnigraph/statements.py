@@ -1,0 +1,238 @@
+"""Texts that are more than queries: settings for one run, and statements that show settings, plans and branches.
+
+`Graph.query` and `Graph.mutate` come here with a text that begins with such a word; what it means is worked out with
+the verbs of the graph, so a policy is asked as it is for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.lang.query import ast, parse_queries
+from omnigraph.lang.query.settings import Effective, Value, effective, why_not
+from omnigraph.model.limits import memory_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.graph import Graph
+    from omnigraph.lang import ir
+    from omnigraph.outcomes import MutateResult
+    from omnigraph.read import Result
+
+TEXTS_MAX = 512
+Settings = Mapping[str, Value]
+
+
+class StatementMisplaced(OmnigraphError):
+    """A statement was given to a verb that does not run it, or with options it does not take."""
+
+    code, kind = "statement_misplaced", Kind.INVALID
+    default_help = (
+        "`query` runs show, explain and branch list; `mutate` runs branch create, delete and merge."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAsked:
+    """What a read was asked for, besides its text."""
+
+    params: Mapping[str, Any] | None
+    name: str | None
+    branch: str
+    at: object
+    engine: str
+    language: str | None
+    timeout: float | None
+    max_rows: int | None
+    explain: bool
+    memory_bytes_max: int | None = None
+
+    def under(self, settings: Mapping[str, Effective]) -> ReadAsked:
+        """The same with the settings of a file. A setting lowers a limit that was given, and never raises it."""
+        chosen = {name: found.value for name, found in settings.items()}
+        said = settings["engine"].source != "default"
+        engine = "local" if chosen["engine"] == "v2" else str(chosen["engine"])
+        return replace(
+            self,
+            engine=engine if said else self.engine,
+            timeout=_least(self.timeout, chosen["timeout_seconds"]),
+            max_rows=_least(self.max_rows, chosen["rows_max"]),
+            memory_bytes_max=_memory(self.memory_bytes_max, chosen["memory_bytes_max"]),
+        )
+
+
+def _least(*limits: Any) -> Any:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _memory(limit: int | None, wanted: Any) -> int | None:
+    """What a query may hold: without a limit of its graph, that of the process."""
+    if wanted is None:
+        return limit
+    return min(int(wanted), memory_bytes().query if limit is None else limit)
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def file_of(text: str) -> ast.QueryFile:
+    """The tree of a text."""
+    return parse_queries(text, bare=True)
+
+
+def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effective]:
+    """The settings in force for one run; those a caller asks for are checked like those of a file."""
+    for name, value in (asked or {}).items():
+        if (wrong := why_not(name, value)) is not None:
+            raise OptionInvalid(wrong)
+    return effective(file.settings, asked)
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_file(graph: Graph, text: str, asked: ReadAsked, settings: Settings | None) -> Result:
+    """Run a text that has settings, or is a statement that reads."""
+    file = file_of(text)
+    found = settings_of(file, settings)
+    match file.statement:
+        case None:
+            return graph._read(text, asked.under(found))
+        case ast.Explain():
+            query, snapshot = graph._readable_query(text, asked)
+            return _table(PLAN_COLUMNS, _plan_rows(query, asked, snapshot), snapshot.commit_id)
+        case ast.ShowSettings(name):
+            graph._permit_any_read()
+            shown = found.values() if name is None else [found[name]]
+            return _table(SHOWN_COLUMNS, [_shown(each) for each in shown])
+        case ast.BranchStatement(verb="list"):
+            _check_alone(file.statement, asked.params, asked.name, asked.branch, at=asked.at)
+            return _table(("name",), [(name,) for name in sorted(graph.branches())])
+        case statement:
+            message = f"`{statement.words}` changes branches; run it with mutate"
+            raise StatementMisplaced(message)
+
+
+SHOWN_COLUMNS = ("name", "value", "default", "source", "scope")
+PLAN_COLUMNS = ("tree", "depth", "node", "detail")
+
+
+def _shown(found: Effective) -> tuple[str | None, ...]:
+    value, default = (None if v is None else str(v) for v in (found.value, found.default))
+    return found.row.name, value, default, found.source, found.row.scope
+
+
+def _plan_rows(
+    query: ir.Query, asked: ReadAsked, snapshot: Any
+) -> Iterator[tuple[str | int | None, ...]]:
+    """One row per operator: the plan as it was written, then in the order it would run; nothing is run."""
+    from omnigraph.read.execute import planned
+
+    written, ordered = planned(query, asked.params, snapshot)
+    yield from _tree("logical", written, 0)
+    yield from _tree("physical", ordered, 0)
+    yield "plan", None, "route", asked.engine
+    yield "plan", None, "commit", snapshot.commit_id
+
+
+def _tree(tree: str, op: ir.Op, depth: int) -> Iterator[tuple[str | int | None, ...]]:
+    from omnigraph.lang.plan_text import describe, inputs
+
+    yield tree, depth, *describe(op)
+    for part in inputs(op):
+        yield from _tree(tree, part, depth + 1)
+
+
+def _table(columns: tuple[str, ...], rows: Any, commit: str = "") -> Result:
+    import pyarrow as pa
+
+    from omnigraph.read import Result
+
+    held = list(rows)
+    made: dict[str, pa.Array] = {}
+    for place, name in enumerate(columns):
+        kind = pa.int64() if name == "depth" else pa.string()
+        made[name] = pa.array([row[place] for row in held], kind)
+    return Result.of_columns(made, commit)
+
+
+# --- branches ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAsked:
+    """What a write was asked for, besides its text."""
+
+    params: Mapping[str, Any] | None
+    name: str | None
+    branch: str
+    if_commit: str | None
+    message: str | None
+    actor: str | None
+    idempotency_key: str | None
+    dry_run: bool
+    timeout: float | None
+
+
+def write_statement(graph: Graph, text: str, asked: WriteAsked) -> MutateResult | None:
+    """Run a statement about branches; none if the text is a mutation below settings."""
+    statement = file_of(text).statement
+    if statement is None:
+        return None
+    if not isinstance(statement, ast.BranchStatement) or not statement.writes:
+        raise StatementMisplaced(f"`{statement.words}` reads; run it with query")
+    _check_alone(
+        statement,
+        asked.params,
+        asked.name,
+        asked.branch,
+        if_commit=asked.if_commit,
+        idempotency_key=asked.idempotency_key,
+    )
+    return _changed(graph, statement, asked)
+
+
+def _changed(graph: Graph, statement: ast.BranchStatement, asked: WriteAsked) -> MutateResult:
+    from omnigraph.outcomes import MutateResult
+
+    name, other = statement.name or "", statement.other or "main"
+    done: dict[str, str]
+    commit = None
+    if statement.verb == "create":
+        graph.create_branch(name, other, actor=asked.actor, dry_run=asked.dry_run)
+        done = {"kind": "created", "name": name, "from": other}
+    elif statement.verb == "delete":
+        graph.delete_branch(name, actor=asked.actor, dry_run=asked.dry_run)
+        done = {"kind": "deleted", "name": name}
+    else:
+        merged = graph.merge(
+            name,
+            other,
+            asked.dry_run,
+            message=asked.message,
+            actor=asked.actor,
+            timeout=asked.timeout,
+        ).settled()
+        commit = merged.commit
+        done = {"kind": "merged", "source": name, "target": other, "merge": merged.outcome}
+    return MutateResult(0, 0, commit, outcome=done)
+
+
+def _check_alone(
+    statement: ast.FileStatement,
+    params: object,
+    name: str | None,
+    branch: str,
+    **others: object,
+) -> None:
+    """A statement names its branches itself, so nothing else may."""
+    given = {"params": params, "name": name, **others}
+    named = [key for key, value in given.items() if value]
+    if branch != "main":
+        named.insert(0, "branch")
+    if named:
+        message = f"`{statement.words}` takes no {' and no '.join(named)}: it says itself what it is about"
+        raise StatementMisplaced(message)
