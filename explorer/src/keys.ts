@@ -1,5 +1,5 @@
 /** Keyboard shortcuts. Those without a modifier do nothing while somebody types. */
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { useEvent } from "./hooks";
 
 export interface Shortcut {
@@ -19,10 +19,10 @@ const SEQUENCE_MILLISECONDS = 1200;
 
 export const isMac = /Mac|iP(hone|ad)/.test(navigator.userAgent);
 
-/** Offer a shortcut while the component is shown. */
+/** Offer a shortcut while the component is shown, from the moment it is: an effect after painting misses fast keys. */
 export function useShortcut(keys: string, what: string, group: string, run: () => void, enabled = true): void {
   const latest = useEvent(run);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!enabled) return;
     const own: Offered = { keys, what, group, run: latest };
     offered = [...offered, own];

@@ -246,10 +246,9 @@ def test_the_canvas_fills_the_window_and_is_saved_as_a_picture(window: Open, wor
         fills = {circle.get("fill") for circle in drawing.iter(f"{SVG}circle")}
         assert len(fills) == 2
         page.keyboard.press("Escape")
+        expect(page.get_by_role("complementary").filter(has_text="Glass Orchard")).to_have_count(0)
         page.get_by_role("button", name="Full window").click()
-        full = picture.bounding_box()
-        assert full is not None
-        assert full["width"] == 1440
+        expect(picture).to_have_css("width", "1440px")
         keep(page, "canvas-full")
 
 
