@@ -33,7 +33,7 @@ from omnigraph.read.reductions import (
     totals,
 )
 from omnigraph.read.rows import LazyColumn, Rows, concat_rows
-from omnigraph.read.sorting import RUN_ROWS, Keyed, SortedRuns, together
+from omnigraph.read.sorting import RUN_ROWS, Keyed, Keys, SortedRuns, together
 
 STATE = "\0"  # in the name of a column: it is the state of an aggregate, not a key
 VALUE, OFTEN, COUNT, SUM = "value", "often", "count", "sum"  # what such a column holds
@@ -234,34 +234,59 @@ class _Partial:
         return Rows(rows.n, columns=columns)
 
     def _from_disk(self, blocks: Iterator[Keyed]) -> Iterator[Rows]:
-        """Groups in the order of their keys: only the last one of a block can go on in the next."""
-        going: Keyed | None = None
-        for block in blocks:
-            keyed = block if going is None else together([going, block])
-            of, first = number_rows([encode_any(values) for values, _ in keyed.keys], keyed.rows.n)
-            last = int(first.max())
-            if last:
-                yield self._of_sorted(keyed.slice(0, last), of[:last])
-            going = keyed.slice(last, keyed.rows.n)
-            self._held.set(going.nbytes)
-        if going is not None:
-            yield self._of_sorted(going, np.zeros(going.rows.n, np.int64))
+        """Groups in the order of their keys: only the last one of a block can go on in the next.
 
-    def _of_sorted(self, keyed: Keyed, numbers: Ints) -> Rows:
-        """The groups of consecutive rows."""
-        of, first = number_rows([numbers], keyed.rows.n)
-        rows, columns = keyed.rows, {}
-        for key, (values, _) in zip(self._op.keys, keyed.keys, strict=True):
-            columns[key.name] = values.take(pa.array(first))
+        Of such a group nothing but its states and values is kept, and it is put together once, at its end.
+        """
+        going: list[Rows] = []
+        last: Keyed | None = None  # a row of the group that goes on
+        for block in blocks:
+            starts, n = _starts(block), block.rows.n
+            if last is not None:
+                more = 2 - len(_starts(together([last, block.slice(0, 1)])))  # whether it goes on
+                end = int(np.append(starts, n)[more])
+                going.append(block.slice(0, end).rows)
+                if end < n:
+                    yield self._one_group(going, last)
+                    going = []
+                starts = starts[starts >= end]
+            if len(starts):
+                begin, at = int(starts[0]), int(starts[-1])
+                if begin < at:
+                    some = block.slice(begin, at)
+                    yield self._of_sorted(some.rows, some.keys, starts[:-1] - begin)
+                going, last = [block.slice(at, n).rows], block.slice(at, at + 1)
+            self._held.set(MERGE_COPIES * sum(part.nbytes for part in going))
+        if last is not None:
+            yield self._one_group(going, last)
+
+    def _one_group(self, parts: list[Rows], row: Keyed) -> Rows:
+        return self._of_sorted(concat_rows(parts), row.keys, np.zeros(1, np.int64))
+
+    def _of_sorted(self, rows: Rows, keys: Keys, starts: Ints) -> Rows:
+        """The groups of consecutive rows, each with its keys at its first row."""
+        at = pa.array(starts)
+        columns = {
+            key.name: values.take(at) for key, (values, _) in zip(self._op.keys, keys, strict=True)
+        }
+        of = np.repeat(np.arange(len(starts)), np.diff(starts, append=rows.n))
         of_groups = rows.column(WHICH).to_numpy(zero_copy_only=False)
-        states = _merged_states(self._op, rows.filter(of_groups), Groups(of[of_groups], first))
+        states = _merged_states(self._op, rows.filter(of_groups), Groups(of[of_groups], starts))
         for i, wanted in enumerate(self._op.aggregates):
             if i in self._values:
-                at = np.flatnonzero(rows.column(_name(i, OFTEN)).is_valid().to_numpy(False))
-                columns[wanted.name] = _of_values(i, wanted, rows.take(at), of[at], len(first))
+                known = np.flatnonzero(rows.column(_name(i, OFTEN)).is_valid().to_numpy(False))
+                columns[wanted.name] = _of_values(
+                    i, wanted, rows.take(known), of[known], len(starts)
+                )
             else:
-                columns[wanted.name] = _final(i, wanted, Rows(len(first), columns=states))
-        return Rows(len(first), columns=columns)
+                columns[wanted.name] = _final(i, wanted, Rows(len(starts), columns=states))
+        return Rows(len(starts), columns=columns)
+
+
+def _starts(keyed: Keyed) -> Ints:
+    """Where groups begin in rows that are sorted by their keys."""
+    _, first = number_rows([encode_any(values) for values, _ in keyed.keys], keyed.rows.n)
+    return np.sort(first)
 
 
 # --- states ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ query, and that to the memory of the process. Time is looked at between blocks a
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -50,6 +51,7 @@ class Memory:
         self._bytes_max = bytes_max
         self.bytes_used = 0
         self.spilled_bytes = 0  # written to disk so far
+        self.has_unused = False  # a large query ended; what it held may still be in the pools
         self._lock = Lock()
 
     @property
@@ -63,6 +65,21 @@ class Memory:
                 return False
             self.bytes_used += size
             return True
+
+
+    def release_unused(self) -> None:
+        """Give back to the system what ended queries have left: one that failed is held by its error."""
+        if self.has_unused:
+            self.has_unused = False
+            pa.default_memory_pool().release_unused()
+            _trim_heap()
+
+
+def _trim_heap() -> None:
+    """Have the C library give back what numpy has freed; where it cannot, the system keeps it for this process."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 PROCESS = Memory()
@@ -95,6 +112,7 @@ class Budget:
         self._closed = False
         self._released = min(RELEASED_BYTES_MIN, self.bytes_max // BLOCK_PART)
         self.note = note  # tells `explain` what an operator holds
+        memory.release_unused()
 
     @property
     def block_bytes(self) -> int:
@@ -170,6 +188,7 @@ class Budget:
         self._closed = True
         if self.bytes_peak > self._released:
             pa.default_memory_pool().release_unused()
+            self._memory.has_unused = True
 
 
 class Held:

@@ -6,7 +6,7 @@ not fit into the memory of the query wait on disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,9 +24,9 @@ from omnigraph.read.spill import RowsFile, spill_folder
 
 FEW_ROWS = 64
 RUN_ROWS = 1 << 17
-CHUNK_ROWS_MIN = 1_024  # of a run, read at once while merging
-CHUNK_ROWS_MAX = 1 << 15
+CHUNK_ROWS = 4_096  # of a run, read at once while merging
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Keys = list[tuple[pa.Array, bool]]  # columns to sort by, and whether descending
 
 
@@ -148,25 +148,45 @@ def together(parts: list[Keyed]) -> Keyed:
     return Keyed(concat_rows([part.rows for part in parts]), keys)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
-    """One sorted run: in memory, or on disk as chunks one after the other."""
+    """One sorted run: in memory, or on disk."""
 
-    rows: int
     held: Keyed | None = None
     file: RowsFile | None = None
-    at: int = 0  # the next row, or the next chunk of the file
 
-    def next(self, chunk_rows: int, descending: list[bool]) -> Keyed | None:
-        """The next rows of it; None at its end."""
+    def chunks(self, descending: list[bool]) -> Iterator[Keyed]:
         if self.held is not None:
-            start, self.at = self.at, min(self.at + chunk_rows, self.rows)
-            return self.held.slice(start, self.at) if start < self.at else None
-        if self.file is None or self.at >= self.file.chunks:
-            return None
-        rows, keys = self.file.read(self.at)
-        self.at += 1
-        return Keyed(rows, list(zip(keys, descending, strict=True)))
+            n = self.held.rows.n
+            for start in range(0, n, CHUNK_ROWS):
+                yield self.held.slice(start, min(start + CHUNK_ROWS, n))
+        if self.file is not None:
+            for rows, keys in self.file.read():
+                yield Keyed(rows, list(zip(keys, descending, strict=True)))
+
+
+class _Ahead:
+    """What was read of a run and not yet taken."""
+
+    def __init__(self, chunks: Iterator[Keyed]) -> None:
+        self._chunks = chunks
+        self.goes_on = True
+        self.at_hand: Keyed | None = None
+
+    def fill(self) -> bool:
+        """Have a chunk at hand, or what is left; whether there is anything."""
+        while self.goes_on and (self.at_hand is None or self.at_hand.rows.n < CHUNK_ROWS):
+            more = next(self._chunks, None)
+            self.goes_on = more is not None
+            parts = [part for part in (self.at_hand, more) if part is not None]
+            self.at_hand = together(parts) if parts else None
+        return self.at_hand is not None
+
+    def take(self, rows: int) -> Keyed:
+        assert self.at_hand is not None  # noqa: S101
+        taken, n = self.at_hand.slice(0, rows), self.at_hand.rows.n
+        self.at_hand = self.at_hand.slice(rows, n) if rows < n else None
+        return taken
 
 
 class SortedRuns:
@@ -187,74 +207,110 @@ class SortedRuns:
             self._ctx.check()
             some = keyed.slice(start, min(start + RUN_ROWS, keyed.rows.n)).sorted()
             # What is written to disk must make room for what comes, and merging needs some itself.
-            if self._held.fits(4 * (self._held.size + some.nbytes)):
+            if self._folder is None and self._held.fits(4 * (self._held.size + some.nbytes)):
                 self._held.add(some.nbytes)
-                self._runs.append(_Run(some.rows.n, held=some))
+                self._runs.append(_Run(held=some))
             else:
-                self._runs.append(self._written(some))
+                self._put_all_on_disk()
+                self._runs.append(self._written([some]))
 
-    def _written(self, run: Keyed) -> _Run:
+    def _put_all_on_disk(self) -> None:
         if self._folder is None:
             self._folder = spill_folder()
-            for known in self._runs:
-                assert known.held is not None  # noqa: S101
-                known.file = self._write(known.held)
-                known.held, known.at = None, 0
+            for i, run in enumerate(self._runs):
+                assert run.held is not None  # noqa: S101
+                self._runs[i] = self._written([run.held])
             self._held.set(0)
-        return _Run(run.rows.n, file=self._write(run))
 
-    def _write(self, run: Keyed) -> RowsFile:
+    def _written(self, parts: Iterable[Keyed]) -> _Run:
         assert self._folder is not None  # noqa: S101
         place = Path(self._folder.name, f"{self._files}.arrow")
         self._files += 1
-        found = RowsFile.write(place, run.rows, [values for values, _ in run.keys])
+        written = ((part.rows, [values for values, _ in part.keys]) for part in parts)
+        found = RowsFile.write(place, written, CHUNK_ROWS)
         self._ctx.budget.spilled(found.nbytes)
         self._ctx.note(spilled_bytes=self._ctx.budget.spilled_bytes)
-        return found
+        return _Run(file=found)
 
     def merged(self) -> Iterator[Keyed]:
-        """All rows in order, block by block."""
+        """All rows in order, block by block; equal rows in the order they came in."""
+        at_once = max(2, self._ctx.budget.block_rows // (2 * CHUNK_ROWS))
         try:
-            if len(self._runs) == 1 and self._runs[0].held is not None:
-                yield self._runs[0].held
-                return
-            yield from self._merge()
+            while self._folder is not None and len(self._runs) > at_once:
+                groups = [self._runs[i : i + at_once] for i in range(0, len(self._runs), at_once)]
+                self._runs = [self._longer(group) for group in groups]
+            yield from self._merge(self._runs)
         finally:
             if self._folder is not None:
                 self._folder.cleanup()
             self._runs = []
             self._held.set(0)
 
-    def _merge(self) -> Iterator[Keyed]:
-        """What is not after the last row at hand of any run that goes on is the next block."""
-        block = self._ctx.budget.block_rows
-        chunk = max(CHUNK_ROWS_MIN, min(CHUNK_ROWS_MAX, block // max(len(self._runs), 1)))
-        pool: Keyed | None = None
-        of = np.empty(0, np.int64)  # the run of every row in the pool
-        ended = np.zeros(len(self._runs), np.bool_)
-        while True:
-            self._ctx.check()
-            pool, of = self._refill(pool, of, ended, chunk)
-            if pool is None or not pool.rows.n:
-                return
-            order = order_by(pool.keys, pool.rows.n)
-            last = np.full(len(self._runs), -1, np.int64)
-            last[of[order]] = np.arange(len(order))
-            going = last[~ended]
-            end = int(going.min()) + 1 if len(going) else len(order)
-            yield pool.take(order[:end])
-            pool, of = pool.take(order[end:]), of[order[end:]]
+    def _longer(self, runs: list[_Run]) -> _Run:
+        """Several runs as one: of more than can be read side by side."""
+        found = self._written(self._merge(runs))
+        for run in runs:
+            assert run.file is not None  # noqa: S101
+            run.file.place.unlink()
+        return found
 
-    def _refill(
-        self, pool: Keyed | None, of: Ints, ended: np.ndarray[Any, np.dtype[np.bool_]], chunk: int
-    ) -> tuple[Keyed | None, Ints]:
-        parts, owners = ([] if pool is None else [pool]), [of]
-        present = np.bincount(of, minlength=len(self._runs)) > 0
-        for number in np.flatnonzero(~present & ~ended).tolist():
-            found = self._runs[number].next(chunk, self._descending)
-            if found is None:
-                ended[number] = True
-            else:
-                parts.append(found)
-                owners.append(np.full(found.rows.n, number, np.int64))
-        return (together(parts) if parts else None), np.concatenate(owners)
+    def _merge(self, runs: list[_Run]) -> Iterator[Keyed]:
+        """All that nothing can precede any more, again and again."""
+        ahead = [_Ahead(run.chunks(self._descending)) for run in runs]
+        while ahead := [one for one in ahead if one.fill()]:
+            self._ctx.check()
+            at_hand = [one.at_hand for one in ahead if one.at_hand is not None]
+            ends = _next_rows(at_hand, [one.goes_on for one in ahead])
+            some = [one.take(end) for one, end in zip(ahead, ends, strict=True) if end]
+            yield together(some).sorted() if len(some) > 1 else some[0]
+
+
+def _next_rows(parts: list[Keyed], goes_on: list[bool]) -> list[int]:
+    """How many rows of each part can be had now: those that nothing can precede that is still to come.
+
+    That is everything up to the part that goes on and ends first. Rows equal to its last one belong to it if their part
+    is before it; those of later parts have to wait for the rest of it.
+    """
+    going = [i for i, more in enumerate(goes_on) if more]
+    sizes = np.array([part.rows.n for part in parts])
+    if not going:
+        return list(map(int, sizes))
+    lasts = _rows_at([parts[i] for i in going], sizes[going] - 1)
+    first = going[int(order_by(lasts, len(going))[0])]
+    end = parts[first].slice(int(sizes[first]) - 1, int(sizes[first]))
+    earlier = np.arange(len(parts)) < first
+    low, high = np.zeros(len(parts), np.int64), sizes.copy()
+    low[first] = high[first]
+    asked = np.flatnonzero(low < high)
+    middle = low[asked]  # the first rows first: many parts begin behind the end
+    while len(asked):
+        before = _before([parts[i] for i in asked], middle, end, earlier[asked])
+        low[asked[before]] = middle[before] + 1
+        high[asked[~before]] = middle[~before]
+        asked = asked[low[asked] < high[asked]]
+        middle = (low[asked] + high[asked]) // 2
+    return list(map(int, low))
+
+
+def _rows_at(parts: list[Keyed], at: Ints) -> Keys:
+    """The keys of one row of each part."""
+    return [
+        (
+            pa.concat_arrays(
+                [p.keys[k][0].slice(i, 1) for p, i in zip(parts, at.tolist(), strict=True)]
+            ),
+            d,
+        )
+        for k, (_, d) in enumerate(parts[0].keys)
+    ]
+
+
+def _before(parts: list[Keyed], at: Ints, end: Keyed, or_equal: Flags) -> Flags:
+    """Whether one row of each part comes before a row, or with it where that is asked for."""
+    n = len(parts)
+    rows = zip(_rows_at(parts, at), end.keys, strict=True)
+    keys = [(pa.concat_arrays([one, values, one]), d) for (values, d), (one, _) in rows]
+    place = np.empty(n + 2, np.int64)
+    place[order_by(keys, n + 2)] = np.arange(n + 2)
+    found: Flags = np.where(or_equal, place[1:-1] < place[-1], place[1:-1] < place[0])
+    return found

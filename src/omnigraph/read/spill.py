@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,6 @@ import pyarrow as pa
 from omnigraph.read.arrays import Ints
 from omnigraph.read.rows import Entities, Paths, Rows, Values, Variable, step_counts
 
-CHUNK_ROWS = 4_096  # that are read at once
-
 
 def spill_folder() -> tempfile.TemporaryDirectory[str]:
     """A folder for what one query puts aside."""
@@ -26,36 +25,43 @@ def spill_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="omnigraph-spill-", dir=place)
 
 
+Part = tuple[Rows, list[pa.Array]]  # rows, and columns of their own beside them
+
+
 @dataclass(frozen=True, slots=True)
 class RowsFile:
-    """Rows in a file, beside columns of their own."""
+    """Rows in a file, to be had in parts."""
 
     place: Path
     like: Rows  # no row of the same kind
-    chunks: int
 
     @classmethod
-    def write(cls, place: Path, rows: Rows, beside: list[pa.Array]) -> RowsFile:
-        rows = rows.made()
-        arrays = [*beside, *_arrays(rows)]
-        table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
-        batches = table.to_batches(max_chunksize=CHUNK_ROWS)
-        with pa.ipc.new_file(place, table.schema) as file:
-            for batch in batches:
-                file.write_batch(batch)
-        return cls(place, rows.slice(slice(0, 0)), len(batches))
+    def write(cls, place: Path, parts: Iterable[Part], chunk_rows: int) -> RowsFile:
+        with ExitStack() as stack:
+            file: pa.ipc.RecordBatchFileWriter | None = None
+            for given, beside in parts:
+                rows = given.made()
+                arrays = [*beside, *_arrays(rows)]
+                table = pa.table(arrays, names=[str(i) for i in range(len(arrays))])
+                if file is None:
+                    file = stack.enter_context(pa.ipc.new_file(place, table.schema))
+                    like = rows.take(np.empty(0, np.int64))  # a slice would keep all in memory
+                file.write_table(table, max_chunksize=chunk_rows)
+        return cls(place, like)
 
     @property
     def nbytes(self) -> int:
         return self.place.stat().st_size
 
-    def read(self, chunk: int) -> tuple[Rows, list[pa.Array]]:
-        with pa.OSFile(str(self.place)) as file:
-            batch = pa.ipc.open_file(file).get_batch(chunk)
+    def read(self) -> Iterator[Part]:
+        """What was written, in order, chunk by chunk."""
         own = len(_arrays(self.like))
-        columns = batch.columns
-        beside = columns[: len(columns) - own]
-        return _rows(self.like, batch.num_rows, iter(columns[len(beside) :])), beside
+        with pa.OSFile(str(self.place)) as file, pa.ipc.open_file(file) as reader:
+            for number in range(reader.num_record_batches):
+                columns = reader.get_batch(number).columns
+                beside = columns[: len(columns) - own]
+                n = len(columns[0]) if columns else 0
+                yield _rows(self.like, n, iter(columns[len(beside) :])), beside
 
 
 def _arrays(rows: Rows) -> list[pa.Array]:

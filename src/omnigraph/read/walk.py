@@ -24,7 +24,7 @@ from omnigraph.read.topology import Topology
 
 NOBODY: Ints = np.empty(0, np.int64)
 MARKS_MAX = 1 << 22  # bytes of visited marks at a time; every mark may become a pair of numbers
-MARKS_PART = 256  # of a budget
+MARKS_PART = 512  # of a budget
 
 
 def opposite(direction: ir.Direction) -> ir.Direction:

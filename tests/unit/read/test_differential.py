@@ -106,7 +106,7 @@ def test_rows_come_in_blocks_of_any_size_and_wait_on_disk(
     monkeypatch.setattr(walk, "MARKS_MAX", 16)
     monkeypatch.setattr(budget, "FIRST_ROWS", 1)
     monkeypatch.setattr(sorting, "RUN_ROWS", 3)
-    monkeypatch.setattr(sorting, "CHUNK_ROWS_MIN", 1)
+    monkeypatch.setattr(sorting, "CHUNK_ROWS", 1)
     fits = budget.Held.fits
     for number, graph, data in graphs(tmp_path, 6000):
         cache = Cache()

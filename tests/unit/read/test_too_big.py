@@ -19,6 +19,7 @@ SAMPLE = (
     "pairs",
     "pairs, distinct",
     "two hops, unique groups",
+    "two hops, collected",
     "hub, paths",
     "all, paths",
     "entities",
