@@ -68,6 +68,7 @@ class Model:
         self.claims: dict[str, Claim] = {}
         self.lives: dict[str, int] = {MAIN: 0}  # how often a branch of a name was made
         self.cleaned = False
+        self.borrowing: set[str] = set()  # tags of branches that had no commit of their own
         self._commit("0", MAIN, start, (), "init")
 
     def do(self, step: Mapping[str, Any]) -> Answer:
@@ -248,12 +249,15 @@ class Model:
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
         self.tags[name] = point
+        if at in self.borrowing or (at in self.heads and not self._is_own(self.head(at), at)):
+            self.borrowing.add(name)
         return Answer()
 
     def delete_tag(self, label: str, name: str, **_: Any) -> Answer:
         if name not in self.tags:
             raise Impossible(f"no tag {name}")
         del self.tags[name]
+        self.borrowing.discard(name)
         return Answer()
 
     # --- histories ---------------------------------------------------------------------------------------------------
@@ -376,15 +380,19 @@ class Model:
 
     def cleanup(self, label: str, keep: int, **_: Any) -> Answer:
         """What is not among the newest commits made on a branch, nor tagged, may be gone; names can be read."""
-        sure = set() if self.cleaned else set(self.tags.values())
+        named = {commit for name, commit in self.tags.items() if name not in self.borrowing}
+        sure = set() if self.cleaned else named
         self.cleaned = True
         for branch in self.heads:
-            place = branch, self.lives[branch]
-            own = [c.label for c in self.line(branch) if (c.branch, c.life) == place]
+            own = [c.label for c in self.line(branch) if self._is_own(c, branch)]
             sure |= {*own[:keep]}
         for commit in self.commits.values():
             commit.kept = commit.kept and commit.label in sure
         return Answer()
+
+    def _is_own(self, commit: Commit, branch: str) -> bool:
+        """Whether it was made on the branch; a new branch shows a commit of another."""
+        return (commit.branch, commit.life) == (branch, self.lives[branch])
 
     def reopen(self, label: str, **_: Any) -> Answer:
         return Answer()
@@ -396,6 +404,7 @@ class Model:
         copy = Model.__new__(Model)
         copy.commits, copy.heads, copy.tags = dict(self.commits), dict(self.heads), dict(self.tags)
         copy.claims, copy.lives, copy.cleaned = dict(self.claims), dict(self.lives), self.cleaned
+        copy.borrowing = set(self.borrowing)
         return copy
 
     # --- what the real one decided -----------------------------------------------------------------------------------

@@ -87,13 +87,17 @@ class Run:
         except Impossible:
             self.model = saved
             return
-        self.report.verbs.append(step["verb"])
         arguments = {k: v for k, v in spelled(step).items() if k not in ("verb", "label")}
         try:
             done = getattr(self.world, step["verb"])(saved, **arguments)
+        except Impossible:  # a refusal that comes before anybody reads what was asked
+            self.model = saved
+            return
         except OmnigraphError as error:
+            self.report.verbs.append(step["verb"])
             self._refused(step, answer, error, saved)
             return
+        self.report.verbs.append(step["verb"])
         self._accepted(step, answer, done, saved)
 
     def _refused(self, step: Step, answer: Answer, error: OmnigraphError, saved: Model) -> None:

@@ -143,8 +143,7 @@ def _property_facts(prop: Property, owner: AnyType) -> Iterator[tuple[str, Any, 
     yield "description", None, prop.description
     yield "annotations", None, prop.annotations
     if prop.embed is not None:
-        source = owner.properties.get(prop.embed.source)
-        yield "embed", None, (source.property_id if source else None, prop.embed)
+        yield "embed", None, (owner.properties[prop.embed.source].property_id, prop.embed.model)
 
 
 def _by_identity(constraint: Constraint, owner: EntityType) -> Constraint:
@@ -179,8 +178,9 @@ class _Names:
                 return None
             case (PropType() as kind, bool(is_enum)):
                 return "enum" if is_enum else str(kind)
-            case (int() | None, Embed(source, model)):
-                return f"{source}, model {model}" if model else source
+            case (int(source), model) if aspect == "embed":
+                name = self.properties[source]
+                return f"{name}, model {model}" if model else name
             case int() if aspect in ("from", "to"):
                 return self.types[value][1]
             case tuple() if aspect == "implements":
@@ -236,7 +236,7 @@ def _orphans(merged: Facts, names: _Names) -> list[SchemaConflict]:
         gone = gone or (property_id is not None and property_id not in properties)
         gone = gone or (aspect in ("from", "to") and value not in types)
         gone = gone or (aspect == "implements" and not types.issuperset(value))
-        gone = gone or (aspect == "embed" and value[0] is not None and value[0] not in properties)
+        gone = gone or (aspect == "embed" and value[0] not in properties)
         if isinstance(key, Constraint):
             used = (int(f) for f in key.fields if f not in ENDS)
             gone = gone or not properties.issuperset(used)
@@ -323,8 +323,8 @@ def _assemble_properties(facts: Facts) -> dict[str, Property]:
         kind = replace(kind, nullable=own["nullable"], enum=enum)
         embed = None
         if "embed" in own:
-            source, written = own["embed"]
-            embed = Embed(called.get(source, written.source), written.model)
+            source, model = own["embed"]
+            embed = Embed(called[source], model)
         rest = {k: own[k] for k in ("default", "metric", "description", "annotations")}
         made.append(Property(own["name"], kind, property_id, embed=embed, **rest))
     return {p.name: p for p in sorted(made, key=lambda p: p.name)}
