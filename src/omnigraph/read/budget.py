@@ -66,7 +66,6 @@ class Memory:
             self.bytes_used += size
             return True
 
-
     def release_unused(self) -> None:
         """Give back to the system what ended queries have left: one that failed is held by its error."""
         if self.has_unused:
