@@ -52,7 +52,7 @@ from tests.support.record import record
 from tests.support.rings import count
 from tests.support.snapshots import Graph, catalog_from, make_graph
 
-QUERIES = int(os.environ.get("OMNIGRAPH_DIFFERENTIAL", count(450, 25_050)))
+QUERIES = int(os.environ.get("OMNIGRAPH_DIFFERENTIAL", count(450, 20_100)))
 QUERIES_PER_GRAPH = 150
 NAME = "random queries: the engine and a plain interpreter"
 KEPT = {"id", "src", "dst", "code"}  # by a change
