@@ -18,7 +18,7 @@ from omnigraph.expressions import functions
 from omnigraph.expressions.comparing import Mask, Value, compare, has_member, is_one_of, to_mask
 from omnigraph.expressions.scalar import ArithmeticOverflow
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
-from omnigraph.expressions.shapes import arrow_shape
+from omnigraph.expressions.shapes import arrow_shape, spread
 from omnigraph.lang import ir
 from omnigraph.lang.ir.composite import Composite
 from omnigraph.lang.tree import children, is_constant, stored_column
@@ -79,7 +79,7 @@ def selected(predicate: ir.Expr, rows: pa.Table) -> pa.Table:
 def column(expr: ir.Expr, source: RowSource, known: Known = NOTHING) -> pa.Array:
     """The expression's value for every row."""
     value = evaluate(expr, source, known)
-    return _spread(value, source.n) if isinstance(value, pa.Scalar) else value
+    return spread(value, source.n)
 
 
 def columns(exprs: Sequence[ir.Expr], source: RowSource) -> list[pa.Array]:
@@ -114,11 +114,6 @@ def holds(expr: ir.Expr, source: RowSource) -> Mask:
     if isinstance(value, pa.Scalar):
         return np.full(source.n, value.as_py() is True)
     return to_mask(value)
-
-
-def _spread(value: pa.Scalar, n: int) -> pa.Array:
-    """A constant as a column."""
-    return pa.repeat(value, n) if value.is_valid else pa.nulls(n, value.type)
 
 
 def evaluate(expr: ir.Expr, source: RowSource, known: Known = NOTHING) -> Value:

@@ -21,6 +21,7 @@ from omnigraph.expressions.scalar import (
     ArithmeticOverflow,
     text_too_long,
 )
+from omnigraph.expressions.shapes import spread
 from omnigraph.expressions.standard import FLOATS_ONLY, LISTS_ONLY
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
@@ -126,7 +127,7 @@ def _in_duckdb(expression: str, n: int, *operands: Value) -> pa.Array:
     """A SQL expression over columns `a`, `b`, `c`, row by row: for the few functions Arrow has for constants only."""
     import duckdb
 
-    columns = [pa.repeat(v, n) if isinstance(v, pa.Scalar) else v for v in operands]
+    columns = [spread(v, n) for v in operands]
     given = pa.table(columns, names=["a", "b", "c"][: len(columns)])
     with duckdb.connect(":memory:", config={"threads": 1, "preserve_insertion_order": True}) as db:
         db.register("given", given)
@@ -300,7 +301,7 @@ def _of_lists(function: ir.Function) -> Callable[[_Given], Value]:
 
     def compute(given: _Given) -> Value:
         numbers = given.args[0]
-        whole = pa.repeat(numbers, given.n) if isinstance(numbers, pa.Scalar) else numbers
+        whole = spread(numbers, given.n)
         share = _plain(given.args[1], given.n) if len(given.args) > 1 else np.zeros(given.n)
         if ((share < 0) | (share > 1)).any():
             raise OptionInvalid("a percentile is a number from 0 to 1")

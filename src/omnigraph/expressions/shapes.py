@@ -1,4 +1,4 @@
-"""The Arrow types of values of any type; those of properties are in `model.columns`."""
+"""The Arrow types of values of any type, and constants as columns; the types of properties are in `model.columns`."""
 
 from __future__ import annotations
 
@@ -30,3 +30,12 @@ def arrow_shape(kind: ir.ValueType) -> pa.DataType:
             return pa.struct([(name, arrow_shape(part)) for name, part in fields])
         case _:
             raise AssertionError(f"{kind} has no shape of its own")
+
+
+def spread(value: pa.Scalar | pa.Array, n: int) -> pa.Array:
+    """A constant as a column; a column as it is."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    if not n or not value.is_valid:  # Arrow does not repeat a list no times
+        return pa.nulls(n, value.type)
+    return pa.repeat(value, n)

@@ -285,3 +285,47 @@ def test_a_write_that_names_its_nodes_rests_on_them_alone(graph: Any, text: str)
 @pytest.mark.parametrize("text", WIDE)
 def test_a_write_that_looks_for_its_nodes_rests_on_their_tables(graph: Any, text: str) -> None:
     assert True in rested_on(graph, text)
+
+
+EVERY = "node E { k: String @key u: U64? s: U32? v: Vector(2)? l: [F64]? b: Blob? w: enum(x, y)? d: DateTime? }"
+
+
+@pytest.fixture
+def every() -> Any:
+    made = omnigraph.init(f"memory://cypher-writes-{next(numbers)}", schema=EVERY)
+    made.mutate("CREATE (:E {k: '1', s: 1, v: [1, 2], l: [0.5], w: 'x'})")
+    return made
+
+
+NOTHING = dict.fromkeys("usvlbwd")
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("CREATE (:E {k: '2', u: $n, s: $n, v: $n, l: $n, b: $n, w: $n, d: $n})", {"n": None}),
+        ("CREATE (:E {k: '2', u: null, s: null, v: null, l: null, b: null, w: null, d: null})", None),
+        ("CREATE (e:E {k: '2'}) SET e += $row", {"row": NOTHING}),
+        ("UNWIND $rows AS row CREATE (e:E {k: '2', v: row.v, l: row.l, s: row.s})", {"rows": [NOTHING]}),
+        ("MERGE (e:E {k: '2'}) ON CREATE SET e.v = $n, e.b = $n", {"n": None}),
+    ],
+)  # fmt: skip
+def test_null_fits_a_property_of_any_type(every: Any, text: str, params: Any) -> None:
+    every.mutate(text, params)
+    (found,) = every.query("MATCH (e:E {k: '2'}) RETURN e.u, e.s, e.v, e.l, e.w, e.d").rows
+    assert set(found.values()) == {None}
+
+
+def test_values_only_their_property_can_hold(every: Any) -> None:
+    params = {"u": 2**64 - 1, "l": [], "b": b"\x00\xff"}
+    done = every.mutate("MATCH (e:E) SET e.u = $u, e.l = $l, e.b = $b, e.v = null", params)
+    assert done.affected_nodes == 1, "an entity that is given several values is changed once"
+    (found,) = every.query("MATCH (e:E) RETURN e.u AS u, e.l AS l, e.v AS v").rows
+    assert found == {"u": 2**64 - 1, "l": [], "v": None}
+    assert every.blob("E", "1", "b").read() == b"\x00\xff"
+
+
+def test_lists_and_bytes_for_no_row_at_all(every: Any) -> None:
+    text = "MATCH (e:E {k: 'nobody'}) SET e.v = $v, e.l = $l, e.b = $b"
+    done = every.mutate(text, {"v": [1.0, 2.0], "l": [1.0], "b": b"a"})
+    assert done.affected_nodes == 0

@@ -12,9 +12,12 @@ from omnigraph.model.types import INTEGERS, NUMERIC, PropType, Scalar
 from omnigraph.values.temporal.names import TemporalKind
 
 BOOL, I64, F64 = (ir.BOOL_OR_NULL, ir.I64.with_nullable(True), ir.F64_OR_NULL)
+U64 = PropType(Scalar.U64, nullable=True)
 STRING = ir.STRING_OR_NULL
 DATE = PropType(Scalar.DATE, nullable=True)
 DATETIME = PropType(Scalar.DATETIME, nullable=True)
+BLOB = PropType(Scalar.BLOB, nullable=True)
+I64_MAX = 2**63 - 1
 DEPTH_MAX = 16  # levels of lists and maps in the value of a parameter
 
 
@@ -161,11 +164,13 @@ def of_value(value: Any, depth: int = 0) -> ValueType | None:
         case bool():
             return BOOL
         case int():
-            return I64
+            return I64 if value <= I64_MAX else U64
         case float():
             return F64
         case str():
             return STRING
+        case bytes():
+            return BLOB
         case dt.datetime():
             return DATETIME
         case dt.date():

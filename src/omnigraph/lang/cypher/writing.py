@@ -15,12 +15,13 @@ from omnigraph.lang.bindings import bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, finished
 from omnigraph.lang.cypher.binder import ExprBinder
-from omnigraph.lang.cypher.coercion import is_null_literal
+from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.types import PropType
 
 NODE, EDGE = ir.TargetKind.NODE, ir.TargetKind.EDGE
 Entity = NodeType | EdgeType
@@ -191,8 +192,10 @@ class WriteBinder:
         """A column of the rows the steps read."""
         if types.holds_reference(expr.type):
             expr = ir.WrittenOut(expr, types.written(expr.type))
-        if is_null_literal(expr):
-            expr = ir.Literal(None, types.STRING)
+        if is_null_literal(expr) and (
+            types.is_null(expr.type) or not isinstance(expr.type, PropType)
+        ):
+            expr = null_of(types.STRING)
         for known in self.columns:
             if known.expr == expr:
                 return known.name
@@ -349,11 +352,16 @@ class WriteBinder:
 
     def storable(self, expr: ir.Expr, kind: Entity, name: str, at: Located) -> ir.Expr:
         """A value as its property can hold it."""
+        prop = kind.properties[name]
+        if types.is_null(expr.type):
+            return null_of(types.plain(prop.type))
+        if expr.type == types.list_of(ir.NULL) and types.is_list(prop.type):
+            return as_type(expr, types.plain(prop.type))
         if not types.holds_temporal(expr.type):
             return expr
         from omnigraph.lang.cypher.temporal import stored_time
 
-        return stored_time(self.binder, expr, kind.properties[name], at)
+        return stored_time(self.binder, expr, prop, at)
 
     def known_property(self, kind: Entity, name: str, at: Located) -> None:
         if name not in kind.properties:
@@ -475,8 +483,16 @@ class WriteBinder:
                 target = ir.Target(EDGE if isinstance(kind, EdgeType) else NODE, kind.name)
                 rows = None if made is None else self.maker or self.column(self.flow.names[MADE])
                 only, unless = (rows, None) if made else (None, rows)
-                self.steps.append(ir.Put(slot, (target,), values, only, unless))
+                self.put(ir.Put(slot, (target,), values, only, unless))
         self.written |= {n for n, _, _ in given}
+
+    def put(self, step: ir.Put) -> None:
+        """Values for an entity that is given some already belong to the same change of it; the last of two counts."""
+        last = self.steps[-1] if self.steps else None
+        if isinstance(last, ir.Put) and replace(last, values=step.values) == step:
+            self.steps[-1] = replace(step, values=tuple(dict([*last.values, *step.values]).items()))
+        else:
+            self.steps.append(step)
 
     # --- delete ----------------------------------------------------------------------------------------------------
 
