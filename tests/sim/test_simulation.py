@@ -93,7 +93,7 @@ def test_whoever_reviews_may_die_at_any_write(seed: int) -> None:
     """Before it or after it: what the others find is judged like everything else."""
     cast = REVIEWS[seed % len(REVIEWS)]
     writes = run(seed, CALM, cast).writes
-    assert writes > 10, "the world did nothing"
+    assert writes, "the world did nothing"
     for number in range(1, writes + 1):
         for applied in (False, True):
             run(seed, CALM, cast, dies_at=(number, applied))
