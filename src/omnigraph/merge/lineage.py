@@ -57,7 +57,16 @@ def merge_base(repo: Repository, ours: Commit, theirs: Commit) -> Commit:
         left = {c: n for c, n in left.items() if not _knows(known, c, n)}
         found = [other for other in found if not _knows(known, other.chain, other.number)]
         found.append(commit)
-    return max(found, key=lambda commit: (commit.time, commit.chain))
+    if len(found) == 1:
+        return found[0]
+    return max(found, key=lambda commit: (_content_time(repo, commit), commit.chain))
+
+
+def _content_time(repo: Repository, commit: Commit) -> int:
+    """When what it shows was written: maintenance makes no state younger."""
+    chain, number, _ = layout.parse_commit_id(commit.content)
+    newest = repo.chains.expect(chain, number)
+    return commit.time if isinstance(newest, Seal) else newest.time
 
 
 def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, str]:

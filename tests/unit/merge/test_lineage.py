@@ -263,3 +263,17 @@ def test_of_several_bases_that_do_not_know_each_other_the_youngest_is_taken(grap
     add(graph, "m2")
     assert older.time < younger.time
     assert base(graph, "main", "a") == younger.content == base(graph, "a", "main")
+
+
+def test_maintenance_makes_no_base_younger(graph: Graph) -> None:
+    graph.create_branch("a")
+    for name in ("a1", "a2", "a3"):
+        older = add(graph, name, "a")
+    younger = add(graph, "m1")
+    graph.create_branch("c")
+    graph.optimize("a")
+    assert head(graph, "a").content == older.content
+    assert head(graph, "a").time > younger.time, "optimize has made a commit"
+    for target in ("main", "c"):
+        graph.merge("a", into=target)
+    assert base(graph, "main", "c") == younger.content == base(graph, "c", "main")
