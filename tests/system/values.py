@@ -95,6 +95,19 @@ def widened(value: Any, type_name: str) -> Any:
     return float(value) if type_name in ("F64", "F32") else int(value)
 
 
+def is_of(value: Any, type_name: str) -> bool:
+    """Whether a value was drawn for a type like this; a program may have meant another property of the name."""
+    if value is None or isinstance(value, EitherZero):
+        return True
+    if type_name in NUMBERS:
+        return type(value) in (int, float) and fits(value, type_name)
+    if isinstance(value, list):
+        members = {"[String]": str, "[I64]": int, "[F64]": float, "Vector(2)": float}.get(type_name)
+        counted = type_name != "Vector(2)" or len(value) == 2
+        return counted and members is not None and all(type(m) is members for m in value)
+    return type(value) is type(POOLS["String" if type_name == "enum" else type_name][0])
+
+
 def fits(value: Any, type_name: str) -> bool:
     """Whether a value is one of a type of numbers; a widening may have to be taken back."""
     if value is None or type_name not in NUMBERS or isinstance(value, EitherZero):

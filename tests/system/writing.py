@@ -13,7 +13,7 @@ from typing import Any
 from omnigraph.read.search.providers import MockProvider
 from tests.system.rules import broken
 from tests.system.schema import Impossible, Row, State, Type, fill
-from tests.system.values import EPOCH, same
+from tests.system.values import EPOCH, is_of, same
 
 Given = Mapping[str, Any]  # by name; of edges also "from" and "to"
 ENDS_OF = {"src": "from", "dst": "to"}
@@ -150,6 +150,8 @@ def _by_identity(kind: Type, given: Given) -> dict[Any, Any]:
         if name == "id":
             continue
         side = next((s for s, word in ENDS_OF.items() if word == name and kind.is_edge), None)
+        if side is None and not is_of(value, kind.called(name).type):
+            raise Impossible(f"{value!r} was meant for another {name}")
         row[side or kind.called(name).ident] = value
     return row
 
