@@ -268,7 +268,7 @@ def ask(
     """Create a commit after the head that shows the same and asks for room; it may come too late, or not at all."""
     chain, number = place
     shown = head if "questions show the head" in rules else head._replace(tables=base.tables)
-    operation = f"{me} asks" if "questions are no answers" in rules else me
+    operation = f"{me} asks {number + 1}" if "questions are no answers" in rules else me
     question = shown._replace(kind="room", operation=operation, touched=(), parent=place)
     yield from create(rules, ("c", chain, number + 1), question)
 
