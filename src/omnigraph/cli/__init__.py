@@ -29,6 +29,7 @@ The commands, imported one module at a time:
 What they print:
 
 - `output`     results in every format, with `table` for terminals
+- `shapes`     JSON in the form of the Rust project
 - `commits`    commits, changes and plans as text
 - `progress`   progress of long operations, and what Ctrl-C leaves behind
 - `exits`      exit codes by kind of error

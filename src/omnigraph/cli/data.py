@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli import completing
+from omnigraph.cli import completing, shapes
 from omnigraph.cli.commits import changed_branches, checks_text, load_lines, published, short
 from omnigraph.cli.context import (
     actor_of,
@@ -49,10 +51,12 @@ from omnigraph.cli.options import (
     WriterOptions,
     Yes,
     examples,
+    rust_shape,
 )
 from omnigraph.cli.output import (
     ROWS_SHOWN_MAX,
     answer,
+    contract_of,
     format_of,
     note,
     print_document,
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
     "omnigraph query people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
     "omnigraph query --store people --file people.gq older --params '{\"age\": 30}' --format json",
 )
+@rust_shape
 def query(
     where: Where,
     show: Show,
@@ -102,23 +107,28 @@ def query(
     values = params_of(params)
     started = time.perf_counter()
     if name is not None and text is None and file is None and _is_served(where):
-        _print_rows(show, _stored(where, name, values, branch, at), rows, started)
+        _run_stored(show, where, name, values, branch_of(branch), at, rows, started)
         return
     source = query_text(text, file)
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = shapes.opened(where, show), branch_of(branch)
+    point = point_of(graph, at, branch)
     with errors_in(source):
         result = graph.query(
             source.text,
             values,
             name=name,
             branch=branch,
-            at=point_of(graph, at, branch),
+            at=point,
             engine=engine,
             timeout=timeout,
             explain=explain,
             language=language,
             settings=settings_of(settings),
         )
+    if contract_of(show) is not None:
+        asked = shapes.AskedQuery(source.text, name, language, explain)
+        answer(show, "", shapes.query_document(show, result, asked, branch, point))
+        return
     if explain:
         _print_plan(show, result)
         return
@@ -137,14 +147,24 @@ def _is_served(where: Where) -> bool:
     return address(where).startswith(("http://", "https://"))
 
 
-def _stored(
-    where: Where, name: str, values: dict[str, Any] | None, branch: str | None, at: str | None
-) -> Result:
-    """The rows of a query that the server keeps under a name."""
-    graph: Any = open_graph(where)
-    branch = branch_of(branch)
-    found: Result = graph.invoke_query(name, values, branch, point_of(graph, at, branch))
-    return found
+def _run_stored(
+    show: Show,
+    where: Where,
+    name: str,
+    values: dict[str, Any] | None,
+    branch: str,
+    at: str | None,
+    rows: int,
+    started: float,
+) -> None:
+    """Print the rows of a query that the server keeps under a name."""
+    graph: Any = shapes.opened(where, show)
+    point = point_of(graph, at, branch)
+    found: Result = graph.invoke_query(name, values, branch, point)
+    if contract_of(show) is None:
+        _print_rows(show, found, rows, started)
+    else:
+        answer(show, "", shapes.read_document(show, found, name, branch, point))
 
 
 def _print_plan(show: Show, result: Result) -> None:
@@ -158,6 +178,7 @@ def _print_plan(show: Show, result: Result) -> None:
     "omnigraph mutate people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
     'omnigraph mutate --store people --file people.gq birthday --params \'{"name": "Ada", "age": 37}\' --json',
 )
+@rust_shape
 def mutate(
     where: Where,
     show: Show,
@@ -179,7 +200,7 @@ def mutate(
     """Insert, update or delete rows, as one commit."""
     source = query_text(text, file)
     values = params_of(params)
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = shapes.opened(where, show), branch_of(branch)
     with errors_in(source), writing(graph, branch, "mutate", writer, show):
         result = graph.mutate(
             source.text,
@@ -193,15 +214,19 @@ def mutate(
             language=language,
             dry_run=dry_run,
         )
+    asked, actor = shapes.AskedQuery(source.text, name, language), actor_of(writer.actor)
+    document = shapes.shaped(
+        show, graph, result.to_json(), lambda: shapes.change_output(result, asked, branch, actor)
+    )
     if result.outcome is not None:
         told = "nothing was changed" if dry_run else changed_branches(result.outcome)
-        answer(show, told, result.to_json())
+        answer(show, told, document)
         return
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
     outcome = "nothing was changed" if dry_run else published(result.commit, branch)
     said = f"{nodes}, {edges}: {outcome}"
     if result.result is None or format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
-        answer(show, said, result.to_json())
+        answer(show, said, document)
         return
     print_result(show, result.result)
     print(said, file=sys.stderr)
@@ -230,6 +255,7 @@ def shell(where: Where, show: Show, writer: WriterOptions, branch: Branch = None
     "omnigraph load people --data people.jsonl",
     "omnigraph load --store people --data people.jsonl --branch import --create-from main --json",
 )
+@rust_shape
 def load(
     where: Where,
     show: Show,
@@ -271,7 +297,8 @@ def load(
     _tell_formats(show, data, options)
     if mode == "overwrite" and is_remote(address(where)):
         confirm(f"Overwrite types of {address(where)}?", yes=yes)
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = shapes.opened(where, show), branch_of(branch)
+    told = partial(shapes.load_document, show, graph, mode, create_from, actor_of(writer.actor))
     if check:
         found = graph.load(
             source_of(data),
@@ -282,7 +309,7 @@ def load(
             violations=violations or True,
             dry_run=True,
         )
-        _tell_check(show, found, bad.quarantine)
+        _tell_check(show, found, bad.quarantine, told)
         return OK
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
@@ -300,16 +327,21 @@ def load(
     report = None
     if run_checks and result.commit is not None:
         report = graph.check(branch, result.commit.id, actor=actor_of(writer.actor))
-    _tell_loaded(show, result, branch, report)
+    _tell_loaded(show, result, branch, report, told)
     _tell_quarantine(result, bad.quarantine)
     return OK if report is None or report.passed else FAILURE
 
 
-def _tell_loaded(show: Show, result: LoadResult, branch: str, report: CheckReport | None) -> None:
+Told = Callable[[Any, Any], Any]  # what JSON says of a load, in the form that is wanted
+
+
+def _tell_loaded(
+    show: Show, result: LoadResult, branch: str, report: CheckReport | None, told: Told
+) -> None:
     again = " (loaded before)" if result.replayed else ""
     text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
-    told = {} if report is None else {"checks": report.to_json()}
-    answer(show, text, result.to_json() | told)
+    checked = {} if report is None else {"checks": report.to_json()}
+    answer(show, text, told(result, result.to_json() | checked))
     for name, count in result.new_each_time.items():
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
@@ -318,13 +350,19 @@ def _tell_loaded(show: Show, result: LoadResult, branch: str, report: CheckRepor
         note(show, checks_text(report))
 
 
-def _tell_check(show: Show, found: LoadResult, quarantine: str | None, **more: Any) -> None:
+def _tell_check(
+    show: Show,
+    found: LoadResult,
+    quarantine: str | None,
+    told: Told = lambda _, own: own,
+    **more: Any,
+) -> None:
     """What a load would bring."""
     known = found.to_json()
     names = ("nodes", "edges", "rows", "quarantined", "cost")
     counts = {name: known[name] for name in names if name in known}
     text = "\n".join([f"{_load_counts(found)} can be loaded", *load_lines(counts)])
-    answer(show, text, counts | more)
+    answer(show, text, told(found, counts | more))
     _tell_quarantine(found, quarantine)
     note(show, "nothing was changed")
 

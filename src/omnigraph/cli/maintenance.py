@@ -20,9 +20,12 @@ from omnigraph.cli.options import (
     Where,
     WriterOptions,
     examples,
+    rust_shape,
 )
 from omnigraph.cli.output import Sheet, answer, note, print_sheet
 from omnigraph.cli.progress import running, writing
+from omnigraph.cli.shapes import shaped
+from omnigraph.wire.maintenance import CleanupOutput, OptimizeOutput
 from omnigraph.wording import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ UNIT_DAYS = {"s": 1 / 86_400, "m": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0}
 
 
 @examples("omnigraph optimize people", "omnigraph optimize --store people --branch draft --json")
+@rust_shape
 def optimize(
     where: Where,
     show: Show,
@@ -49,7 +53,10 @@ def optimize(
         reports = graph.optimize(branch, engine=engine)
     columns = ["type", "rows", "fragments", "indexed", "words", "topology", "note"]
     rows = [_table_row(report) for report in reports]
-    document = {"branch": branch, "tables": [report.to_json() for report in reports]}
+    own = {"branch": branch, "tables": [report.to_json() for report in reports]}
+    document = shaped(
+        show, graph, own, lambda: OptimizeOutput.of(reports, graph.uri, graph.snapshot(branch))
+    )
     print_sheet(show, Sheet(columns, rows, document=document), rows_max=0)
 
 
@@ -103,6 +110,7 @@ def embed(
     "omnigraph cleanup people --dry-run",
     "omnigraph cleanup --store people --keep 5 --yes --json",
 )
+@rust_shape
 def cleanup(
     where: Where,
     show: Show,
@@ -136,7 +144,10 @@ def cleanup(
     leaves = "some old history is removed; everything to keep is still there"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
         done = graph.cleanup(keep, days, ended_days=ended_days, dry_run=dry_run)
-    answer(show, _removed(done), asdict(done))
+    document = shaped(
+        show, graph, asdict(done), lambda: CleanupOutput.of(done, graph.uri, keep, days)
+    )
+    answer(show, _removed(done), document)
 
 
 def _days(given: str | None) -> float | None:
