@@ -368,9 +368,6 @@ class _Folder:
         for missing in sorted(used - set(sections)):
             message = f"there is no embedding provider {missing!r}"
             self._wrong("dangling_embedding_provider_reference", "graphs", message)
-        if len(used) > 1:
-            message = "graphs of one cluster share one embedding provider"
-            self._wrong("embedding_providers_differ", "graphs", message)
         for id, graph in file.graphs.items():
             known = self.resources.get(f"graph.{id}")
             if graph.embedding_provider and known is not None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from omnigraph.cluster.files import EmbeddingSection
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
@@ -77,6 +78,7 @@ class GraphSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uri: str  # where it is
     queries: list[str] = []  # files of stored queries, or folders of them
     policy: str | None = None  # who may do what
+    embedding: EmbeddingSection | None = None  # the provider of its vectors, as in cluster.yaml
 
 
 class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,8 +146,8 @@ def _placed(settings: Settings, folder: Path) -> Settings:
         return None if name is None else name if "://" in name else str(folder / name)
 
     graphs = {
-        graph_id(id): GraphSettings(
-            uri=str(at(g.uri)), queries=[str(at(q)) for q in g.queries], policy=at(g.policy)
+        graph_id(id): msgspec.structs.replace(
+            g, uri=str(at(g.uri)), queries=[str(at(q)) for q in g.queries], policy=at(g.policy)
         )
         for id, g in settings.graphs.items()
     }
