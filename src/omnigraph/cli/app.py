@@ -48,7 +48,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "blob": Group(
             "Read Blob properties.", {"get": "entities.get_blob", "stat": "entities.stat_blob"}
         ),
-        "pipeline": Group("Run pipeline files.", {"run": "data.run_pipeline"}),
+        "pipeline": Group("Run pipeline files.", {"run": "pipelines.run_pipeline"}),
         "infer": "data.infer",
         "import-rust": "graphs.import_rust",
     },

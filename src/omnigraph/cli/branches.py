@@ -10,10 +10,7 @@ from omnigraph.cli import completing
 from omnigraph.cli.commits import diff_text, print_merge, short
 from omnigraph.cli.context import (
     actor_of,
-    address,
     branch_of,
-    confirm,
-    is_remote,
     open_graph,
     point_of,
 )
@@ -31,6 +28,7 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.output import Sheet, answer, contract_of, format_of, print_sheet, warn
 from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import branch_deleted, consent, tag_deleted
 from omnigraph.cli.shapes import opened, shaped
 from omnigraph.errors import OmnigraphError
 from omnigraph.wire.answers import BranchesOutput, BranchOutput, MergeOutput
@@ -102,18 +100,19 @@ def create_branch(
 
 
 @examples(
-    "omnigraph branch delete people stale",
+    "omnigraph branch delete people stale --yes",
     "omnigraph branch delete stale-too --store people --yes",
 )
 @rust_shape
 def delete_branch(
     name: BranchName, where: Where, show: Show, writer: WriterOptions, yes: Yes = False
 ) -> None:
-    """Delete a branch; other branches are not affected."""
-    uri = address(where)
-    if is_remote(uri):
-        confirm(f"Delete the branch {name} of {uri}?", yes=yes)
+    """Delete a branch; other branches are not affected.
+
+    It says how many commits go with it, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
     graph, actor = opened(where, show), actor_of(writer.actor)
+    consent(yes, branch_deleted, graph, name)
     graph.delete_branch(name, actor=actor)
     own = {"name": name, "deleted": True}
     document = shaped(show, graph, own, lambda: BranchOutput(graph.uri, name, actor))
@@ -137,7 +136,8 @@ def merge_branch(
 ) -> int:
     """Merge a branch into another; same as `omnigraph merge`.
 
-    The merge stands where its branch cannot be deleted: that is a warning.
+    With --delete-branch the branch is deleted without asking: what it did is merged. The merge stands where that is
+    refused, which is a warning.
     """
     return _merge(source, where, show, writer, Merging(), into, delete=delete_branch)
 
@@ -226,10 +226,15 @@ def tag(
             "--delete", "-d", help="Tag to delete.", metavar="NAME", autocompletion=completing.tags
         ),
     ] = None,
+    yes: Yes = False,
 ) -> None:
-    """Tag a commit, which cleanup then keeps; without a name, list tags."""
+    """Tag a commit, which cleanup then keeps; without a name, list tags.
+
+    Deleting a tag asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
     graph, branch = open_graph(where), branch_of(branch)
     if delete is not None:
+        consent(yes, tag_deleted, graph, delete)
         graph.delete_tag(delete)
         answer(show, f"deleted tag {delete}", {"name": delete, "deleted": True})
     elif name is None:

@@ -32,6 +32,7 @@ from omnigraph.cli.options import (
     Show,
     Where,
     WriterOptions,
+    Yes,
     examples,
     rust_shape,
 )
@@ -46,6 +47,7 @@ from omnigraph.cli.output import (
     styled,
 )
 from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import consent, taken_back
 from omnigraph.cli.shapes import block_document, feed_document, opened, shaped
 from omnigraph.wire.answers import CommitOutput, CommitsOutput
 
@@ -393,8 +395,8 @@ def _replay(
 
 
 @examples(
-    "omnigraph reset people main~1",
-    "omnigraph reset main --branch draft --store people --json",
+    "omnigraph reset people main~1 --yes",
+    "omnigraph reset main --branch draft --store people --yes --json",
 )
 def reset(
     to: Annotated[
@@ -406,10 +408,15 @@ def reset(
     writer: WriterOptions,
     branch: Branch = None,
     message: Message = None,
+    yes: Yes = False,
 ) -> None:
-    """Restore a branch to an earlier state with a new commit; history is kept."""
+    """Restore a branch to an earlier state with a new commit; history is kept.
+
+    It says what changes, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
     graph, branch = open_graph(where), branch_of(branch)
     point = graph.commit(point_of(graph, to, branch) or to).id
+    consent(yes, taken_back, graph, point, branch)
     with writing(graph, branch, "reset", writer, show):
         result = graph.reset(point, branch, message=message, actor=actor_of(writer.actor))
     answer(show, merge_text(result, f"reset {branch} to {to}"), result.to_json())

@@ -14,7 +14,6 @@ from omnigraph.cli.context import (
     actor_of,
     address,
     branch_of,
-    confirm,
     errors_in,
     open_graph,
     point_of,
@@ -43,6 +42,7 @@ from omnigraph.cli.output import (
     print_sheet,
 )
 from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import confirm
 from omnigraph.cli.shapes import opened, shaped
 from omnigraph.errors import CODES, Code, Kind, OmnigraphError
 from omnigraph.wire.answers import AppliedOutput, PlanOutput, SchemaOutput

@@ -106,7 +106,7 @@ Violations = Annotated[
 ]
 Message = Annotated[str | None, Option("--message", "-m", help="Commit message.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")]
-Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+Yes = Annotated[bool, Option("--yes", "-y", "--confirm", help="Do not ask for confirmation.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only data and errors.")]
 Uri = Annotated[
     str | None,
