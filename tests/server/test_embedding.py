@@ -13,6 +13,7 @@ import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.read.search.embed import embed_text
 from omnigraph.read.search.providers import MockProvider
+from omnigraph.server.settings import ServerInvalid, read_settings
 from tests.server.process import Running, serving
 from tests.support.waiting import wait_until
 from tests.unit.cluster.folders import applied, write_folder
@@ -122,3 +123,16 @@ def test_a_server_file_names_providers_too(tmp_path: Path) -> None:
     with serving(*arguments) as running:
         omnigraph.open(running.url("notes")).mutate('insert Note { title: "a", body: "tea" }')
         assert _vectors(running, "notes") == {"a": _made_up("tea")}
+
+
+@pytest.mark.parametrize(
+    ("provider", "message"),
+    [({"kind": "oracle"}, "kind is one of"), ({"kind": "openai", "api_key": "sk-1"}, "secrets")],
+)
+def test_a_server_file_with_a_useless_provider_is_refused(
+    provider: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    settings = {"graphs": {"notes": {"uri": "notes", "embedding": provider}}}
+    (tmp_path / "server.yaml").write_text(json.dumps(settings))
+    with pytest.raises(ServerInvalid, match=message):
+        read_settings(tmp_path / "server.yaml")

@@ -29,9 +29,8 @@ from omnigraph.cli.options import (
 from omnigraph.cli.output import Sheet, answer, contract_of, format_of, print_sheet, warn
 from omnigraph.cli.progress import writing
 from omnigraph.cli.removals import branch_deleted, consent, tag_deleted
-from omnigraph.cli.shapes import opened, shaped
+from omnigraph.cli.shapes import answers, opened, shaped
 from omnigraph.errors import OmnigraphError
-from omnigraph.wire.answers import BranchesOutput, BranchOutput, MergeOutput
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -63,7 +62,7 @@ def list_branches(where: Where, show: Show) -> None:
     graph = opened(where, show)
     names = graph.branches()
     if contract_of(show) is not None:
-        answer(show, "", shaped(show, graph, None, lambda: BranchesOutput(sorted(names))))
+        answer(show, "", shaped(show, graph, None, lambda: answers.BranchesOutput(sorted(names))))
         return
     newest = {name: graph.log(name, limit=1)[0] for name in names}
     document = {"branches": list(newest), "heads": {name: c.id for name, c in newest.items()}}
@@ -95,7 +94,7 @@ def create_branch(
     graph, actor = opened(where, show), actor_of(writer.actor)
     graph.create_branch(name, from_=from_, actor=actor)
     own = {"name": name, "from": from_}
-    document = shaped(show, graph, own, lambda: BranchOutput(graph.uri, name, actor, from_))
+    document = shaped(show, graph, own, lambda: answers.BranchOutput(graph.uri, name, actor, from_))
     answer(show, f"created branch {name} from {from_}", document)
 
 
@@ -115,7 +114,7 @@ def delete_branch(
     consent(yes, branch_deleted, graph, name)
     graph.delete_branch(name, actor=actor)
     own = {"name": name, "deleted": True}
-    document = shaped(show, graph, own, lambda: BranchOutput(graph.uri, name, actor))
+    document = shaped(show, graph, own, lambda: answers.BranchOutput(graph.uri, name, actor))
     answer(show, f"deleted branch {name}", document)
 
 
@@ -185,11 +184,13 @@ def _merge(
             message=merging.message,
             actor=actor_of(writer.actor),
         )
+    if contract_of(show) is not None:
+        result.settled()  # in their form conflicts are an error
     document = shaped(
         show,
         graph,
         result.to_json(),
-        lambda: MergeOutput.of(result.settled(), source, into, actor_of(writer.actor)),
+        lambda: answers.MergeOutput.of(result, source, into, actor_of(writer.actor)),
     )
     if delete and not result.conflicts:
         document |= _delete_merged(graph, source, actor_of(writer.actor))

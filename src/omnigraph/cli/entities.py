@@ -13,8 +13,7 @@ from omnigraph.cli.context import branch_of, open_graph, point_of
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import At, Branch, Show, Where, examples, rust_shape
 from omnigraph.cli.output import Sheet, answer, print_sheet
-from omnigraph.cli.shapes import opened, shaped
-from omnigraph.wire.answers import SnapshotOutput
+from omnigraph.cli.shapes import answers, opened, shaped
 
 TypeName = Annotated[str, Argument(help="Node or edge type.", metavar="TYPE")]
 EntityId = Annotated[str, Argument(help="ID of the node or edge.", metavar="ID")]
@@ -35,8 +34,8 @@ def snapshot(where: Where, show: Show, branch: Branch = None, at: At = None) -> 
         ]
         document = {"graph_branch": branch, "graph_commit_id": found.commit_id, "datasets": tables}
     else:
-        document = msgspec.to_builtins(SnapshotOutput.of(found, branch))
-    document = shaped(show, graph, document, lambda: SnapshotOutput.of(found, branch))
+        document = msgspec.to_builtins(answers.SnapshotOutput.of(found, branch))
+    document = shaped(show, graph, document, lambda: answers.SnapshotOutput.of(found, branch))
     rows = [[t["entity_kind"], t["type_name"], t["entity_count"]] for t in document["datasets"]]
     print_sheet(show, Sheet(["kind", "type", "rows"], rows, document=document))
 

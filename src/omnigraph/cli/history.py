@@ -48,8 +48,7 @@ from omnigraph.cli.output import (
 )
 from omnigraph.cli.progress import writing
 from omnigraph.cli.removals import consent, taken_back
-from omnigraph.cli.shapes import block_document, feed_document, opened, shaped
-from omnigraph.wire.answers import CommitOutput, CommitsOutput
+from omnigraph.cli.shapes import answers, block_document, feed_document, opened, shaped
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -101,7 +100,10 @@ def log(
     documents = [commit.to_json() for commit in commits]
     rows = [[document[name] for name in COLUMNS] for document in documents]
     told = shaped(
-        show, graph, documents, lambda: CommitsOutput([CommitOutput.of(c) for c in commits])
+        show,
+        graph,
+        documents,
+        lambda: answers.CommitsOutput([answers.CommitOutput.of(c) for c in commits]),
     )
     print_sheet(show, Sheet(COLUMNS, rows, document=told))
 
@@ -124,7 +126,7 @@ def show_commit(
     """Show one commit: who, when, why and what changed."""
     graph = opened(where, show)
     found = graph.commit(point_of(graph, commit, branch_of(branch)) or commit)
-    document = shaped(show, graph, found.to_json(), lambda: CommitOutput.of(found))
+    document = shaped(show, graph, found.to_json(), lambda: answers.CommitOutput.of(found))
     runs = graph.check_results(found.id) if contract_of(show) is None else ()
     if not runs:
         answer(show, commit_text(found), document)

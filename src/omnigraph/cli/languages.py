@@ -43,9 +43,8 @@ from omnigraph.cli.output import (
 )
 from omnigraph.cli.progress import writing
 from omnigraph.cli.removals import confirm
-from omnigraph.cli.shapes import opened, shaped
+from omnigraph.cli.shapes import answers, opened, shaped
 from omnigraph.errors import CODES, Code, Kind, OmnigraphError
-from omnigraph.wire.answers import AppliedOutput, PlanOutput, SchemaOutput
 from omnigraph.wording import counted
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def show_schema(
     graph, branch = opened(where, show), branch_of(branch)
     text = graph.schema(branch, point_of(graph, at, branch))
     if draw is None:
-        document = shaped(show, graph, {"schema": text}, lambda: SchemaOutput(text))
+        document = shaped(show, graph, {"schema": text}, lambda: answers.SchemaOutput(text))
         answer(show, text.rstrip("\n"), document)
         return
     print(_drawn(text, draw))
@@ -119,7 +118,7 @@ def plan_schema(
     """Show what a new schema would change; changes nothing."""
     graph, branch = opened(where, show), branch_of(branch)
     plan = _planned(graph, schema, branch, allow_data_loss)
-    document = shaped(show, graph, plan.to_json(), lambda: PlanOutput.of(plan))
+    document = shaped(show, graph, plan.to_json(), lambda: answers.PlanOutput.of(plan))
     place = {} if contract_of(show) is None else {"uri": graph.uri}
     answer(show, plan_text(plan), place | document)
     note(show, "nothing was changed")
@@ -168,7 +167,7 @@ def apply_schema(
         show,
         graph,
         done.to_json(),
-        lambda: AppliedOutput.of(done, graph.uri, graph.snapshot(branch)),
+        lambda: answers.AppliedOutput.of(done, graph.uri, graph.snapshot(branch)),
     )
     answer(show, text, document)
     return OK

@@ -26,8 +26,7 @@ from omnigraph.cli.options import (
 from omnigraph.cli.output import Sheet, answer, note, print_sheet
 from omnigraph.cli.progress import running, writing
 from omnigraph.cli.removals import collected, consent, let_go, pruned, pruned_by_policy
-from omnigraph.cli.shapes import shaped
-from omnigraph.wire.maintenance import CleanupOutput, OptimizeOutput
+from omnigraph.cli.shapes import maintenance, shaped
 from omnigraph.wording import human_bytes
 
 if TYPE_CHECKING:
@@ -56,7 +55,10 @@ def optimize(
     rows = [_table_row(report) for report in reports]
     own = {"branch": branch, "tables": [report.to_json() for report in reports]}
     document = shaped(
-        show, graph, own, lambda: OptimizeOutput.of(reports, graph.uri, graph.snapshot(branch))
+        show,
+        graph,
+        own,
+        lambda: maintenance.OptimizeOutput.of(reports, graph.uri, graph.snapshot(branch)),
     )
     print_sheet(show, Sheet(columns, rows, document=document), rows_max=0)
 
@@ -142,7 +144,7 @@ def cleanup(
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
         done = graph.cleanup(keep, days, ended_days=ended_days, dry_run=dry_run)
     document = shaped(
-        show, graph, asdict(done), lambda: CleanupOutput.of(done, graph.uri, keep, days)
+        show, graph, asdict(done), lambda: maintenance.CleanupOutput.of(done, graph.uri, keep, days)
     )
     answer(show, collected(done), document)
 

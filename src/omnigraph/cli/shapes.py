@@ -13,6 +13,7 @@ from omnigraph.cli.context import open_graph
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import Show, Where
 from omnigraph.cli.output import contract_of
+from omnigraph.deferred import Deferred
 from omnigraph.model.value import value
 
 if TYPE_CHECKING:
@@ -21,7 +22,26 @@ if TYPE_CHECKING:
     from omnigraph.model.catalog import Catalog
     from omnigraph.outcomes import Commit, LoadResult, MutateResult
     from omnigraph.read import Result
+    from omnigraph.wire import answers, maintenance
     from omnigraph.wire.feed import FeedBlock, FeedOutput
+else:
+    answers = Deferred("omnigraph.wire.answers")
+    maintenance = Deferred("omnigraph.wire.maintenance")
+
+__all__ = [
+    "AskedQuery",
+    "answers",
+    "block_document",
+    "change_output",
+    "check_shape",
+    "feed_document",
+    "load_document",
+    "maintenance",
+    "opened",
+    "query_document",
+    "read_document",
+    "shaped",
+]
 
 
 @value
@@ -66,8 +86,8 @@ def shaped(show: Show, graph: Graph, own: Any, made: Callable[[], Any]) -> Any:
         return own
     import msgspec
 
-    answers = getattr(graph, "answers", None)
-    return msgspec.to_builtins(answers[-1] if answers else made(), enc_hook=str)
+    heard = getattr(graph, "answers", None)
+    return msgspec.to_builtins(heard[-1] if heard else made(), enc_hook=str)
 
 
 # --- answers that need more than a struct ----------------------------------------------------------------------------
@@ -112,13 +132,12 @@ def change_output(done: MutateResult, asked: AskedQuery, branch: str, actor: str
     from omnigraph.lang.languages import query_name
     from omnigraph.lang.query import ast
     from omnigraph.statements import lone_statement, target_of
-    from omnigraph.wire.answers import ChangeOutput
 
     statement = lone_statement(asked.text, asked.language)
     if isinstance(statement, ast.BranchStatement):
         branch = target_of(statement)
     name = query_name(asked.text, asked.name, asked.language)
-    return ChangeOutput.of(done, branch, name, actor)
+    return answers.ChangeOutput.of(done, branch, name, actor)
 
 
 def load_document(
@@ -133,11 +152,10 @@ def load_document(
     """What a load did, or would do; `own` is our own form."""
 
     def output() -> Any:
-        from omnigraph.wire.answers import LoadOutput
         from omnigraph.wire.requests import LoadRequest
 
         asked = LoadRequest(create_from=create_from, mode=mode)  # type: ignore[arg-type]
-        return LoadOutput.of(done, asked, actor, graph.uri)
+        return answers.LoadOutput.of(done, asked, actor, graph.uri)
 
     return shaped(show, graph, own, output)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.cluster.files import EmbeddingSection
+from omnigraph.cluster.files import EmbeddingSection, provider_problems
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
@@ -136,6 +136,9 @@ def read_settings(path: str | Path) -> Settings:
         raise ServerInvalid(f"{place} cannot be read: {error}") from error
     except msgspec.ValidationError as error:
         raise ServerInvalid(f"{place}: {error}") from error
+    for id, graph in found.graphs.items():
+        for _, message in provider_problems(graph.embedding) if graph.embedding else ():
+            raise ServerInvalid(f"{place}: the provider of {id}: {message}")
     return _placed(found, place.parent)
 
 

@@ -151,6 +151,7 @@ def server(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     graphs = {}
     for name in (
         "people",
+        "conflicts",
         *(f"{kind}-{c.replace('.', '')}" for kind in ("cli", "http") for c in CONTRACTS),
     ):
         shutil.copytree(template / "people", folder / name)
@@ -268,7 +269,7 @@ def test_what_a_server_lists_is_told_as_it_lists_it(
     assert queries == _asked(server, "people", contract, Step("", "GET", "/queries"), folder)
     monkeypatch.setenv("OMNIGRAPH_JSON", contract)
     graphs = cli("graphs", "list", "--server", f"http://{server.address}", "--json").json
-    assert [set(graph) for graph in graphs["graphs"]] == [{"graph_id", "uri"}] * 5
+    assert [set(graph) for graph in graphs["graphs"]] == [{"graph_id", "uri"}] * 6
 
 
 # --- reports without a route --------------------------------------------------------------------------------------
@@ -327,6 +328,18 @@ def test_a_lost_condition_is_told_on_stdout(shaped: Any) -> None:
     done = shaped(words, "0.13", "people")
     assert done.code == 4
     assert done.json["precondition_failure"]["expected"] == "nobody.1"
+
+
+def test_conflicts_are_an_error_there(server: Running, shaped: Any) -> None:
+    """Local and served, with nothing on stdout."""
+    for address in ("people", server.url("conflicts")):
+        for branch, age in (("main", 40), ("draft", 41)):
+            values = json.dumps({"name": "Linus", "age": age}, separators=(",", ":"))
+            words = f"mutate birthday --query people.gq --params {values} --branch {branch}"
+            assert shaped(words, "0.13", address).code == 0
+        done = shaped("branch merge draft --delete-branch", "0.13", address)
+        assert (done.code, done.out) == (4, "")
+        assert json.loads(done.err)["code"] == "merge_conflicts"
 
 
 def test_every_command_with_a_form_is_tested() -> None:
