@@ -80,6 +80,11 @@ SETTINGS = (
         "The output format to use without `--format`.",
         "table",
     ),
+    Setting(
+        "defaults.json",
+        "OMNIGRAPH_JSON",
+        "The form of `--json`: `0.10` or `0.13` for that of the Rust project; without it, our own.",
+    ),
     Setting("operator.actor", "OMNIGRAPH_ACTOR", "The actor that commits record."),
     Setting(
         "operator.policy",

@@ -28,6 +28,7 @@ from omnigraph.lang.languages import (
     parameter_types,
 )
 from omnigraph.lang.query import Want, compile_query
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.policy.questions import Action
@@ -562,8 +563,13 @@ def init(
 
 
 def open_graph(
-    uri: str | os.PathLike[str], *, limits: Limits = DEFAULT, group_commit: bool = True
+    uri: str | os.PathLike[str],
+    *,
+    limits: Limits = DEFAULT,
+    group_commit: bool = True,
+    embedding: EmbedSettings | None = None,
 ) -> Graph:
-    """Open a graph that exists, on a disk or an object store."""
+    """Open a graph that exists, on a disk or an object store; its texts are embedded as `embedding` says."""
     with metrics.operation("open"):
-        return Graph(open_repository(uri, limits=limits), group_commit=group_commit)
+        repo = open_repository(uri, limits=limits, embedding=embedding)
+        return Graph(repo, group_commit=group_commit)

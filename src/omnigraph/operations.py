@@ -48,7 +48,7 @@ from omnigraph.read import run_query
 from omnigraph.read.blobs import open_blob
 from omnigraph.read.checking import Asking, demanded, report_of, run_checks, stored_run
 from omnigraph.read.profile import profile
-from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.read.search.embed import settings_of
 from omnigraph.write.apply_checks import apply_checks, changed_checks
 from omnigraph.write.apply_schema import apply_schema
 from omnigraph.write.clone import clone_branch, clone_graph
@@ -65,7 +65,6 @@ __all__ = [
     "Branch",
     "Caretaker",
     "CheckNotFound",
-    "EmbedSettings",
     "LanguageError",
     "LoadOutcome",
     "Need",
@@ -126,6 +125,7 @@ __all__ = [
     "run_checks",
     "run_query",
     "set_retention",
+    "settings_of",
     "spark_frames",
     "store_loaded",
     "store_run",

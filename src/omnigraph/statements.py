@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.lang.languages import is_file_text
 from omnigraph.lang.query import ast, parse_queries
 from omnigraph.lang.query.settings import Effective, Value, effective, why_not
 from omnigraph.model.limits import memory_bytes
@@ -75,6 +76,19 @@ def _memory(limit: int | None, wanted: Any) -> int | None:
     if wanted is None:
         return limit
     return min(int(wanted), memory_bytes().query if limit is None else limit)
+
+
+def lone_statement(
+    text: str, language: str | None = None
+) -> ast.ShowSettings | ast.BranchStatement | None:
+    """The statement a text is, which has no query; its own words say what it is about."""
+    found = file_of(text).statement if is_file_text(text, language) else None
+    return found if isinstance(found, ast.ShowSettings | ast.BranchStatement) else None
+
+
+def target_of(statement: ast.BranchStatement) -> str:
+    """The branch a statement changes."""
+    return (statement.other or "main") if statement.verb == "merge" else statement.name or "main"
 
 
 @lru_cache(maxsize=TEXTS_MAX)

@@ -84,10 +84,10 @@ PUBLISH = f"{HEAD}, one file or more for each table it changes, one object to pu
 _ALL = (
     # reading
     Description("query", A.READ, Asked.STATE, f"{HEAD}; then what the plan reads, see `explain`",
-                "POST /query", "QueryRequest", "ReadOutput"),
+                "POST /query", "QueryRequest", "reading.ReadOutput"),
     Description("query_many", A.READ, Asked.STATE,
                 f"{HEAD}; then what one run reads, or all of them where each reads something else",
-                "POST /query/many", "QueryManyRequest", "ReadManyOutput"),
+                "POST /query/many", "QueryManyRequest", "reading.ReadManyOutput"),
     Description("schema", A.READ, Asked.STATE, HEAD, "GET /schema", "BranchQuery", "SchemaOutput"),
     Description("snapshot", A.READ, Asked.STATE, HEAD, "GET /snapshot", "BranchQuery", "SnapshotOutput"),
     Description("blob", A.READ, Asked.STATE, f"{HEAD} and one look-up; bytes as they are read",

@@ -469,7 +469,7 @@ class Versions:
             with self._readable(state):
                 if dry_run:
                     return [ops.count_missing(state, *what, every=every) for what in chosen]
-                deadline, settings = Deadline(timeout), ops.EmbedSettings.of_environment()
+                deadline, settings = Deadline(timeout), ops.settings_of(state)
 
                 def publish(fill: Verb) -> int:
                     done = self.publish(

@@ -14,7 +14,7 @@ from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
 from omnigraph.pipeline.load import bulk_load
 from omnigraph.pipeline.source import OmnigraphSource
-from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.read.search.embed import settings_of_environment
 from omnigraph.read.search.providers import EmbedRefused
 from tests.pipeline.planes import state_of, write_lines
 from tests.unit.read.search.embedding_server import Answer, EmbeddingServer, embedding_server
@@ -167,9 +167,7 @@ def test_the_key_of_a_provider_does_not_show(
     file = write_lines(tmp_path / "docs.jsonl", [doc("a", text="shown")])
     work = bulk_load(graph._repo, spark, str(file), "append", "main", load_id="key")
     staged = work.prepare(graph.snapshot())
-    assert KEY not in repr(
-        (staged, EmbedSettings.of_environment(), list(stored_plans(graph._repo)))
-    )
+    assert KEY not in repr((staged, settings_of_environment(), list(stored_plans(graph._repo))))
     graph.publish(work.verb, alone=True)
     work.finish()
     for path in (tmp_path / "g").rglob("*"):

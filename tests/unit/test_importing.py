@@ -13,6 +13,7 @@ import pytest
 import omnigraph
 from omnigraph.cli.main import main
 from omnigraph.importing import import_rust
+from omnigraph.storage.objects import locate, open_objects
 from tests.support.rust_graph import Rows, RustFolder
 
 NOON = dt.datetime(2024, 1, 1, 12, 0, 0, 123000)
@@ -81,6 +82,43 @@ def test_a_folder_becomes_a_graph(stamp: int, tmp_path: Path) -> None:
     assert len(graph.query(ALL, branch="review/2026")) == 3
     assert len(graph.query(EDGES, branch="review/2026")) == 0
     assert done.rows["review/2026"] == {"Person": 3, "Knows": 0}
+
+
+@pytest.mark.parametrize("stamp", [6, 9, 14])
+def test_a_folder_on_s3_becomes_a_graph_on_s3(stamp: int, tmp_path: Path, s3_root: str) -> None:
+    """Read where it lies, and written where it is wanted: blobs, detached versions and branches included."""
+    source = f"{s3_root}/theirs"
+    _upload(_folder(tmp_path / "theirs", stamp).root, source)
+    before = _stored(source)
+    assert main(["import-rust", source, f"{s3_root}/ours", "--quiet"]) == 0
+    assert _stored(source) == before
+    graph = omnigraph.open(f"{s3_root}/ours")
+    assert [row["name"] for row in graph.query(ALL)] == ["ada", "bob"]
+    assert graph.blob("Person", "ada", "photo").read() == b"Hello"
+    assert [row["id"] for row in graph.query(EDGES)] == ["k-1", "k-2"]
+    assert graph.branches() == ["main", "review/2026"]
+    assert len(graph.query(ALL, branch="review/2026")) == 3
+
+
+def test_an_address_on_s3_without_a_graph_says_so(
+    s3_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import-rust", f"{s3_root}/nothing", f"{s3_root}/ours"]) == 3
+    assert "there is no graph of the omnigraph written in Rust" in capsys.readouterr().err
+
+
+def _upload(folder: Path, uri: str) -> None:
+    objects = open_objects(locate(uri))
+    for path in folder.rglob("*"):
+        if path.is_file():
+            objects.put(str(path.relative_to(folder)), path.read_bytes())
+
+
+def _stored(uri: str) -> dict[str, str]:
+    objects = open_objects(locate(uri))
+    return {
+        info.key: hashlib.sha256(objects.get(info.key)).hexdigest() for info in objects.list("")
+    }
 
 
 def test_a_dropped_type_is_not_taken_over(tmp_path: Path) -> None:

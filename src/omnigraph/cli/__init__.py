@@ -9,12 +9,12 @@ In the order of control flow:
 - `options`    options that several commands share
 - `completing` what Tab in a shell offers
 - `suggesting` names that were probably meant
-- `context`    which graph, branch, point in time and query; confirmation before data is lost
+- `context`    which graph, branch, point in time and query
 
 The commands, imported one module at a time:
 
 - `graphs`     init, clone, doctor, upgrade, version; `installed` what `doctor --install` lists
-- `data`       query, mutate, shell, load, pipeline, infer, export
+- `data`       query, mutate, shell, load, infer, export; `pipelines` pipeline
 - `branches`   branch, merge, tag
 - `history`    log, show, diff, changes, revert, cherry-pick, reset
 - `review`     propose, proposals, review, comment, approve, check, stats, blame
@@ -29,7 +29,9 @@ The commands, imported one module at a time:
 What they print:
 
 - `output`     results in every format, with `table` for terminals
+- `shapes`     JSON in the form of the Rust project
 - `commits`    commits, changes and plans as text
+- `removals`   what a command removes, told before it does; confirmation
 - `progress`   progress of long operations, and what Ctrl-C leaves behind
 - `exits`      exit codes by kind of error
 """

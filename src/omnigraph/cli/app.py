@@ -19,7 +19,8 @@ from typer.models import ArgumentInfo
 from omnigraph.cli import completing
 from omnigraph.cli.context import config
 from omnigraph.cli.exits import Interrupted
-from omnigraph.cli.options import OptionSet, Where
+from omnigraph.cli.options import OptionSet, Show, Where
+from omnigraph.cli.shapes import check_shape
 from omnigraph.cli.words import Word, handed_out
 from omnigraph.model.value import value
 
@@ -47,7 +48,7 @@ SECTIONS: dict[str, dict[str, str | Group]] = {
         "blob": Group(
             "Read Blob properties.", {"get": "entities.get_blob", "stat": "entities.stat_blob"}
         ),
-        "pipeline": Group("Run pipeline files.", {"run": "data.run_pipeline"}),
+        "pipeline": Group("Run pipeline files.", {"run": "pipelines.run_pipeline"}),
         "infer": "data.infer",
         "import-rust": "graphs.import_rust",
     },
@@ -306,6 +307,8 @@ def flatten_options(run: Callable[..., Any]) -> Callable[..., Any]:
             )
         for name, kind in sets.items():
             given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+            if kind is Show:
+                check_shape(given[name], run)
         try:
             return run(**given)
         except KeyboardInterrupt:

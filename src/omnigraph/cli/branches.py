@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -10,10 +10,7 @@ from omnigraph.cli import completing
 from omnigraph.cli.commits import diff_text, print_merge, short
 from omnigraph.cli.context import (
     actor_of,
-    address,
     branch_of,
-    confirm,
-    is_remote,
     open_graph,
     point_of,
 )
@@ -27,9 +24,16 @@ from omnigraph.cli.options import (
     WriterOptions,
     Yes,
     examples,
+    rust_shape,
 )
-from omnigraph.cli.output import Sheet, answer, format_of, print_sheet
+from omnigraph.cli.output import Sheet, answer, contract_of, format_of, print_sheet, warn
 from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import branch_deleted, consent, tag_deleted
+from omnigraph.cli.shapes import answers, opened, shaped
+from omnigraph.errors import OmnigraphError
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
 
 DRY_RUN_ROWS = 20  # that a rehearsed merge lists
 BranchName = Annotated[
@@ -50,12 +54,17 @@ Into = Annotated[
 
 
 @examples("omnigraph branch list people", "omnigraph branch list --store people --json")
+@rust_shape
 def list_branches(where: Where, show: Show) -> None:
     """List branches with their newest commits."""
     from omnigraph.drawing.history import ago
 
-    graph = open_graph(where)
-    newest = {name: graph.log(name, limit=1)[0] for name in graph.branches()}
+    graph = opened(where, show)
+    names = graph.branches()
+    if contract_of(show) is not None:
+        answer(show, "", shaped(show, graph, None, lambda: answers.BranchesOutput(sorted(names))))
+        return
+    newest = {name: graph.log(name, limit=1)[0] for name in names}
     document = {"branches": list(newest), "heads": {name: c.id for name, c in newest.items()}}
     rows = [[name, short(c.id), ago(c.time), c.message] for name, c in newest.items()]
     print_sheet(show, Sheet(["branch", "commit", "when", "message"], rows, document=document))
@@ -65,6 +74,7 @@ def list_branches(where: Where, show: Show) -> None:
     "omnigraph branch create people spring",
     "omnigraph branch create yesterday --store people --from main~1",
 )
+@rust_shape
 def create_branch(
     name: BranchName,
     where: Where,
@@ -81,29 +91,38 @@ def create_branch(
     ] = "main",
 ) -> None:
     """Create a branch; no data is copied."""
-    open_graph(where).create_branch(name, from_=from_, actor=actor_of(writer.actor))
-    answer(show, f"created branch {name} from {from_}", {"name": name, "from": from_})
+    graph, actor = opened(where, show), actor_of(writer.actor)
+    graph.create_branch(name, from_=from_, actor=actor)
+    own = {"name": name, "from": from_}
+    document = shaped(show, graph, own, lambda: answers.BranchOutput(graph.uri, name, actor, from_))
+    answer(show, f"created branch {name} from {from_}", document)
 
 
 @examples(
-    "omnigraph branch delete people stale",
+    "omnigraph branch delete people stale --yes",
     "omnigraph branch delete stale-too --store people --yes",
 )
+@rust_shape
 def delete_branch(
     name: BranchName, where: Where, show: Show, writer: WriterOptions, yes: Yes = False
 ) -> None:
-    """Delete a branch; other branches are not affected."""
-    uri = address(where)
-    if is_remote(uri):
-        confirm(f"Delete the branch {name} of {uri}?", yes=yes)
-    open_graph(where).delete_branch(name, actor=actor_of(writer.actor))
-    answer(show, f"deleted branch {name}", {"name": name, "deleted": True})
+    """Delete a branch; other branches are not affected.
+
+    It says how many commits go with it, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
+    graph, actor = opened(where, show), actor_of(writer.actor)
+    consent(yes, branch_deleted, graph, name)
+    graph.delete_branch(name, actor=actor)
+    own = {"name": name, "deleted": True}
+    document = shaped(show, graph, own, lambda: answers.BranchOutput(graph.uri, name, actor))
+    answer(show, f"deleted branch {name}", document)
 
 
 @examples(
     "omnigraph branch merge people draft",
     "omnigraph branch merge draft --store people --into main --json",
 )
+@rust_shape
 def merge_branch(
     source: Source,
     where: Where,
@@ -114,17 +133,19 @@ def merge_branch(
         bool, Option("--delete-branch", help="Delete the branch after the merge.")
     ] = False,
 ) -> int:
-    """Merge a branch into another; same as `omnigraph merge`."""
-    code = merge(source, where, show, writer, Merging(), into=into)
-    if code == 0 and delete_branch:
-        open_graph(where).delete_branch(source, actor=actor_of(writer.actor))
-    return code
+    """Merge a branch into another; same as `omnigraph merge`.
+
+    With --delete-branch the branch is deleted without asking: what it did is merged. The merge stands where that is
+    refused, which is a warning.
+    """
+    return _merge(source, where, show, writer, Merging(), into, delete=delete_branch)
 
 
 @examples(
     "omnigraph merge people draft --into main --dry-run",
     "omnigraph merge draft --into main --store people --json",
 )
+@rust_shape
 def merge(
     source: Source,
     where: Where,
@@ -140,7 +161,20 @@ def merge(
     "ours"}, "resolutions": [{"type": "Person", "id": "…", "field": "age", "take": "theirs"}]}. With --dry-run it lists
     the rows the branch would bring along; `omnigraph diff INTO...SOURCE` shows all of them.
     """
-    graph, into = open_graph(where), branch_of(into)
+    return _merge(source, where, show, writer, merging, into)
+
+
+def _merge(
+    source: str,
+    where: Where,
+    show: Show,
+    writer: WriterOptions,
+    merging: Merging,
+    into: str | None,
+    *,
+    delete: bool = False,
+) -> int:
+    graph, into = opened(where, show), branch_of(into)
     with writing(graph, into, "merge", writer, show):
         result = graph.merge(
             source,
@@ -150,12 +184,33 @@ def merge(
             message=merging.message,
             actor=actor_of(writer.actor),
         )
+    if contract_of(show) is not None:
+        result.settled()  # in their form conflicts are an error
+    document = shaped(
+        show,
+        graph,
+        result.to_json(),
+        lambda: answers.MergeOutput.of(result, source, into, actor_of(writer.actor)),
+    )
+    if delete and not result.conflicts:
+        document |= _delete_merged(graph, source, actor_of(writer.actor))
+    word = "would merge" if merging.dry_run else "merged"
+    text = f"{word} {source} into {into}"
+    code = print_merge(show, result, text, dry_run=merging.dry_run, document=document)
     if not merging.dry_run:
-        return print_merge(show, result, f"merged {source} into {into}", dry_run=False)
-    code = print_merge(show, result, f"would merge {source} into {into}", dry_run=True)
+        return code
     if format_of(show) is OutputFormat.TABLE:
         print(diff_text(graph.diff(into, source, from_merge_base=True), DRY_RUN_ROWS))
     return code
+
+
+def _delete_merged(graph: Graph, branch: str, actor: str | None) -> dict[str, Any]:
+    try:
+        graph.delete_branch(branch, actor=actor)
+    except OmnigraphError as error:
+        warn(f"the branch {branch} was merged, and not deleted: {error.message}")
+        return {"branch_deleted": False, "branch_delete_error": error.message}
+    return {"branch_deleted": True}
 
 
 @examples("omnigraph tag people v1", "omnigraph tag before --at main~1 --store people --json")
@@ -172,10 +227,15 @@ def tag(
             "--delete", "-d", help="Tag to delete.", metavar="NAME", autocompletion=completing.tags
         ),
     ] = None,
+    yes: Yes = False,
 ) -> None:
-    """Tag a commit, which cleanup then keeps; without a name, list tags."""
+    """Tag a commit, which cleanup then keeps; without a name, list tags.
+
+    Deleting a tag asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
     graph, branch = open_graph(where), branch_of(branch)
     if delete is not None:
+        consent(yes, tag_deleted, graph, delete)
         graph.delete_tag(delete)
         answer(show, f"deleted tag {delete}", {"name": delete, "deleted": True})
     elif name is None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from omnigraph.cli.commits import coloured, step_line
-from omnigraph.cli.context import actor_of, confirm
+from omnigraph.cli.context import actor_of
 from omnigraph.cli.exits import FAILURE, OK, USAGE, UsageError
 from omnigraph.cli.options import Server, Show, Yes, examples
 from omnigraph.cli.output import Sheet, answer, note, print_sheet, warn
+from omnigraph.cli.removals import confirm
 from omnigraph.wording import counted
 
 if TYPE_CHECKING:

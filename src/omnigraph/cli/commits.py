@@ -214,9 +214,11 @@ def step_line(step: Mapping[str, Any]) -> str:
     return f"{sign} {kind.replace('_', ' ')}{code} {about}".rstrip()
 
 
-def print_merge(show: Show, result: MergeResult, text: str, *, dry_run: bool) -> int:
+def print_merge(
+    show: Show, result: MergeResult, text: str, *, dry_run: bool, document: Any = None
+) -> int:
     """Print the outcome of a merge, revert or cherry-pick; returns the exit code."""
-    answer(show, merge_text(result, text), result.to_json())
+    answer(show, merge_text(result, text), result.to_json() if document is None else document)
     if dry_run:
         note(show, "nothing was changed")
     return EXIT_CODES[Kind.CONFLICT] if result.outcome == "conflict" else OK

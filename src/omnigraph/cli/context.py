@@ -15,7 +15,7 @@ from omnigraph.cli import suggesting
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import Where
 from omnigraph.config import Config, load_config
-from omnigraph.errors import Cancelled, CommitNotFound, Kind, OmnigraphError
+from omnigraph.errors import CommitNotFound, Kind, OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.source import Source
 
@@ -130,29 +130,6 @@ def _abbreviates(text: str, id: str) -> bool:
     chain, dot, rest = text.partition(".")
     own, _, number = id.partition(".")
     return own.startswith(chain) and number == rest if dot else id.startswith(text)
-
-
-# --- consent -----------------------------------------------------------------------------------------------------
-
-
-def is_remote(uri: str) -> bool:
-    """Whether others may depend on what is stored there."""
-    return "://" in uri and not uri.startswith(("file://", "memory://"))
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Continue only with consent: --yes, or an answer on a terminal."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(
-            f"confirmation needed: {question}",
-            help="There is no terminal to ask on: repeat with --yes to confirm.",
-        )
-    import typer
-
-    if not typer.confirm(question, err=True):
-        raise Cancelled("nothing was changed", help="Answer `y`, or repeat with --yes.")
 
 
 # --- what to run -------------------------------------------------------------------------------------------------

@@ -1,23 +1,23 @@
-"""Commands about data: query, mutate, shell, load, pipeline, infer, export."""
+"""Commands about data: query, mutate, shell, load, infer, export."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli import completing
+from omnigraph.cli import completing, shapes
 from omnigraph.cli.commits import changed_branches, checks_text, load_lines, published, short
 from omnigraph.cli.context import (
     actor_of,
     address,
     branch_of,
-    confirm,
     errors_in,
-    is_remote,
     open_graph,
     params_of,
     point_of,
@@ -49,10 +49,12 @@ from omnigraph.cli.options import (
     WriterOptions,
     Yes,
     examples,
+    rust_shape,
 )
 from omnigraph.cli.output import (
     ROWS_SHOWN_MAX,
     answer,
+    contract_of,
     format_of,
     note,
     print_document,
@@ -60,13 +62,12 @@ from omnigraph.cli.output import (
     warn,
 )
 from omnigraph.cli.progress import running, writing
+from omnigraph.cli.removals import consent, deleted_by, replaced
 from omnigraph.wording import counted
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.outcomes import LoadResult
-    from omnigraph.pipeline.lineage import PipelineRun
-    from omnigraph.pipeline.spec import PipelineSpec
     from omnigraph.read import Result
     from omnigraph.read.checking import CheckReport
 
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     "omnigraph query people -e 'match { $p: Person $p knows $f } return { $p.name, $f.name }'",
     "omnigraph query --store people --file people.gq older --params '{\"age\": 30}' --format json",
 )
+@rust_shape
 def query(
     where: Where,
     show: Show,
@@ -102,23 +104,28 @@ def query(
     values = params_of(params)
     started = time.perf_counter()
     if name is not None and text is None and file is None and _is_served(where):
-        _print_rows(show, _stored(where, name, values, branch, at), rows, started)
+        _run_stored(show, where, name, values, branch_of(branch), at, rows, started)
         return
     source = query_text(text, file)
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = shapes.opened(where, show), branch_of(branch)
+    point = point_of(graph, at, branch)
     with errors_in(source):
         result = graph.query(
             source.text,
             values,
             name=name,
             branch=branch,
-            at=point_of(graph, at, branch),
+            at=point,
             engine=engine,
             timeout=timeout,
             explain=explain,
             language=language,
             settings=settings_of(settings),
         )
+    if contract_of(show) is not None:
+        asked = shapes.AskedQuery(source.text, name, language, explain)
+        answer(show, "", shapes.query_document(show, result, asked, branch, point))
+        return
     if explain:
         _print_plan(show, result)
         return
@@ -137,14 +144,24 @@ def _is_served(where: Where) -> bool:
     return address(where).startswith(("http://", "https://"))
 
 
-def _stored(
-    where: Where, name: str, values: dict[str, Any] | None, branch: str | None, at: str | None
-) -> Result:
-    """The rows of a query that the server keeps under a name."""
-    graph: Any = open_graph(where)
-    branch = branch_of(branch)
-    found: Result = graph.invoke_query(name, values, branch, point_of(graph, at, branch))
-    return found
+def _run_stored(
+    show: Show,
+    where: Where,
+    name: str,
+    values: dict[str, Any] | None,
+    branch: str,
+    at: str | None,
+    rows: int,
+    started: float,
+) -> None:
+    """Print the rows of a query that the server keeps under a name."""
+    graph: Any = shapes.opened(where, show)
+    point = point_of(graph, at, branch)
+    found: Result = graph.invoke_query(name, values, branch, point)
+    if contract_of(show) is None:
+        _print_rows(show, found, rows, started)
+    else:
+        answer(show, "", shapes.read_document(show, found, name, branch, point))
 
 
 def _print_plan(show: Show, result: Result) -> None:
@@ -158,6 +175,7 @@ def _print_plan(show: Show, result: Result) -> None:
     "omnigraph mutate people -e 'insert Person { name: \"Grace\", age: 46 }' -m 'Grace joins'",
     'omnigraph mutate --store people --file people.gq birthday --params \'{"name": "Ada", "age": 37}\' --json',
 )
+@rust_shape
 def mutate(
     where: Where,
     show: Show,
@@ -175,11 +193,17 @@ def mutate(
     dry_run: DryRun = False,
     key: Annotated[str | None, Option("--idempotency-key", help="Safe-retry key.")] = None,
     language: Language = None,
+    yes: Yes = False,
 ) -> None:
-    """Insert, update or delete rows, as one commit."""
+    """Insert, update or delete rows, as one commit.
+
+    The statement `branch delete NAME` asks for confirmation, as the command does.
+    """
     source = query_text(text, file)
     values = params_of(params)
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = shapes.opened(where, show), branch_of(branch)
+    if not dry_run:
+        consent(yes, deleted_by, graph, source.text, language)
     with errors_in(source), writing(graph, branch, "mutate", writer, show):
         result = graph.mutate(
             source.text,
@@ -193,22 +217,28 @@ def mutate(
             language=language,
             dry_run=dry_run,
         )
+    asked, actor = shapes.AskedQuery(source.text, name, language), actor_of(writer.actor)
+    document = shapes.shaped(
+        show, graph, result.to_json(), lambda: shapes.change_output(result, asked, branch, actor)
+    )
     if result.outcome is not None:
         told = "nothing was changed" if dry_run else changed_branches(result.outcome)
-        answer(show, told, result.to_json())
+        answer(show, told, document)
         return
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
     outcome = "nothing was changed" if dry_run else published(result.commit, branch)
     said = f"{nodes}, {edges}: {outcome}"
     if result.result is None or format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
-        answer(show, said, result.to_json())
+        answer(show, said, document)
         return
     print_result(show, result.result)
     print(said, file=sys.stderr)
 
 
 @examples("omnigraph shell people", "omnigraph shell --store people --branch draft --format json")
-def shell(where: Where, show: Show, writer: WriterOptions, branch: Branch = None) -> None:
+def shell(
+    where: Where, show: Show, writer: WriterOptions, branch: Branch = None, yes: Yes = False
+) -> None:
     """Open an interactive shell for queries and mutations; `.help` lists its commands.
 
     Tab completes types, edges and properties of the schema. Without a terminal, it reads statements from standard
@@ -220,7 +250,7 @@ def shell(where: Where, show: Show, writer: WriterOptions, branch: Branch = None
 
     graph = open_graph(where)
     shown = replace(show, format=format_of(show), json=False)
-    Shell(graph, branch_of(branch), shown, actor_of(writer.actor)).run()
+    Shell(graph, branch_of(branch), shown, actor_of(writer.actor), yes=yes).run()
 
 
 # --- loading -----------------------------------------------------------------------------------------------------
@@ -230,6 +260,7 @@ def shell(where: Where, show: Show, writer: WriterOptions, branch: Branch = None
     "omnigraph load people --data people.jsonl",
     "omnigraph load --store people --data people.jsonl --branch import --create-from main --json",
 )
+@rust_shape
 def load(
     where: Where,
     show: Show,
@@ -269,9 +300,8 @@ def load(
     """
     options = cells.reading_with(repeats, bad)
     _tell_formats(show, data, options)
-    if mode == "overwrite" and is_remote(address(where)):
-        confirm(f"Overwrite types of {address(where)}?", yes=yes)
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = shapes.opened(where, show), branch_of(branch)
+    told = partial(shapes.load_document, show, graph, mode, create_from, actor_of(writer.actor))
     if check:
         found = graph.load(
             source_of(data),
@@ -282,8 +312,11 @@ def load(
             violations=violations or True,
             dry_run=True,
         )
-        _tell_check(show, found, bad.quarantine)
+        tell_check(show, found, bad.quarantine, told)
         return OK
+    if mode == "overwrite":
+        again = partial(graph.load, source_of(data), mode, branch, options=options, dry_run=True)
+        consent(yes, replaced, graph, branch, None if any(map(_is_stream, data)) else again)
     with writing(graph, branch, "load", writer, show):
         result = graph.load(
             source_of(data),
@@ -300,16 +333,26 @@ def load(
     report = None
     if run_checks and result.commit is not None:
         report = graph.check(branch, result.commit.id, actor=actor_of(writer.actor))
-    _tell_loaded(show, result, branch, report)
+    _tell_loaded(show, result, branch, report, told)
     _tell_quarantine(result, bad.quarantine)
     return OK if report is None or report.passed else FAILURE
 
 
-def _tell_loaded(show: Show, result: LoadResult, branch: str, report: CheckReport | None) -> None:
+def _is_stream(item: str) -> bool:
+    """Whether what --data names can be read only once."""
+    return Path(item.partition("=")[2] or item).is_fifo()
+
+
+Told = Callable[[Any, Any], Any]  # what JSON says of a load, in the form that is wanted
+
+
+def _tell_loaded(
+    show: Show, result: LoadResult, branch: str, report: CheckReport | None, told: Told
+) -> None:
     again = " (loaded before)" if result.replayed else ""
-    text = f"loaded {_load_counts(result)}: {published(result.commit, branch)}{again}"
-    told = {} if report is None else {"checks": report.to_json()}
-    answer(show, text, result.to_json() | told)
+    text = f"loaded {load_counts(result)}: {published(result.commit, branch)}{again}"
+    checked = {} if report is None else {"checks": report.to_json()}
+    answer(show, text, told(result, result.to_json() | checked))
     for name, count in result.new_each_time.items():
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
@@ -318,13 +361,19 @@ def _tell_loaded(show: Show, result: LoadResult, branch: str, report: CheckRepor
         note(show, checks_text(report))
 
 
-def _tell_check(show: Show, found: LoadResult, quarantine: str | None, **more: Any) -> None:
+def tell_check(
+    show: Show,
+    found: LoadResult,
+    quarantine: str | None,
+    told: Told = lambda _, own: own,
+    **more: Any,
+) -> None:
     """What a load would bring."""
     known = found.to_json()
     names = ("nodes", "edges", "rows", "quarantined", "cost")
     counts = {name: known[name] for name in names if name in known}
-    text = "\n".join([f"{_load_counts(found)} can be loaded", *load_lines(counts)])
-    answer(show, text, counts | more)
+    text = "\n".join([f"{load_counts(found)} can be loaded", *load_lines(counts)])
+    answer(show, text, told(found, counts | more))
     _tell_quarantine(found, quarantine)
     note(show, "nothing was changed")
 
@@ -360,98 +409,13 @@ def source_of(data: list[str]) -> Any:
     return {name: paths[0] if len(paths) == 1 else paths for name, paths in files.items()}
 
 
-def _load_counts(result: LoadResult) -> str:
+def load_counts(result: LoadResult) -> str:
     parts = [
         f"{counted(sum(counts.values()), what)} of {counted(len(counts), 'type')}"
         for what, counts in (("node", result.nodes), ("edge", result.edges))
         if counts
     ]
     return ", ".join(parts) or "0 nodes"
-
-
-@examples("omnigraph pipeline run pipeline.yaml", "omnigraph pipeline run pipeline.yaml --check")
-def run_pipeline(
-    file: Annotated[str, Argument(help="Pipeline file.", metavar="FILE")],
-    where: Where,
-    show: Show,
-    writer: WriterOptions,
-    check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
-    engine: Annotated[str, Option("--engine", help="spark, local, or auto by size.")] = "spark",
-    load_id: LoadId = None,
-    violations: Violations = None,
-    lineage: Annotated[
-        str | None,
-        Option("--lineage", help="Append OpenLineage events to this file.", metavar="FILE"),
-    ] = None,
-) -> None:
-    """Run a pipeline file: load its sources as one commit, then optimize and merge if it says so.
-
-    The file names the graph, the branch, the mode, the sources with their mappings to types, and what follows. It
-    means the same on Spark and in process.
-    """
-    from dataclasses import replace
-
-    import msgspec
-
-    from omnigraph.pipeline import lineage as events
-    from omnigraph.pipeline.spec import read_spec
-
-    spec = read_spec(file)
-    if violations is not None:
-        spec = msgspec.structs.replace(spec, violations=violations)
-    named = where.uri or where.store or where.server
-    place = where if named else replace(where, store=spec.graph)
-    graph = open_graph(place)
-    if check:
-        found = _pipeline_load(graph, spec, engine, dry_run=True)
-        _tell_check(show, found, spec.quarantine, valid=True)
-        return
-    with (
-        writing(graph, spec.branch, "load", writer, show),
-        events.lineage(lineage, graph.uri, Path(file).stem, spec) as told,
-    ):
-        key, actor = load_id or spec.load_id, actor_of(writer.actor)
-        text, document = _run(graph, spec, engine, key, actor, told)
-    answer(show, text, document)
-
-
-def _run(
-    graph: Graph,
-    spec: PipelineSpec,
-    engine: str,
-    load_id: str | None,
-    actor: str | None,
-    told: PipelineRun | None,
-) -> tuple[str, dict[str, Any]]:
-    result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
-    if told is not None:
-        told.completed(result)
-    text = f"loaded {_load_counts(result)}: {published(result.commit, spec.branch)}"
-    document: dict[str, Any] = {"load": result.to_json()}
-    if spec.then.optimize:
-        graph.optimize(spec.branch, engine=result.engine)
-        document["optimized"] = True
-    if spec.then.merge_into is not None:
-        merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
-        document["merge"] = merged.to_json()
-        text += f"; merge into {spec.then.merge_into}: {merged.outcome}"
-    return text, document
-
-
-def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any) -> LoadResult:
-    from omnigraph.pipeline.spec import sources_of
-
-    return graph.load(
-        sources_of(spec),
-        mode=spec.mode,
-        branch=spec.branch,
-        create_from=spec.create_from,
-        engine=engine,
-        message=spec.message,
-        options=spec.options(),
-        violations=spec.violations or True,
-        **options,
-    )
 
 
 @examples(

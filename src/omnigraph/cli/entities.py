@@ -11,9 +11,9 @@ from typer import Argument, Option
 
 from omnigraph.cli.context import branch_of, open_graph, point_of
 from omnigraph.cli.exits import UsageError
-from omnigraph.cli.options import At, Branch, Show, Where, examples
+from omnigraph.cli.options import At, Branch, Show, Where, examples, rust_shape
 from omnigraph.cli.output import Sheet, answer, print_sheet
-from omnigraph.wire.answers import SnapshotOutput
+from omnigraph.cli.shapes import answers, opened, shaped
 
 TypeName = Annotated[str, Argument(help="Node or edge type.", metavar="TYPE")]
 EntityId = Annotated[str, Argument(help="ID of the node or edge.", metavar="ID")]
@@ -22,9 +22,10 @@ CHUNK_BYTES = 4 << 20
 
 
 @examples("omnigraph snapshot people", "omnigraph snapshot --store people --branch draft --json")
+@rust_shape
 def snapshot(where: Where, show: Show, branch: Branch = None, at: At = None) -> None:
     """Show the tables of a state, with their numbers of rows."""
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = opened(where, show), branch_of(branch)
     found: Any = graph.snapshot(branch, point_of(graph, at, branch))
     if hasattr(found, "rows"):  # a served one tells the numbers alone
         tables = [
@@ -33,7 +34,8 @@ def snapshot(where: Where, show: Show, branch: Branch = None, at: At = None) -> 
         ]
         document = {"graph_branch": branch, "graph_commit_id": found.commit_id, "datasets": tables}
     else:
-        document = msgspec.to_builtins(SnapshotOutput.of(found, branch))
+        document = msgspec.to_builtins(answers.SnapshotOutput.of(found, branch))
+    document = shaped(show, graph, document, lambda: answers.SnapshotOutput.of(found, branch))
     rows = [[t["entity_kind"], t["type_name"], t["entity_count"]] for t in document["datasets"]]
     print_sheet(show, Sheet(["kind", "type", "rows"], rows, document=document))
 

@@ -32,16 +32,34 @@ from omnigraph.cli.options import (
     Show,
     Where,
     WriterOptions,
+    Yes,
     examples,
+    rust_shape,
 )
-from omnigraph.cli.output import Sheet, answer, format_of, note, print_document, print_sheet, styled
+from omnigraph.cli.output import (
+    Sheet,
+    answer,
+    contract_of,
+    format_of,
+    note,
+    print_document,
+    print_sheet,
+    styled,
+)
 from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import consent, taken_back
+from omnigraph.cli.shapes import answers, block_document, feed_document, opened, shaped
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.merge.feed import Change
+    from omnigraph.merge.feed import Change, Feed
+    from omnigraph.outcomes import Commit
 
 COLOURS = {"id": "33", "names": "1;32", "dim": "2"}
+LOG_COMMITS = 20
+COMMITS_MAX = (
+    10_000  # in the form of the Rust project, whose list has no limit; as many as a server tells
+)
 COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
 
 
@@ -49,12 +67,15 @@ COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
     "omnigraph log people --draw",
     "omnigraph log --store people --branch draft --limit 3 --json",
 )
+@rust_shape
 def log(
     where: Where,
     show: Show,
     branch: Branch = None,
     at: At = None,
-    limit: Annotated[int, Option("--limit", "-n", help="Number of commits.")] = 20,
+    limit: Annotated[
+        int | None, Option("--limit", "-n", help="Number of commits (default: 20).")
+    ] = None,
     actor: Annotated[str | None, Option("--actor", help="Only commits by this actor.")] = None,
     kind: Annotated[str | None, Option("--kind", help="Only commits of this kind.")] = None,
     draw: Annotated[bool, Option("--draw", help="Draw all branches and merges.")] = False,
@@ -63,23 +84,32 @@ def log(
     ] = False,
 ) -> None:
     """List the commits of a branch, newest first."""
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = opened(where, show), branch_of(branch)
     if draw:
         from omnigraph.drawing.history import draw_history
 
-        print(draw_history(graph, limit, lambda text, role: styled(text, COLOURS[role])))
+        most = limit or LOG_COMMITS
+        print(draw_history(graph, most, lambda text, role: styled(text, COLOURS[role])))
         return
     point = point_of(graph, at, branch)
-    commits = graph.log(branch, limit, actor, kind, at=point, maintenance=maintenance)
+    most = limit or (LOG_COMMITS if contract_of(show) is None else COMMITS_MAX)
+    commits = graph.log(branch, most, actor, kind, at=point, maintenance=maintenance)
     if format_of(show) is OutputFormat.TABLE:
         print("\n".join(commit_line(commit) for commit in commits))
         return
     documents = [commit.to_json() for commit in commits]
     rows = [[document[name] for name in COLUMNS] for document in documents]
-    print_sheet(show, Sheet(COLUMNS, rows, document=documents))
+    told = shaped(
+        show,
+        graph,
+        documents,
+        lambda: answers.CommitsOutput([answers.CommitOutput.of(c) for c in commits]),
+    )
+    print_sheet(show, Sheet(COLUMNS, rows, document=told))
 
 
 @examples("omnigraph show people main", "omnigraph show main~1 --store people --json")
+@rust_shape
 def show_commit(
     commit: Annotated[
         str,
@@ -94,11 +124,12 @@ def show_commit(
     branch: Branch = None,
 ) -> None:
     """Show one commit: who, when, why and what changed."""
-    graph = open_graph(where)
+    graph = opened(where, show)
     found = graph.commit(point_of(graph, commit, branch_of(branch)) or commit)
-    runs = graph.check_results(found.id)
+    document = shaped(show, graph, found.to_json(), lambda: answers.CommitOutput.of(found))
+    runs = graph.check_results(found.id) if contract_of(show) is None else ()
     if not runs:
-        answer(show, commit_text(found), found.to_json())
+        answer(show, commit_text(found), document)
         return
     text = f"{commit_text(found)}\nchecks, when they were last run:\n{checks_text(runs[0])}"
     answer(show, text, found.to_json() | {"check_runs": [run.to_json() for run in runs]})
@@ -165,11 +196,21 @@ def ends(points: list[str]) -> tuple[str, str, bool]:
     "omnigraph changes people --after main~1",
     "omnigraph changes --store people --branch draft --json",
 )
+@rust_shape
 def changes(
     where: Where,
     show: Show,
     after: Annotated[
         str | None, Option("--after", help="Last commit or cursor seen.", metavar="CURSOR")
+    ] = None,
+    commit: Annotated[
+        str | None,
+        Option(
+            "--commit",
+            help="Only the changes of this commit.",
+            metavar="COMMIT",
+            autocompletion=completing.points,
+        ),
     ] = None,
     branch: Branch = None,
     limit: Annotated[int | None, Option("--limit", "-n", help="Number of commits.")] = None,
@@ -198,14 +239,38 @@ def changes(
     The cursor at the end marks where to continue; pass it to --after next time. --baseline writes the state to start
     from, as records that load again, and prints the cursor that follows it.
     """
-    graph, branch = open_graph(where), branch_of(branch)
-    wanted = {"kind": kind, "type": type_, "operation": op}
+    graph, branch = opened(where, show), branch_of(branch)
     _check_words("--kind", kind, ("node", "edge"))
     _check_words("--op", op, ("insert", "update", "delete"))
     if baseline is not None:
         _write_baseline(graph, branch, baseline, show, type_)
         return
-    feed = graph.changes(after=point_of(graph, after, branch), branch=branch, limit=limit)
+    if commit is not None and (after is not None or limit is not None):
+        raise UsageError("--commit names one commit: leave --after and --limit out")
+    if contract_of(show) is not None:
+        chosen = {"kind": kind, "type": type_, "op": op}
+        if commit is None:
+            answer(show, "", feed_document(graph, branch, after, limit, chosen))
+        else:
+            answer(show, "", block_document(graph, _with_parent(graph, commit, branch), chosen))
+        return
+    if commit is not None:
+        found = _with_parent(graph, commit, branch)
+        after, branch, limit = found.parents[0], found.branch, 1
+    start = {"beginning": None, "now": branch}.get(after or "", after)
+    point = point_of(graph, start and start.removeprefix("after:"), branch)
+    feed = graph.changes(after=point, branch=branch, limit=limit)
+    _print_changes(show, feed, {"kind": kind, "type": type_, "operation": op})
+
+
+def _with_parent(graph: Graph, commit: str, branch: str) -> Commit:
+    found = graph.commit(point_of(graph, commit, branch) or commit)
+    if not found.parents:
+        raise UsageError(f"{commit} is the first commit: there is nothing to compare it with")
+    return found
+
+
+def _print_changes(show: Show, feed: Feed, wanted: dict[str, list[str] | None]) -> None:
     blocks = ((id, [c for c in found if _is_wanted(c, wanted)]) for id, found in feed.commits())
     match format_of(show):
         case OutputFormat.JSONL:
@@ -332,8 +397,8 @@ def _replay(
 
 
 @examples(
-    "omnigraph reset people main~1",
-    "omnigraph reset main --branch draft --store people --json",
+    "omnigraph reset people main~1 --yes",
+    "omnigraph reset main --branch draft --store people --yes --json",
 )
 def reset(
     to: Annotated[
@@ -345,10 +410,15 @@ def reset(
     writer: WriterOptions,
     branch: Branch = None,
     message: Message = None,
+    yes: Yes = False,
 ) -> None:
-    """Restore a branch to an earlier state with a new commit; history is kept."""
+    """Restore a branch to an earlier state with a new commit; history is kept.
+
+    It says what changes, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
     graph, branch = open_graph(where), branch_of(branch)
     point = graph.commit(point_of(graph, to, branch) or to).id
+    consent(yes, taken_back, graph, point, branch)
     with writing(graph, branch, "reset", writer, show):
         result = graph.reset(point, branch, message=message, actor=actor_of(writer.actor))
     answer(show, merge_text(result, f"reset {branch} to {to}"), result.to_json())

@@ -14,7 +14,6 @@ from omnigraph.cli.context import (
     actor_of,
     address,
     branch_of,
-    confirm,
     errors_in,
     open_graph,
     point_of,
@@ -31,9 +30,20 @@ from omnigraph.cli.options import (
     WriterOptions,
     Yes,
     examples,
+    rust_shape,
 )
-from omnigraph.cli.output import Sheet, answer, format_of, note, print_document, print_sheet
+from omnigraph.cli.output import (
+    Sheet,
+    answer,
+    contract_of,
+    format_of,
+    note,
+    print_document,
+    print_sheet,
+)
 from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import confirm
+from omnigraph.cli.shapes import answers, opened, shaped
 from omnigraph.errors import CODES, Code, Kind, OmnigraphError
 from omnigraph.wording import counted
 
@@ -63,6 +73,7 @@ LANGUAGES = (
 
 
 @examples("omnigraph schema show people", "omnigraph schema show --store people --draw mermaid")
+@rust_shape
 def show_schema(
     where: Where,
     show: Show,
@@ -73,10 +84,11 @@ def show_schema(
     ] = None,
 ) -> None:
     """Print or draw the schema."""
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = opened(where, show), branch_of(branch)
     text = graph.schema(branch, point_of(graph, at, branch))
     if draw is None:
-        answer(show, text.rstrip("\n"), {"schema": text})
+        document = shaped(show, graph, {"schema": text}, lambda: answers.SchemaOutput(text))
+        answer(show, text.rstrip("\n"), document)
         return
     print(_drawn(text, draw))
 
@@ -95,6 +107,7 @@ def _drawn(text: str, kind: str) -> str:
     "omnigraph schema plan people --schema next.pg",
     "omnigraph schema plan --store people --schema next.pg --json",
 )
+@rust_shape
 def plan_schema(
     where: Where,
     show: Show,
@@ -103,9 +116,11 @@ def plan_schema(
     allow_data_loss: Loss = False,
 ) -> int:
     """Show what a new schema would change; changes nothing."""
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = opened(where, show), branch_of(branch)
     plan = _planned(graph, schema, branch, allow_data_loss)
-    answer(show, plan_text(plan), plan.to_json())
+    document = shaped(show, graph, plan.to_json(), lambda: answers.PlanOutput.of(plan))
+    place = {} if contract_of(show) is None else {"uri": graph.uri}
+    answer(show, plan_text(plan), place | document)
     note(show, "nothing was changed")
     return OK if plan.supported else FAILURE
 
@@ -114,6 +129,7 @@ def plan_schema(
     "omnigraph schema apply people --schema next.pg",
     "omnigraph schema apply --store people --schema next.pg --branch draft --yes --json",
 )
+@rust_shape
 def apply_schema(
     where: Where,
     show: Show,
@@ -129,7 +145,7 @@ def apply_schema(
     The plan is shown first, and dropping a type or a property needs confirmation: --yes, or an answer on a terminal.
     Earlier commits keep what was dropped until a cleanup; with --allow-data-loss it is removed from them at once.
     """
-    graph, branch = open_graph(where), branch_of(branch)
+    graph, branch = opened(where, show), branch_of(branch)
     plan = _planned(graph, schema, branch, allow_data_loss)
     note(show, plan_text(plan))
     if plan.supported and any(step.kind in DROPS for step in plan.steps):
@@ -147,7 +163,13 @@ def apply_schema(
         if done.commit
         else "the schema is already up to date"
     )
-    answer(show, text, done.to_json())
+    document = shaped(
+        show,
+        graph,
+        done.to_json(),
+        lambda: answers.AppliedOutput.of(done, graph.uri, graph.snapshot(branch)),
+    )
+    answer(show, text, document)
     return OK
 
 
@@ -198,6 +220,7 @@ def translate_schema(
     "omnigraph lint --schema people.pg --query people.gq",
     "omnigraph lint --schema people.pg --query people.gq --json",
 )
+@rust_shape
 def lint(
     where: Where,
     show: Show,
@@ -219,7 +242,8 @@ def lint(
     broken = any(d.severity == "error" for d in findings)
     reports = [] if broken else [_lint_file(file, text, origin) for file in query or []]
     if format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
-        print_document(_lint_document(findings, reports, origin, query))
+        document = _lint_document(findings, reports, origin, query)
+        print_document(document, pretty=contract_of(show) is not None)
     else:
         print(_lint_text(text, schema or "schema", findings, reports))
     return FAILURE if broken or any(r.errors for r in reports) else OK

@@ -158,6 +158,12 @@ def _report(error: OmnigraphError, words: Sequence[str]) -> None:
     from omnigraph.cli import suggesting
 
     suggesting.improve(error)
+    if error.code == "precondition_failed" and _wants_theirs(words):
+        from omnigraph.cli.output import print_document
+        from omnigraph.server.errors import body_of
+
+        print_document(body_of(error), pretty=True)
+        return
     if not _wants_json(words):
         from omnigraph.cli.output import coloured_error
 
@@ -172,13 +178,22 @@ def _report(error: OmnigraphError, words: Sequence[str]) -> None:
     print(json.dumps(error.to_json(), ensure_ascii=False, default=str), file=sys.stderr)
 
 
+def _wants_theirs(words: Sequence[str]) -> bool:
+    """Whether JSON is wanted as the Rust project writes it: there a lost condition is an answer."""
+    from omnigraph.cli.context import config
+    from omnigraph.wire.contracts import CONTRACTS
+
+    said = " ".join(words)
+    named = any(f"json-{contract}" in said for contract in CONTRACTS)
+    return named or (config()["defaults.json"] is not None and _wants_json(words))
+
+
 def _wants_json(words: Sequence[str]) -> bool:
     """Decided from the words alone, since they may be what is wrong."""
     pairs = zip(words, [*words[1:], ""], strict=True)
-    machine = ("json", "jsonl")
-    given = any(word == "--format" and value in machine for word, value in pairs)
-    joined = any(word in ("--json", "--format=json", "--format=jsonl") for word in words)
-    return given or joined or os.environ.get("OMNIGRAPH_FORMAT") in machine
+    given = any(word == "--format" and value.startswith("json") for word, value in pairs)
+    joined = any(word == "--json" or word.startswith("--format=json") for word in words)
+    return given or joined or os.environ.get("OMNIGRAPH_FORMAT", "").startswith("json")
 
 
 if __name__ == "__main__":

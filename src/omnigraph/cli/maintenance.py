@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from omnigraph.cli.context import actor_of, address, branch_of, confirm, open_graph
+from omnigraph.cli.context import actor_of, branch_of, open_graph
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import (
     Branch,
@@ -19,16 +19,19 @@ from omnigraph.cli.options import (
     Show,
     Where,
     WriterOptions,
+    Yes,
     examples,
+    rust_shape,
 )
 from omnigraph.cli.output import Sheet, answer, note, print_sheet
 from omnigraph.cli.progress import running, writing
-from omnigraph.wording import counted, human_bytes
+from omnigraph.cli.removals import collected, consent, let_go, pruned, pruned_by_policy
+from omnigraph.cli.shapes import maintenance, shaped
+from omnigraph.wording import human_bytes
 
 if TYPE_CHECKING:
     from omnigraph.core.records import MaintenanceAction, RetentionPolicy
     from omnigraph.graph import Graph
-    from omnigraph.maintenance.collection import Collected
     from omnigraph.write.maintain import TableReport
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
@@ -36,6 +39,7 @@ UNIT_DAYS = {"s": 1 / 86_400, "m": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0}
 
 
 @examples("omnigraph optimize people", "omnigraph optimize --store people --branch draft --json")
+@rust_shape
 def optimize(
     where: Where,
     show: Show,
@@ -49,7 +53,13 @@ def optimize(
         reports = graph.optimize(branch, engine=engine)
     columns = ["type", "rows", "fragments", "indexed", "words", "topology", "note"]
     rows = [_table_row(report) for report in reports]
-    document = {"branch": branch, "tables": [report.to_json() for report in reports]}
+    own = {"branch": branch, "tables": [report.to_json() for report in reports]}
+    document = shaped(
+        show,
+        graph,
+        own,
+        lambda: maintenance.OptimizeOutput.of(reports, graph.uri, graph.snapshot(branch)),
+    )
     print_sheet(show, Sheet(columns, rows, document=document), rows_max=0)
 
 
@@ -103,6 +113,7 @@ def embed(
     "omnigraph cleanup people --dry-run",
     "omnigraph cleanup --store people --keep 5 --yes --json",
 )
+@rust_shape
 def cleanup(
     where: Where,
     show: Show,
@@ -119,9 +130,7 @@ def cleanup(
         ),
     ] = None,
     dry_run: DryRun = False,
-    yes: Annotated[
-        bool, Option("--yes", "-y", "--confirm", help="Do not ask for confirmation.")
-    ] = False,
+    yes: Yes = False,
 ) -> None:
     """Remove old history and unused files.
 
@@ -129,14 +138,15 @@ def cleanup(
     asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """
     graph, days = open_graph(where), _days(older_than)
-    if not dry_run and not yes:
-        plan = graph.cleanup(keep, days, ended_days=ended_days, dry_run=True)
-        place = address(where)
-        confirm(f"This {_removed(plan)} of {place} permanently. Continue?", yes=yes)
+    if not dry_run:
+        consent(yes, pruned, graph, keep, days, ended_days)
     leaves = "some old history is removed; everything to keep is still there"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
         done = graph.cleanup(keep, days, ended_days=ended_days, dry_run=dry_run)
-    answer(show, _removed(done), asdict(done))
+    document = shaped(
+        show, graph, asdict(done), lambda: maintenance.CleanupOutput.of(done, graph.uri, keep, days)
+    )
+    answer(show, collected(done), document)
 
 
 def _days(given: str | None) -> float | None:
@@ -151,12 +161,6 @@ def _days(given: str | None) -> float | None:
     return float(found[1]) * UNIT_DAYS[found[2] or "d"]
 
 
-def _removed(done: Collected) -> str:
-    verb = "would remove" if done.dry_run else "removed"
-    objects = f"{counted(done.objects_deleted, 'object')}, {human_bytes(done.bytes_deleted)}"
-    return f"{verb} {counted(done.commits_pruned, 'commit')}, {objects}"
-
-
 @examples("omnigraph maintain people --once", "omnigraph maintain --store people --status --json")
 def maintain(
     where: Where,
@@ -167,13 +171,17 @@ def maintain(
         float, Option("--every", help="Time between looks.", metavar="SECONDS")
     ] = 30.0,
     status: Annotated[bool, Option("--status", help="Only show what was done.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Maintain a graph: compact and index tables, remove what expired, clean history by its retention policy.
 
     It runs until Ctrl-C and works as long as no other process, such as a server, maintains the graph. `omnigraph log
-    --maintenance` shows the commits it made, --status everything it did.
+    --maintenance` shows the commits it made, --status everything it did. Where the policy lets history go, it says how
+    much that is and asks before it begins: --yes (or --confirm), or an answer on a terminal.
     """
     graph = open_graph(where)
+    if not status:
+        consent(yes, pruned_by_policy, graph)
     if status:
         _show_actions(show, graph.maintenance().actions)
     elif once:
@@ -218,7 +226,7 @@ def _keep_maintaining(show: Show, graph: Graph, every: float) -> None:
 
 @examples(
     "omnigraph retention people",
-    "omnigraph retention --store people --keep 1000 --days 30 --json",
+    "omnigraph retention --store people --keep 1000 --days 30 --yes --json",
 )
 def retention(
     where: Where,
@@ -232,13 +240,19 @@ def retention(
     ] = 1.0,
     keep_all: Annotated[bool, Option("--keep-all", help="Remove no history.")] = False,
     dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
-    """Show or set how much history maintenance leaves; until it is set, that is all of it."""
+    """Show or set how much history maintenance leaves; until it is set, that is all of it.
+
+    Setting it asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    """
     graph = open_graph(where)
     if keep_all and keep is not None:
         raise UsageError("--keep and --keep-all exclude each other")
     if days is not None and keep is None:
         raise UsageError("--days needs --keep: the newest commits to keep whatever their age")
+    if keep is not None and not dry_run:
+        consent(yes, let_go, graph, keep, days)
     if keep_all or keep is not None:
         policy = graph.set_retention(keep, days, every, actor=actor_of(None), dry_run=dry_run)
     else:

@@ -25,11 +25,19 @@ def examples(first: str, second: str) -> Callable[[Function], Function]:
     return mark
 
 
+def rust_shape(run: Function) -> Function:
+    """Mark a command whose JSON has a form in the Rust project, and can be had in it."""
+    run.rust_shape = True  # type: ignore[attr-defined]
+    return run
+
+
 class OutputFormat(StrEnum):
     """How data is written to stdout."""
 
     TABLE = "table"
     JSON = "json"
+    JSON_0_10 = "json-0.10"  # as the Rust project writes it
+    JSON_0_13 = "json-0.13"
     JSONL = "jsonl"
     CSV = "csv"
     KV = "kv"
@@ -98,7 +106,7 @@ Violations = Annotated[
 ]
 Message = Annotated[str | None, Option("--message", "-m", help="Commit message.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")]
-Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+Yes = Annotated[bool, Option("--yes", "-y", "--confirm", help="Do not ask for confirmation.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print only data and errors.")]
 Uri = Annotated[
     str | None,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.cli.context import config
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import OutputFormat, Show
+from omnigraph.wire.contracts import CONTRACTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ ERROR_STYLES = (  # of the first group of a line
     (re.compile(r"\s*\| *(\^+.*)"), "31"),
     (re.compile(r"\s*= (help:)"), "36"),
 )
+CONTRACTED = {OutputFormat(f"json-{contract}"): contract for contract in CONTRACTS}
 VIOLATION_COLUMNS = ("file", "line", "type", "id", "property", "value", "message")
 VIOLATIONS_SHOWN_MAX = 20
 PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no indentation
@@ -50,11 +52,26 @@ class Sheet:
 
 
 def format_of(show: Show) -> OutputFormat:
-    """The format asked for, else the configured one."""
-    if show.json and show.format not in (None, OutputFormat.JSON):
+    """The format asked for, else the configured one. In which form JSON is, `contract_of` says."""
+    return OutputFormat.JSON if contract_of(show) is not None else _format(show)
+
+
+def contract_of(show: Show) -> str | None:
+    """The version of the Rust project in whose form JSON is wanted, if it is."""
+    format = _format(show)
+    if format in CONTRACTED:
+        return CONTRACTED[format]
+    wanted = config()["defaults.json"] if format is OutputFormat.JSON else None
+    if wanted is not None and wanted not in CONTRACTS:
+        raise UsageError(f"the form of JSON is {' or '.join(CONTRACTS)}, not {wanted!r}")
+    return wanted
+
+
+def _format(show: Show) -> OutputFormat:
+    if show.json and show.format not in (None, OutputFormat.JSON, *CONTRACTED):
         raise UsageError(f"--json and --format {show.format} cannot be combined")
     if show.json:
-        return OutputFormat.JSON
+        return show.format or OutputFormat.JSON
     if show.format is not None:
         return show.format
     configured = config()["defaults.output"]
@@ -118,14 +135,16 @@ def colourful(stream: Any) -> bool:
 def answer(show: Show, text: str, document: Any) -> None:
     """One fact: a document for programs, a sentence for people."""
     if format_of(show) in (OutputFormat.JSON, OutputFormat.JSONL):
-        print_document(document, one_line=format_of(show) is OutputFormat.JSONL)
+        one_line = format_of(show) is OutputFormat.JSONL
+        print_document(document, one_line=one_line, pretty=contract_of(show) is not None)
     elif text:
         print(text)
 
 
-def print_document(document: Any, *, one_line: bool = False) -> None:
+def print_document(document: Any, *, one_line: bool = False, pretty: bool = False) -> None:
     text = json.dumps(document, ensure_ascii=False, default=str)
-    if not one_line and sys.stdout.isatty() and len(text) < PRETTY_BYTES_MAX:
+    for_people = not one_line and sys.stdout.isatty() and len(text) < PRETTY_BYTES_MAX
+    if pretty or for_people:
         text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
     print(text)
 
@@ -139,7 +158,8 @@ def print_sheet(show: Show, sheet: Sheet, *, rows_max: int = ROWS_SHOWN_MAX) -> 
             print(draw(sheet.columns, sheet.types, sheet.rows, rows_max=rows_max))
         case OutputFormat.JSON:
             rows = list(sheet.records())
-            print_document(rows if sheet.document is None else sheet.document)
+            document = rows if sheet.document is None else sheet.document
+            print_document(document, pretty=contract_of(show) is not None)
         case OutputFormat.JSONL:
             for record in sheet.records():
                 print(json.dumps(record, ensure_ascii=False, default=str))

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from omnigraph.cli.context import address, config, open_graph
 from omnigraph.cli.exits import UsageError
-from omnigraph.cli.options import Server, Show, Where, examples
+from omnigraph.cli.options import Server, Show, Where, examples, rust_shape
 from omnigraph.cli.output import Sheet, answer, print_sheet
 
 ServerName = Annotated[str, Argument(help="Configured server.", metavar="NAME")]
@@ -19,6 +19,7 @@ ServerName = Annotated[str, Argument(help="Configured server.", metavar="NAME")]
     "omnigraph graphs list --server http://localhost:8080",
     "omnigraph graphs list --server prod --json",
 )
+@rust_shape
 def list_graphs(show: Show, server: Server = None) -> None:
     """List the graphs of a server."""
     from omnigraph.remote.graph import graphs_of
@@ -35,6 +36,7 @@ def list_graphs(show: Show, server: Server = None) -> None:
     "omnigraph queries list --server http://localhost:8080 --graph people",
     "omnigraph queries list --server prod --graph people --json",
 )
+@rust_shape
 def list_queries(where: Where, show: Show) -> None:
     """List the stored queries of a served graph; `omnigraph query NAME` runs one."""
     if not address(where).startswith(("http://", "https://")):

@@ -17,8 +17,9 @@ from omnigraph.cli.commits import changed_branches, commit_line, published, shor
 from omnigraph.cli.context import point_of
 from omnigraph.cli.exits import Interrupted, UsageError
 from omnigraph.cli.options import OutputFormat, Show
-from omnigraph.cli.output import coloured_error, print_result, styled
+from omnigraph.cli.output import CONTRACTED, coloured_error, print_result, styled
 from omnigraph.cli.progress import explaining_interrupts
+from omnigraph.cli.removals import consent, deleted_by
 from omnigraph.config import home
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError, did_you_mean
@@ -69,6 +70,7 @@ class Shell:
     explain: bool = False
     timer: bool = False
     running: bool = True
+    yes: bool = False  # whether branches are deleted without a question
     typed: list[str] = field(default_factory=list)  # lines of a statement that goes on
     last: str = ""  # the statement that was run
 
@@ -129,6 +131,7 @@ class Shell:
     def statement(self, text: str) -> None:
         self.last = text
         if _writes(text):
+            consent(self.yes, deleted_by, self.graph, text)
             self._mutate(text)
             return
         if _is_about_branches(text):
@@ -245,10 +248,9 @@ def _help(_: Shell, __: str) -> None:
 
 
 def _mode(shell: Shell, rest: str) -> None:
-    if rest not in set(OutputFormat) - {OutputFormat.ARROW}:
-        raise UsageError(
-            f"the mode is one of {', '.join(f for f in OutputFormat if f != OutputFormat.ARROW)}"
-        )
+    modes = [each for each in OutputFormat if each not in (OutputFormat.ARROW, *CONTRACTED)]
+    if rest not in modes:
+        raise UsageError(f"the mode is one of {', '.join(modes)}")
     shell.show = replace(shell.show, format=OutputFormat(rest))
 
 

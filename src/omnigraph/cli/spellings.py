@@ -14,7 +14,7 @@ from omnigraph.model.value import value
 
 @value
 class Spelling:
-    """The first words of a command line there, and here; `{}` stands for the word that follows theirs."""
+    """The first words of a command line there, and here."""
 
     theirs: tuple[str, ...]
     ours: tuple[str, ...]
@@ -30,7 +30,7 @@ SPELLINGS = (
     Spelling(("query", "check"), ("lint",)),
     Spelling(("commit", "list"), ("log",)),
     Spelling(("commit", "show"), ("show",)),
-    Spelling(("commit", "changes"), ("changes", "--after", "{}~1", "--limit", "1")),
+    Spelling(("commit", "changes"), ("changes", "--commit")),
     Spelling(("changes", "poll"), ("changes",)),
     Spelling(("changes", "baseline"), ("changes",)),
     Spelling(("rebuild-full-text-indexes",), ("optimize",)),
@@ -109,13 +109,7 @@ def _renamed(words: list[str]) -> list[str]:
         count = len(spelling.theirs)
         if tuple(words[:count]) != spelling.theirs or not _is_meant(spelling, words):
             continue
-        rest = words[count:]
-        if any("{}" in word for word in spelling.ours):
-            if not rest or rest[0].startswith("-"):
-                raise UsageError(f"`{' '.join(spelling.theirs)}` names a commit first")
-            first, *rest = rest
-            return [word.replace("{}", first) for word in spelling.ours] + rest
-        return [*spelling.ours, *rest]
+        return [*spelling.ours, *words[count:]]
     return words
 
 

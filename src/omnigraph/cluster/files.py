@@ -87,6 +87,18 @@ class EmbeddingSection(_Section, frozen=True):
     api_key: str | None = None
 
 
+def provider_problems(section: EmbeddingSection) -> Iterator[tuple[str, str]]:
+    """The code and the text of each mistake in what names a provider."""
+    if section.kind not in PROVIDERS:
+        kinds = ", ".join(PROVIDERS)
+        yield "invalid_embedding_provider", f"kind is one of {kinds}, not {section.kind!r}"
+    if section.api_key is None and section.kind in KEYED:
+        yield "embedding_api_key_required", 'api_key is wanted, as "${NAME}" of a variable'
+    if section.api_key is not None and REFERENCE.fullmatch(section.api_key) is None:
+        wanted = 'api_key names a variable, "${NAME}": secrets do not belong into files'
+        yield "embedding_api_key_inline", wanted
+
+
 class ProviderSection(_Section, frozen=True):
     embedding: dict[str, EmbeddingSection] = {}
 
@@ -359,32 +371,18 @@ class _Folder:
         sections = file.providers.embedding
         for name, section in sections.items():
             path = f"providers.embedding.{name}"
-            if section.kind not in PROVIDERS:
-                message = f"kind is one of {', '.join(PROVIDERS)}, not {section.kind!r}"
-                self._wrong("invalid_embedding_provider", path, message)
-            self._api_key(section, path)
+            for code, message in provider_problems(section):
+                self._wrong(code, path, message)
             self._settings(f"provider.embedding.{name}", msgspec.structs.asdict(section))
         used = {g.embedding_provider for g in file.graphs.values() if g.embedding_provider}
         for missing in sorted(used - set(sections)):
             message = f"there is no embedding provider {missing!r}"
             self._wrong("dangling_embedding_provider_reference", "graphs", message)
-        if len(used) > 1:
-            message = "graphs of one cluster share one embedding provider"
-            self._wrong("embedding_providers_differ", "graphs", message)
         for id, graph in file.graphs.items():
             known = self.resources.get(f"graph.{id}")
             if graph.embedding_provider and known is not None:
                 settings = {"embedding_provider": graph.embedding_provider}
                 self.resources[f"graph.{id}"] = msgspec.structs.replace(known, settings=settings)
-
-    def _api_key(self, section: EmbeddingSection, path: str) -> None:
-        if section.api_key is None:
-            if section.kind in KEYED:
-                message = 'api_key is wanted, as "${NAME}" of a variable'
-                self._wrong("embedding_api_key_required", path, message)
-        elif REFERENCE.fullmatch(section.api_key) is None:
-            message = 'api_key names a variable, "${NAME}": secrets do not belong into files'
-            self._wrong("embedding_api_key_inline", path, message)
 
     def _policies(self, file: ClusterFile) -> None:
         taken: dict[str, str] = {}

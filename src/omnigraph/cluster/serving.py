@@ -5,25 +5,21 @@ Texts come from the ledger and are put into a folder, because servers read polic
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from omnigraph.cluster.files import CLUSTER, root_of
+import msgspec
+
+from omnigraph.cluster.files import CLUSTER, EmbeddingSection, root_of
 from omnigraph.cluster.ledger import Ledger, Revision
 from omnigraph.cluster.report import newest_of
-from omnigraph.cluster.resources import ClusterInvalid, ClusterNotFound, address_in, of_kind
+from omnigraph.cluster.resources import ClusterNotFound, ManagedResource, address_in, of_kind
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.languages import is_cypher_text
-
-VARIABLES = {
-    "kind": "OMNIGRAPH_EMBED_PROVIDER",
-    "base_url": "OMNIGRAPH_EMBED_URL",
-    "model": "OMNIGRAPH_EMBED_MODEL",
-    "api_key": "OMNIGRAPH_EMBED_API_KEY",
-}
+from omnigraph.model.embedding import EmbedSettings
+from omnigraph.read.search.embed import settings_pace
 
 
 class SecretMissing(OmnigraphError):
@@ -38,6 +34,7 @@ class ServedGraph:
     uri: str
     queries: tuple[str, ...] = ()  # files
     policy: str | None = None
+    embedding: EmbeddingSection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +44,9 @@ class ServedCluster:
     revision: int
     graphs: dict[str, ServedGraph]
     policy: str | None = None  # for what concerns the server as a whole
-    environment: dict[str, str] = field(default_factory=dict)  # for embeddings
 
 
-def served(place: str, folder: Path, environment: Mapping[str, str] = os.environ) -> ServedCluster:
+def served(place: str, folder: Path) -> ServedCluster:
     """What is in force, with its texts written below a folder."""
     ledger = Ledger(root_of(place))
     newest = newest_of(ledger)
@@ -67,11 +63,11 @@ def served(place: str, folder: Path, environment: Mapping[str, str] = os.environ
                 address_in(ledger.root, graph.uri),
                 _queries(ledger, newest, id, here),
                 policies.get(id),
+                _provider(newest, graph),
             )
             for id, graph in graphs.items()
         },
         policies.get(CLUSTER),
-        _embedding(newest, environment),
     )
 
 
@@ -104,22 +100,21 @@ def _written(file: Path, text: str) -> str:
     return str(file)
 
 
-def _embedding(newest: Revision, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the provider that graphs use, with the secret its key names."""
-    used = {
-        graph.settings["embedding_provider"]
-        for graph in of_kind(newest.resources, "graph").values()
-        if "embedding_provider" in graph.settings
-    }
-    if len(used) > 1:
-        raise ClusterInvalid("graphs of one server share one embedding provider")
-    found: dict[str, str] = {}
-    for name in used:
-        section = newest.resources[f"provider.embedding.{name}"].settings
-        for key, variable in VARIABLES.items():
-            if section.get(key):
-                found[variable] = _resolved(section[key], environment)
-    return found
+def _provider(newest: Revision, graph: ManagedResource) -> EmbeddingSection | None:
+    """The provider a graph names; its key is still the name of a variable."""
+    name = graph.settings.get("embedding_provider")
+    if name is None:
+        return None
+    return msgspec.convert(
+        newest.resources[f"provider.embedding.{name}"].settings, EmbeddingSection
+    )
+
+
+def embed_settings(section: EmbeddingSection, environment: Mapping[str, str]) -> EmbedSettings:
+    """How a provider is asked, with the secrets its section names."""
+    given = (section.model, section.base_url, section.api_key)
+    model, url, key = (text and _resolved(text, environment) for text in given)
+    return EmbedSettings(section.kind, model, url, key, settings_pace())
 
 
 def _resolved(text: str, environment: Mapping[str, str]) -> str:

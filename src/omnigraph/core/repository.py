@@ -39,6 +39,7 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.schema import SchemaIR, catalog_of, decode_ir
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import MAIN, BranchName, branch_name
 from omnigraph.storage.local import rely_on
@@ -77,6 +78,7 @@ class Repository:
         *,
         limits: Limits = DEFAULT,
         clock: Clock = REAL,
+        embedding: EmbedSettings | None = None,
     ) -> None:
         self.place = place
         self.objects = objects
@@ -84,6 +86,7 @@ class Repository:
         self.stamp = stamp
         self.limits = limits
         self.clock = clock
+        self.embedding = embedding
         self.chains = Chains(objects, stamp.graph_id, limits)
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -181,7 +184,8 @@ class Repository:
 
     def snapshot(self, commit: Commit) -> Snapshot:
         """Everything needed to read at a commit."""
-        return Snapshot(commit, self.schema(commit.schema).catalog, self.tables, self.place.uri)
+        catalog = self.schema(commit.schema).catalog
+        return Snapshot(commit, catalog, self.tables, self.place.uri, embedding=self.embedding)
 
     def schema(self, hashed: str) -> SchemaInForce:
         """A schema by its hash; read once."""
@@ -268,24 +272,29 @@ def _understood(hashed: str, stored: StoredSchema) -> SchemaInForce:
     return SchemaInForce(hashed, stored, ir, catalog_of(ir))
 
 
-def open_repository(uri: object, *, limits: Limits = DEFAULT) -> Repository:
+def open_repository(
+    uri: object, *, limits: Limits = DEFAULT, embedding: EmbedSettings | None = None
+) -> Repository:
     """Open the graph at an address; a clear error if there is none, or one of another format."""
     place = locate(uri)
     objects = open_objects(place)
     stamp = read_stamp(objects)
     rely_on(objects, layout.GRAPH)
-    return repository_at(place, objects, stamp, limits)
+    return repository_at(place, objects, stamp, limits, embedding)
 
 
 def repository_at(
-    place: Location, objects: ObjectStore, stamp: GraphStamp, limits: Limits
+    place: Location,
+    objects: ObjectStore,
+    stamp: GraphStamp,
+    limits: Limits,
+    embedding: EmbedSettings | None = None,
 ) -> Repository:
     """A repository over stores that are open already."""
     from omnigraph.storage.lance import LanceTables
 
-    return Repository(
-        place, objects, LanceTables(place.uri, dict(place.options)), stamp, limits=limits
-    )
+    tables = LanceTables(place.uri, dict(place.options))
+    return Repository(place, objects, tables, stamp, limits=limits, embedding=embedding)
 
 
 def read_stamp(objects: ObjectStore) -> GraphStamp:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from omnigraph.core.records import Commit, TableEntry
 from omnigraph.errors import Corrupt, TableNotFound
 from omnigraph.model.catalog import Catalog, EntityType
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.storage.tables import Table, TableRef, TableStore
 
 VERSIONS = 1 << 64
@@ -21,6 +22,7 @@ class Snapshot:
     tables: TableStore
     root: str  # the canonical address of the graph, for caches
     passing: bool = False  # a state in the middle of a write, which nobody else will ever read
+    embedding: EmbedSettings | None = None  # of its texts; else as the process was told
 
     @property
     def commit_id(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.diagnostics import Diagnostic, LanguageError
-from omnigraph.lang.query import QueryKindMismatch, Want
+from omnigraph.lang.query import QueryKindMismatch, Want, choose, parse_queries
 from omnigraph.model.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -66,6 +67,17 @@ def is_file_text(text: str, language: str | None = None) -> bool:
     (True, False)
     """
     return language != "cypher" and FILE_START.match(text, _first_word(text)) is not None
+
+
+@lru_cache(maxsize=512)
+def query_name(text: str, name: str | None, language: str | None = None) -> str:
+    """The name of the query that is meant: the one named, or the only one; a text in Cypher has none."""
+    if is_cypher_text(text, language):
+        return name or "cypher"
+    file = parse_queries(text, bare=True)
+    if file.statement is not None and not file.queries:
+        return file.statement.words
+    return choose(file, name).name
 
 
 def parameter_types(params: Mapping[str, Any] | None) -> object:

@@ -61,6 +61,7 @@ from omnigraph.storage.tables import TableRef
 
 FROM_TABLES = "_topology"  # files made from a table, named after it; they go when it goes
 FROM_FILES = "_search"  # folders named after a table, of files made from its data files, and named after those
+MANIFESTS = "/_versions/"  # one for each version of a table
 DATA_FOLDERS = ("nodes", "edges", "_tmp", FROM_TABLES, FROM_FILES)
 DELETED_AT_ONCE = 1000  # files, in one request where the store can do that
 PAGE_COMMITS = 64
@@ -86,6 +87,16 @@ def retained(repo: Repository, keep: int, days: float | None) -> Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectedTable:
+    """What a collection took, or would take, of the table of one type."""
+
+    type: str  # node:Person; of a type that is gone, the folder
+    objects: int
+    bytes: int
+    versions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Collected:
     """What a collection did, or would do."""
 
@@ -95,6 +106,7 @@ class Collected:
     bytes_deleted: int
     dry_run: bool = False
     pending: int = 0  # pruned commits whose objects are still to be replaced by tombstones
+    tables: tuple[CollectedTable, ...] = ()
 
 
 class SurveyOutdated(Exception):
@@ -180,6 +192,7 @@ def _collect(
         sum(info.size for info in doomed),
         dry_run,
         len(condemned) - len(now),
+        tuple(_by_table(doomed, survey.heads.values())),
     )
 
 
@@ -456,6 +469,21 @@ def _doomed(
         needed.setdefault(path, set()).update(files)
     held = {table for tables in survey.plans.values() for table in tables}
     return [info for info in survey.objects if not _is_needed(info.key, needed, held)]
+
+
+def _by_table(doomed: list[ObjectInfo], heads: Iterable[Commit]) -> Iterator[CollectedTable]:
+    """What is taken of each table, by the name its type has now."""
+    entries = (entry for head in heads for entry in head.tables.values())
+    names = {entry.path: f"{entry.kind}:{entry.type_name}" for entry in entries}
+    found: dict[str, list[ObjectInfo]] = {path: [] for path in names}
+    for info in doomed:
+        folder, _, rest = info.key.partition("/")
+        if folder in ("nodes", "edges"):
+            found.setdefault(f"{folder}/{rest.partition('/')[0]}", []).append(info)
+    for path, taken in sorted(found.items(), key=lambda item: names.get(item[0], item[0])):
+        versions = sum(MANIFESTS in info.key for info in taken)
+        size = sum(info.size for info in taken)
+        yield CollectedTable(names.get(path, path), len(taken), size, versions)
 
 
 def _files(repo: Repository, ref: TableRef, certain: bool) -> tuple[str, frozenset[str]]:

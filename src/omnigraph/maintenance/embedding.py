@@ -17,7 +17,8 @@ from omnigraph.core.plan import Verb
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.model.catalog import NodeType, Property
-from omnigraph.read.search.embed import EmbedSettings, provider_of
+from omnigraph.model.embedding import EmbedSettings
+from omnigraph.read.search.embed import provider_of
 from omnigraph.storage import metrics
 from omnigraph.write.embed import Embedder, asking, fill_vectors, without_vector
 

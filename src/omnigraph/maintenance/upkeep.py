@@ -34,7 +34,7 @@ from omnigraph.model.names import branch_name
 from omnigraph.pipeline.engine import maintaining
 from omnigraph.read import persist_topology
 from omnigraph.read.search import segments
-from omnigraph.read.search.embed import EmbedSettings
+from omnigraph.read.search.embed import settings_of
 from omnigraph.read.search.storing import store_missing
 from omnigraph.write.maintain import Backlog, TableReport, TableWork, backlog, due
 
@@ -205,8 +205,8 @@ class Caretaker:
 
     def _embed(self, branch: str, deadline: Deadline) -> str:
         """Vectors that are missing, where a provider is set; a state is looked through once."""
-        settings = EmbedSettings.of_environment()
         state = self._repo.snapshot(self._repo.head(branch).commit)
+        settings = settings_of(state)
         chosen = embedded_properties(state, None, None)
         if settings.kind is None or not chosen or self._embedded.get(branch) == state.commit_id:
             return ""

@@ -211,4 +211,5 @@ def seen_as(snapshot: Snapshot, catalog: Catalog) -> Snapshot:
     stored, seen = kinds_of(snapshot.catalog), kinds_of(catalog)
     kinds = {snapshot.ref(t): (stored[t], seen[t]) for t in stored if t in seen}
     tables: Any = LensedTables(snapshot.tables, kinds)
-    return Snapshot(snapshot.commit, catalog, tables, snapshot.root)
+    embedding = snapshot.embedding
+    return Snapshot(snapshot.commit, catalog, tables, snapshot.root, embedding=embedding)

@@ -3,5 +3,5 @@
 In the order of use: `value` makes immutable classes; `names` parses what people call things; `types` are the types of
 properties and `columns` their Arrow columns; `catalog` is the checked schema; `changes` is what a write wants; `keys`
 derives ids; `tokens` are the footprints two writes are compared by; `limits` holds every bound with its unit;
-`yaml_text` reads what people write by hand.
+`embedding` says how texts become vectors; `yaml_text` reads what people write by hand.
 """

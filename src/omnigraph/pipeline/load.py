@@ -51,7 +51,7 @@ from omnigraph.pipeline.stage import (
 from omnigraph.pipeline.table_versions import numbers
 from omnigraph.storage import metrics
 from omnigraph.validate.listing import Destination
-from omnigraph.write.embed import settings_here
+from omnigraph.write.embed import settings_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import mode_of
 from omnigraph.write.resolve import Mode
@@ -185,7 +185,7 @@ class BulkLoad:
             self.options,
             plan.state["seed"],
             self.tuning.flush_bytes,
-            settings_here(),
+            settings_for(snapshot.embedding),
             left_out,
         )
         if gathers(inputs, self.options):
@@ -277,7 +277,9 @@ class BulkLoad:
     def _fingerprint(self, inputs: Inputs) -> str:
         """What a repetition is compared by: with anything else, staged splits would be of another load."""
         files = sorted(inputs.files.items())
-        how = repr((self.options, settings_here()))  # the key of a provider does not show
+        how = repr(
+            (self.options, settings_for(self.repo.embedding))
+        )  # the key of a provider does not show
         what = (self.mode, self.branch, files, inputs.splits, how)
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
 

@@ -16,6 +16,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.schema import catalog_of, decode_ir
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.pipeline.failures import ExecutorsDiffer
 from omnigraph.storage.objects import Location, locate
 
@@ -40,6 +41,7 @@ class Pinned:
     environment: tuple[tuple[str, str], ...] = field(
         default=(), repr=False
     )  # how the driver reaches object stores, credentials among it
+    embedding: EmbedSettings | None = None
 
     def snapshot(self) -> Snapshot:
         """The state, opened in this process."""
@@ -62,6 +64,7 @@ def pin(repo: Repository, snapshot: Snapshot) -> Pinned:
         encode(stored),
         omnigraph.__version__,
         store_environment(),
+        snapshot.embedding,
     )
 
 
@@ -95,4 +98,5 @@ def _opened(pinned: Pinned) -> Snapshot:
     commit: Commit = decode(Commit, pinned.commit, "commit")
     stored: StoredSchema = decode(StoredSchema, pinned.schema, "schema")
     catalog = catalog_of(decode_ir(stored.ir.encode()))
-    return Snapshot(commit, catalog, LanceTables(place.uri, dict(place.options)), place.uri)
+    tables = LanceTables(place.uri, dict(place.options))
+    return Snapshot(commit, catalog, tables, place.uri, embedding=pinned.embedding)

@@ -32,6 +32,7 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.names import branch_name
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
@@ -42,8 +43,7 @@ from omnigraph.pipeline.rows import frame_pieces, frame_shape, kind_by_table
 from omnigraph.pipeline.rowset import ddl
 from omnigraph.pipeline.session import SparkTooOld
 from omnigraph.pipeline.stage import SEED_BITS, LoadJob, StagedSplit, stage_pieces
-from omnigraph.read.search.embed import EmbedSettings
-from omnigraph.write.embed import settings_here
+from omnigraph.write.embed import settings_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import mode_of
 
@@ -97,7 +97,7 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
         class Told(cls):  # type: ignore[misc, valid-type]
             """Carries the settings to Spark's other processes, which options would show to everybody."""
 
-            embed = settings_here()
+            embed = settings_for()
 
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
         session.dataSource.register(Told)
@@ -144,7 +144,7 @@ class FoundSource(OmnigraphSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> GraphWriter:  # noqa: ARG002
         mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
-        return GraphWriter(TypeState.of(self.options), mode, settings_here())
+        return GraphWriter(TypeState.of(self.options), mode, settings_for())
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError, Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
 from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces, without
 from omnigraph.pipeline.sources import FrameRows, Inputs, Split
-from omnigraph.read.search.embed import EmbedSettings
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
 from omnigraph.validate.rules import row_rules, row_violations

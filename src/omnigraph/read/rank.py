@@ -136,10 +136,12 @@ def query_vector(ranking: ir.Nearest, ctx: Context) -> list[float]:
     if value is None:
         raise OptionInvalid("nearest needs a vector or a text to compare with, not null")
     if isinstance(value, str):
-        from omnigraph.read.search.embed import embed_text
+        from omnigraph.read.search.embed import embed_text, provider_of, settings_of
 
         assert ranking.field.type.vector_dim is not None  # noqa: S101
-        return list(embed_text(value, ranking.field.type.vector_dim, ranking.model))
+        provider = provider_of(settings_of(ctx.snapshot))
+        dim = ranking.field.type.vector_dim
+        return list(embed_text(value, dim, ranking.model, provider=provider))
     return list(value)
 
 

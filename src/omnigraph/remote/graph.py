@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -49,12 +49,12 @@ from omnigraph.wire.answers import (
     ChangeOutput,
     ConflictOutput,
     DiffOutput,
-    ReadOutput,
     SnapshotOutput,
     WriteOutput,
     commit_of,
 )
-from omnigraph.wire.feed import FeedOutput
+from omnigraph.wire.feed import FeedBlock, FeedOutput
+from omnigraph.wire.reading import ReadOutput
 from omnigraph.wire.requests import ROW_COUNTS, InvokeRequest, WriteRequest, WriteStep
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -71,6 +71,7 @@ STREAMED_BYTES_MAX = DEFAULT.interactive_bytes_max  # of files to load
 POINTS = frozenset({"at", "a", "b", "from_", "to", "before"})  # parameters that may be a time
 HERE = frozenset({"branch", "write"})  # made of verbs that are sent
 NAMED_PART = re.compile(r"{\w+}")
+T = TypeVar("T")
 Given = dict[str, Any]  # the arguments of a verb, by parameter
 
 
@@ -79,6 +80,17 @@ class RemoteGraph(Graph):
 
     def __init__(self, address: str, token: str | None = None) -> None:
         self._http = Transport(address, token)
+        self.answers: list[Any] | None = None  # what the server said, where somebody keeps it
+
+    def speak(self, contract: str) -> None:
+        """Ask as a client of this contract of the Rust project does, and keep the answers as they came."""
+        self._http.contract = contract
+        self.answers = []
+
+    def _heard(self, answer: T) -> T:
+        if self.answers is not None:
+            self.answers.append(answer)
+        return answer
 
     def __getattribute__(self, name: str) -> Any:
         """Closed by default: a method without a description would look for files that are not here."""
@@ -120,6 +132,15 @@ class RemoteGraph(Graph):
     def invoke(self, name: str, **options: Any) -> dict[str, Any]:
         """Run one of them: `params`, `branch`, `snapshot`; for a mutation `message` and `dry_run` too."""
         return invoke(self._http, name, InvokeRequest(**options))
+
+    def poll(self, **query: Any) -> FeedOutput:
+        """One page of the change feed: `branch`, `start`, `cursor`, `kind`, `type`, `op`."""
+        return _page(self, query)
+
+    def changes_of(self, commit: str, **query: Any) -> FeedBlock:
+        """What one commit changed; `kind`, `type` and `op` leave out the rest."""
+        path = f"/commits/{segment(commit)}/changes"
+        return self._http.json(FeedBlock, "GET", path, query=query, safe=True)
 
     def invoke_query(
         self,
@@ -207,7 +228,7 @@ def _answered(graph: RemoteGraph, verb: Description, given: Given) -> Any:
     more: dict[str, Any] = {"headers": headers, "safe": not verb.writes or key is not None}
     if method != "POST":
         more["query"], content = query_of(content), None
-    return graph._http.json(verb.answer_type, method, path, content, **more)
+    return graph._heard(graph._http.json(verb.answer_type, method, path, content, **more))
 
 
 def _conditional(path: str, if_commit: str | None, key: str | None) -> tuple[str, dict[str, str]]:
@@ -385,7 +406,7 @@ def _load(graph: RemoteGraph, verb: Description, given: Given) -> LoadResult:
     )
     metrics.progress("sending")
     answer = graph._http.send(asked, lambda found: decoded(found, dict[str, Any]))
-    return settled(graph._http, answer).value()
+    return graph._heard(settled(graph._http, answer)).value()
 
 
 def _export(graph: RemoteGraph, _: Description, given: Given) -> Exported:

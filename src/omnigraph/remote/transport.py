@@ -28,6 +28,7 @@ from omnigraph.remote.credentials import token_for
 from omnigraph.storage.retry import RETRY_AFTER, Retry
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import plain, spelt
+from omnigraph.wire.contracts import HTTP_API
 
 RETRY = Retry(attempts_max=5, pause_first_seconds=0.05, pause_seconds_max=5.0)
 CONNECT_SECONDS = 10.0
@@ -79,6 +80,7 @@ class Transport:
         ):
             raise AddressInvalid(f"{address!r} is not http(s)://host/graphs/id")
         self.address = address.rstrip("/")
+        self.contract: str | None = None  # of the Rust project, in whose words to answer
         self._token = token if token is not None else token_for(self.address)
         self._pool = urllib3.PoolManager(
             maxsize=16,
@@ -117,6 +119,8 @@ class Transport:
 
     def _headers(self, asked: HttpRequest) -> dict[str, str]:
         own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        if self.contract is not None:
+            own[HTTP_API] = self.contract
         return {**own, **(asked.headers or {})}
 
 

@@ -50,11 +50,8 @@ from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission, Gate, Holding
 from omnigraph.server.request import (
     GONE,
-    HTTP_API,
-    HTTP_APIS,
     IF_COMMIT,
     OBSERVED,
-    OLDEST_API,
     STREAMED,
     Answer,
     HttpCall,
@@ -69,6 +66,7 @@ from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.telemetry import Telemetry, spanned
 from omnigraph.server.threads import Threads, Turns
 from omnigraph.wire.answers import LoadOutput
+from omnigraph.wire.contracts import CONTRACTS, HTTP_API, OLDEST
 from omnigraph.wire.requests import GraphQuery
 
 T = TypeVar("T")
@@ -514,13 +512,13 @@ def _check_contract(route: Route, headers: Mapping[str, str]) -> None:
     named = headers.get(HTTP_API)
     if named is None:
         return
-    if named not in HTTP_APIS:
+    if named not in CONTRACTS:
         raise ContractUnknown(
-            f"this server speaks {' and '.join(HTTP_APIS)} of the HTTP interface, not {named!r}",
-            {"Omnigraph-Http-Api": ", ".join(HTTP_APIS)},
-            details={"served": list(HTTP_APIS)},
+            f"this server speaks {' and '.join(CONTRACTS)} of the HTTP interface, not {named!r}",
+            {"Omnigraph-Http-Api": ", ".join(CONTRACTS)},
+            details={"served": list(CONTRACTS)},
         )
-    if route.successor is not None and named != OLDEST_API:
+    if route.successor is not None and named != OLDEST:
         raise RouteNotFound(f"the interface {named} has no such route; use /{route.successor}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from omnigraph.cluster.serving import embed_settings
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import open_graph
 from omnigraph.policy.cedar import Policy, read_policy
@@ -60,7 +61,7 @@ def build(
     if settings.policy is not None:
         server_policy = _policy(settings.policy, for_server=True)
     _check_identity(settings, identity, any_policy=bool(policies) or server_policy is not None)
-    graphs, quarantined = _opened(settings)
+    graphs, quarantined = _opened(settings, environment)
     access = Access(identity.required, server_policy, policies, settings.read_only)
     origins = Origins(frozenset(name.lower() for name in settings.hosts), host.lower())
     server = Server(graphs, identity, access, settings.limits, quarantined, origins, counts)
@@ -93,12 +94,17 @@ def _check_identity(settings: Settings, identity: Identity, *, any_policy: bool)
         )
 
 
-def _opened(settings: Settings) -> tuple[dict[str, Served], tuple[str, ...]]:
+def _opened(
+    settings: Settings, environment: Mapping[str, str]
+) -> tuple[dict[str, Served], tuple[str, ...]]:
     """The graphs that can be served, and the ids of those that cannot."""
     if not settings.graphs:
         raise ServerInvalid("no graphs to serve")
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
-        tried = {id: pool.submit(_open, id, g, settings) for id, g in settings.graphs.items()}
+        tried = {
+            id: pool.submit(_open, id, graph, settings, environment)
+            for id, graph in settings.graphs.items()
+        }
     found: dict[str, Served] = {}
     failed: list[str] = []
     for id, future in tried.items():
@@ -114,8 +120,12 @@ def _opened(settings: Settings) -> tuple[dict[str, Served], tuple[str, ...]]:
     return found, tuple(failed)
 
 
-def _open(id: str, graph: GraphSettings, settings: Settings) -> Served:
-    opened = open_graph(graph.uri, group_commit=settings.group_commit)
+def _open(
+    id: str, graph: GraphSettings, settings: Settings, environment: Mapping[str, str]
+) -> Served:
+    said = graph.embedding
+    provider = None if said is None else embed_settings(said, environment)
+    opened = open_graph(graph.uri, group_commit=settings.group_commit, embedding=provider)
     queries = stored_queries(graph.queries, opened.snapshot().catalog)
     return Served(id, opened, queries, tuple(settings.load_from))
 

@@ -34,9 +34,8 @@ def _folder() -> Path:
 def cluster_settings(place: str) -> Settings:
     """The settings that serve what is in force in a cluster."""
     found = served(place, _folder())
-    os.environ.update(found.environment)  # workers are started with it, too
     graphs = {
-        id: GraphSettings(uri=graph.uri, queries=list(graph.queries), policy=graph.policy)
+        id: GraphSettings(graph.uri, list(graph.queries), graph.policy, graph.embedding)
         for id, graph in found.graphs.items()
     }
     return Settings(graphs=graphs, policy=found.policy, cluster=root_of(place))

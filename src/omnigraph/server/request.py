@@ -21,6 +21,7 @@ from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import LengthAmbiguous, RequestInvalid
 from omnigraph.server.jobs import RunningJob
 from omnigraph.server.settings import Bounds
+from omnigraph.wire.contracts import HTTP_API, NEWEST, OLDEST
 
 S = TypeVar("S", bound=msgspec.Struct)
 JSON = "application/json"
@@ -32,10 +33,6 @@ PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
 BYTES = "application/octet-stream"
 IF_COMMIT = "omnigraph-if-graph-commit"
-HTTP_API = "omnigraph-http-api"  # names the contract a client was written for
-HTTP_APIS = ("0.10", "0.13")
-NEWEST_API = "0.13"  # in which a record has its id beside its type
-OLDEST_API = "0.10"  # in which a bare node variable returns the id
 OBSERVED = "omnigraph.observed"  # where a scope keeps what is recorded of a request
 GONE = "omnigraph.gone"  # where a scope keeps whether the client has gone
 KEY_CHARACTERS_MAX = 255
@@ -79,12 +76,12 @@ class HttpCall:
     @property
     def wants_ids(self) -> bool:
         """Whether the client was written when a bare node variable returned the id."""
-        return self.headers.get(HTTP_API) == OLDEST_API
+        return self.headers.get(HTTP_API) == OLDEST
 
     @property
     def wants_ids_beside(self) -> bool:
         """Whether the client was written when records got their id beside their type."""
-        return self.headers.get(HTTP_API) == NEWEST_API
+        return self.headers.get(HTTP_API) == NEWEST
 
     @property
     def unguarded(self) -> Graph:

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from omnigraph.cluster.files import EmbeddingSection, provider_problems
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
@@ -77,6 +78,7 @@ class GraphSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uri: str  # where it is
     queries: list[str] = []  # files of stored queries, or folders of them
     policy: str | None = None  # who may do what
+    embedding: EmbeddingSection | None = None  # the provider of its vectors, as in cluster.yaml
 
 
 class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +136,9 @@ def read_settings(path: str | Path) -> Settings:
         raise ServerInvalid(f"{place} cannot be read: {error}") from error
     except msgspec.ValidationError as error:
         raise ServerInvalid(f"{place}: {error}") from error
+    for id, graph in found.graphs.items():
+        for _, message in provider_problems(graph.embedding) if graph.embedding else ():
+            raise ServerInvalid(f"{place}: the provider of {id}: {message}")
     return _placed(found, place.parent)
 
 
@@ -144,8 +149,8 @@ def _placed(settings: Settings, folder: Path) -> Settings:
         return None if name is None else name if "://" in name else str(folder / name)
 
     graphs = {
-        graph_id(id): GraphSettings(
-            uri=str(at(g.uri)), queries=[str(at(q)) for q in g.queries], policy=at(g.policy)
+        graph_id(id): msgspec.structs.replace(
+            g, uri=str(at(g.uri)), queries=[str(at(q)) for q in g.queries], policy=at(g.policy)
         )
         for id, g in settings.graphs.items()
     }

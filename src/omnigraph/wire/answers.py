@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
@@ -29,6 +29,9 @@ from omnigraph.outcomes import (
 )
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.requests import LoadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.migrate import MigrationPlan
 
 COMPATIBLE_VERSION = "0.10.0"  # clients compare it with the version they were made for
 INTERNAL_SCHEMA_VERSION = 6
@@ -204,31 +207,6 @@ class DiffOutput(msgspec.Struct, frozen=True):
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
-
-
-class ReadTarget(msgspec.Struct, frozen=True):
-    branch: str | None
-    snapshot: str | None
-
-
-class ReadOutput(msgspec.Struct, frozen=True, kw_only=True):
-    query_name: str
-    target: ReadTarget
-    row_count: int
-    columns: list[str] | UnsetType = UNSET
-    column_types: list[str] | UnsetType = UNSET
-    rows: list[dict[str, Any]]
-    graph_commit_id: str | UnsetType = UNSET
-    explain: dict[str, Any] | UnsetType = UNSET
-
-
-class ReadManyOutput(msgspec.Struct, frozen=True, kw_only=True):
-    query_name: str
-    target: ReadTarget
-    graph_commit_id: str
-    columns: list[str]
-    row_counts: list[int]
-    results: list[list[dict[str, Any]]]
 
 
 class DatasetOutput(msgspec.Struct, frozen=True):
@@ -459,6 +437,10 @@ class PlanOutput(msgspec.Struct, frozen=True):
     step_count: int
     steps: list[dict[str, Any]]
 
+    @classmethod
+    def of(cls, plan: MigrationPlan) -> Self:
+        return cls(plan.supported, len(plan.steps), [step.to_json() for step in plan.steps])
+
     def value(self) -> SchemaResult:
         steps: Any = tuple(ServedStep(step) for step in self.steps)
         return SchemaResult(self.supported, steps, False, None)
@@ -472,6 +454,18 @@ class AppliedOutput(msgspec.Struct, frozen=True):
     graph_manifest_version: int
     steps: list[dict[str, Any]]
     commit: CommitOutput | None
+
+    @classmethod
+    def of(cls, done: SchemaResult, uri: str, head: Snapshot) -> Self:
+        return cls(
+            uri=uri,
+            supported=done.supported,
+            applied=done.applied,
+            step_count=len(done.steps),
+            graph_manifest_version=parse_commit_id(head.commit_id)[1],
+            steps=[step.to_json() for step in done.steps],
+            commit=maybe_commit(done.commit),
+        )
 
     def value(self) -> SchemaResult:
         steps: Any = tuple(ServedStep(step) for step in self.steps)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from omnigraph.merge.feed import Change
+from omnigraph.model.catalog import Catalog
 from omnigraph.outcomes import Commit
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.answers import micros
@@ -97,6 +98,27 @@ class ChangedRow(msgspec.Struct, frozen=True):
             before=None if self.before is UNSET else self.before.value(self.id),
             after=None if self.after is UNSET else self.after.value(self.id),
         )
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """Changes of one commit as they are told: nodes first, then by type and id."""
+    return sorted(changes, key=lambda c: (c.kind != "node", c.type, c.id))
+
+
+def changed_rows(changes: Iterable[Change], catalog: Catalog) -> Iterator[ChangedRow]:
+    for change in changes:
+        kind = catalog.entity(change.type)
+        yield ChangedRow.of(change, kind.table_id if kind else change.type)
+
+
+def types_of(
+    catalog: Catalog, kinds: Sequence[str] | None, types: Sequence[str] | None
+) -> list[str] | None:
+    """The types two filters leave; all of them without filters."""
+    if kinds is None:
+        return None if types is None else list(types)
+    of_kind = [kind.name for kind in catalog.entities() if kind.kind in kinds]
+    return [name for name in of_kind if types is None or name in types]
 
 
 class FeedBlock(msgspec.Struct, frozen=True):

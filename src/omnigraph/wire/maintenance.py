@@ -2,9 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 
 from omnigraph.core.records import MaintenanceAction, MaintenanceStatus, RetentionPolicy
+
+if TYPE_CHECKING:
+    from omnigraph.core.snapshot import Snapshot
+    from omnigraph.maintenance.collection import Collected
+    from omnigraph.write.maintain import TableReport
+
+DAY_SECONDS = 86_400
+
+
+class OptimizedTable(msgspec.Struct, frozen=True):
+    """`skipped` and `pending_indexes` are for states that do not occur here: a table is never behind its newest
+    version, and what is written is found with or without an index."""
+
+    type_key: str
+    fragments_removed: int
+    fragments_added: int
+    committed: bool
+    skipped: str | None
+    published_dataset_version: int
+    lance_head_version: int
+    pending_indexes: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, report: TableReport, version: int) -> OptimizedTable:
+        fewer = report.fragments_before - report.fragments_after
+        done = fewer != 0 or bool(report.indexed)
+        key = f"{report.kind}:{report.type}"
+        return cls(key, max(fewer, 0), max(-fewer, 0), done, None, version, version, [])
+
+
+class OptimizeOutput(msgspec.Struct, frozen=True):
+    uri: str
+    datasets: list[OptimizedTable]
+
+    @classmethod
+    def of(cls, reports: Sequence[TableReport], uri: str, state: Snapshot) -> OptimizeOutput:
+        """`state` is the one after it."""
+        tables = state.commit.tables.values()
+        versions = {(t.kind, t.type_name): int(t.version) for t in tables}
+        return cls(uri, [OptimizedTable.of(r, versions[r.kind, r.type]) for r in reports])
+
+
+class CleanedTable(msgspec.Struct, frozen=True):
+    type_key: str
+    bytes_removed: int
+    old_versions_removed: int
+    error: str | None
+
+
+class CleanupOutput(msgspec.Struct, frozen=True):
+    uri: str
+    keep_versions: int | None
+    older_than_secs: int | None
+    datasets: list[CleanedTable]
+
+    @classmethod
+    def of(cls, done: Collected, uri: str, keep: int, days: float | None) -> CleanupOutput:
+        seconds = None if days is None else round(days * DAY_SECONDS)
+        tables = [CleanedTable(t.type, t.bytes, t.versions, None) for t in done.tables]
+        return cls(uri, keep, seconds, tables)
 
 
 class RetentionOutput(msgspec.Struct, frozen=True):

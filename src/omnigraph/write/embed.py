@@ -35,7 +35,7 @@ from omnigraph.validate import require_valid
 from omnigraph.write.resolve import actions_of, before_columns
 
 if TYPE_CHECKING:
-    from omnigraph.read.search.embed import EmbedSettings
+    from omnigraph.model.embedding import EmbedSettings
 
 Vector = Any  # a sequence of numbers, or an array of them
 TEXT = PropType(Scalar.STRING, nullable=True)
@@ -83,21 +83,28 @@ class Embedder:
             raise EmbeddingFailed(f"the embedding provider failed: {failure}") from failure
 
 
-def embedder_for(embed: EmbedTexts | None) -> Embedder | None:
-    """The given provider, else the one the environment names, else none: vectors are then the caller's to give."""
-    if embed is not None:
-        return Embedder(embed)
-    settings = settings_here()
-    return None if settings is None else embedder_of(settings)
+def embedders(embed: EmbedTexts | None = None) -> Callable[[Snapshot], Embedder | None]:
+    """The embedder for a state, the same one each time a verb runs: of the given provider, else of the one its graph
+    or the environment names, else none: vectors are then the caller's to give."""
+    made: dict[EmbedSettings, Embedder] = {}
+    given = None if embed is None else Embedder(embed)
+
+    def embedder(snapshot: Snapshot) -> Embedder | None:
+        settings = None if given else settings_for(snapshot.embedding)
+        if settings is None:
+            return given
+        return made.setdefault(settings, embedder_of(settings))
+
+    return embedder
 
 
-def settings_here() -> EmbedSettings | None:
-    """What this process was told about embedding; none if nothing."""
-    if not os.environ.get("OMNIGRAPH_EMBED_PROVIDER"):
-        return None
-    from omnigraph.read.search.embed import EmbedSettings
+def settings_for(said: EmbedSettings | None = None) -> EmbedSettings | None:
+    """How to embed: as was said of a graph, else as this process was told; none if it was not."""
+    if said is not None or not os.environ.get("OMNIGRAPH_EMBED_PROVIDER"):
+        return said
+    from omnigraph.read.search.embed import settings_of_environment
 
-    return EmbedSettings.of_environment()
+    return settings_of_environment()
 
 
 def embedder_of(settings: EmbedSettings) -> Embedder:
@@ -225,7 +232,7 @@ def _decided_about(
 
 
 def _made_again(rows: pa.Table, stale: pa.Array, prop: Property, text_from: Snapshot) -> pa.Table:
-    embedder = embedder_for(None)
+    embedder = embedders()(text_from)
     if embedder is not None:
         return _embed(rows, stale, prop, embedder)
     known = {

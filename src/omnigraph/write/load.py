@@ -19,7 +19,7 @@ from omnigraph.model.changes import Changes, Incoming
 from omnigraph.storage import metrics
 from omnigraph.validate import evaluate, require_valid
 from omnigraph.validate.listing import EVERY, Destination, Packed, listing, packed
-from omnigraph.write.embed import EmbedTexts, embedded, embedder_for
+from omnigraph.write.embed import EmbedTexts, embedded, embedders
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.input.problems import Gathered, Problems, SortedOut
@@ -100,7 +100,7 @@ def load(
     aside = None
     if options.quarantine is not None:
         aside = _Quarantine(reading, options, wanted)
-    embedder = embedder_for(embed)
+    embedder_of = embedders(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
         metrics.progress("reading", 0)
@@ -113,6 +113,7 @@ def load(
         metrics.progress("checking", rows, metrics.INPUT_PART)
         resolved = resolve(txn, incoming, wanted, repeats=repeats)
         changes = with_incident_edges(resolved.changes, txn)
+        embedder = embedder_of(txn.snapshot)
         if embedder is not None:
             changes = embedded(changes, txn, embedder)
         with listing(violations, lambda: _broken(changes, txn, incoming, wanted, repeats)):

@@ -33,7 +33,7 @@ from omnigraph.validate.findings import column
 from omnigraph.values.columns import column_of, to_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
-from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_for
+from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedders
 from omnigraph.write.input.options import Options
 from omnigraph.write.matching import matching
 from omnigraph.write.removal import incident_rows
@@ -68,10 +68,10 @@ def mutate(
     if query.is_read:
         raise QueryKindMismatch(f"the query `{query.name}` is a read, not a mutation")
     bind_params(query, params)  # what is wrong with them is said before anything else happens
-    embedder = embedder_for(embed)
+    embedder = embedders(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        return _plan(query, bind_params(query, params, txn.now), txn, embedder)
+        return _plan(query, bind_params(query, params, txn.now), txn, embedder(txn.snapshot))
 
     return verb
 

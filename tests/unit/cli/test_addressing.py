@@ -63,7 +63,7 @@ def test_every_command_about_a_graph_takes_it_in_the_same_ways(command: app.Comm
         "changes people",
         "lint people --query people.gq",
         "revert people main",
-        "reset people main~1",
+        "reset people main~1 --yes",
         "clone people copy",
         "doctor people",
         "retention people",

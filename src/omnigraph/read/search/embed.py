@@ -1,7 +1,8 @@
 """Texts to vectors through the configured provider, each text once.
 
-Configured by the environment: OMNIGRAPH_EMBED_PROVIDER is `openai` (any server with that interface), `gemini`, `local`
-or `mock`; OMNIGRAPH_EMBED_MODEL binds it to a model; its address, key and pace are for providers behind a server.
+Configured by what a graph was opened with, else by the environment: OMNIGRAPH_EMBED_PROVIDER is `openai` (any server
+with that interface), `gemini`, `local` or `mock`; OMNIGRAPH_EMBED_MODEL binds it to a model; its address, key and pace
+are for providers behind a server.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import hashlib
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
+from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.embedding import EmbedSettings
 from omnigraph.read.cache import Cache
 from omnigraph.read.search.providers import (
     GEMINI_URL,
@@ -76,27 +78,27 @@ def embed_texts(
     return np.array([found[text] for text in texts], np.float32).reshape(len(texts), dim)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedSettings:
-    """Which provider to use, and how: a value that can be sent to where texts are embedded."""
+def settings_of(snapshot: Snapshot) -> EmbedSettings:
+    """How the texts of a graph become vectors: as it was opened with, else as this process was told."""
+    return snapshot.embedding or settings_of_environment()
 
-    kind: str | None = None
-    model: str | None = None
-    url: str | None = None
-    key: str | None = field(default=None, repr=False)
-    requests_per_minute_max: float | None = None
 
-    @classmethod
-    def of_environment(cls) -> EmbedSettings:
-        kind = _variable("PROVIDER")
-        own_key = OWN_KEYS.get(kind or "")
-        return cls(
-            kind,
-            _variable("MODEL"),
-            _variable("URL") or _variable("BASE_URL"),
-            _variable("API_KEY") or (own_key and os.environ.get(own_key)) or None,
-            _pace(_variable("REQUESTS_PER_MINUTE_MAX")),
-        )
+def settings_of_environment() -> EmbedSettings:
+    """What the variables of this process say."""
+    kind = _variable("PROVIDER")
+    own_key = OWN_KEYS.get(kind or "")
+    return EmbedSettings(
+        kind,
+        _variable("MODEL"),
+        _variable("URL") or _variable("BASE_URL"),
+        _variable("API_KEY") or (own_key and os.environ.get(own_key)) or None,
+        settings_pace(),
+    )
+
+
+def settings_pace() -> float | None:
+    """How often one process asks a provider, whichever it is."""
+    return _pace(_variable("REQUESTS_PER_MINUTE_MAX"))
 
 
 OWN_KEYS = {
@@ -126,10 +128,10 @@ def _pace(text: str | None) -> float | None:
 
 def configured() -> Provider:
     """The provider the environment asks for."""
-    return provider_of(EmbedSettings.of_environment())
+    return provider_of(settings_of_environment())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def provider_of(settings: EmbedSettings) -> Provider:
     """The provider some settings ask for."""
     kind, model, key = settings.kind, settings.model, settings.key

@@ -43,11 +43,11 @@ from omnigraph.wire.answers import (
     LoadOutput,
     PermissionsOutput,
     PreviewOutput,
-    ReadOutput,
     SessionOutput,
 )
 from omnigraph.wire.feed import FeedBlock
 from omnigraph.wire.jobs import JobOutput, JobsOutput
+from omnigraph.wire.reading import ReadOutput
 from omnigraph.wire.requests import (
     BaselineRequest,
     BlobQuery,

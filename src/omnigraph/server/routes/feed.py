@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -19,14 +19,21 @@ from omnigraph.errors import (
     OptionInvalid,
 )
 from omnigraph.merge.feed import Change, Feed
-from omnigraph.model.catalog import Catalog
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import chosen_types, stream
 from omnigraph.server.errors import exceeded
 from omnigraph.server.request import LINES, Answer, HttpCall
 from omnigraph.server.routes.exports import streamed
-from omnigraph.wire.feed import Cause, ChangedRow, FeedBlock, FeedOutput
+from omnigraph.wire.feed import (
+    Cause,
+    ChangedRow,
+    FeedBlock,
+    FeedOutput,
+    changed_rows,
+    in_order,
+    types_of,
+)
 from omnigraph.wire.requests import BaselineRequest, FeedQuery, PageQuery
 
 PAGE_CHANGES = 1000
@@ -218,7 +225,7 @@ def _point(call: HttpCall, start: str | None, branch: str) -> str:
 
 
 def _feed(call: HttpCall, asked: PageQuery, branch: str, start: Position) -> Feed:
-    types = _types(call.unguarded.snapshot(branch).catalog, asked.kind, asked.type)
+    types = types_of(call.unguarded.snapshot(branch).catalog, asked.kind, asked.type)
     try:
         return call.graph.changes(
             start.after or None, branch, types=types, operations=asked.op, limit=POLL_COMMITS_MAX
@@ -229,28 +236,14 @@ def _feed(call: HttpCall, asked: PageQuery, branch: str, start: Position) -> Fee
         raise _gap(pruned, start.after) from pruned
 
 
-def _types(
-    catalog: Catalog, kinds: Sequence[str] | None, types: Sequence[str] | None
-) -> list[str] | None:
-    """The types two filters leave; all of them without filters."""
-    if kinds is None:
-        return None if types is None else list(types)
-    of_kind = [kind.name for kind in catalog.entities() if kind.kind in kinds]
-    return [name for name in of_kind if types is None or name in types]
-
-
 def _commits(feed: Feed, cursor: str | None) -> Iterator[tuple[str, list[Change]]]:
     try:
         for id, changes in feed.commits():
-            yield id, sorted(changes, key=_order)
+            yield id, in_order(changes)
     except CommitNotFound as lost:
         raise CursorRejected(f"change cursor rejected: {lost.message}") from lost
     except CommitPruned as pruned:
         raise _gap(pruned, cursor) from pruned
-
-
-def _order(change: Change) -> tuple[bool, str, str]:
-    return change.kind != "node", change.type, change.id
 
 
 def _gap(pruned: CommitPruned, cursor: str | None) -> ChangeFeedGap:
@@ -262,10 +255,7 @@ def _gap(pruned: CommitPruned, cursor: str | None) -> ChangeFeedGap:
 
 
 def _shown(call: HttpCall, branch: str, changes: Iterable[Change]) -> Iterator[ChangedRow]:
-    catalog = call.unguarded.snapshot(branch).catalog
-    for change in changes:
-        kind = catalog.entity(change.type)
-        yield ChangedRow.of(change, kind.table_id if kind else change.type)
+    return changed_rows(changes, call.unguarded.snapshot(branch).catalog)
 
 
 # --- one commit ----------------------------------------------------------------------------------------------------
@@ -316,7 +306,7 @@ def baseline(call: HttpCall) -> Answer:
     snapshot = call.unguarded.snapshot(branch)
     filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op)
     resume = Position("cursor", call.graph_id, branch, filters, snapshot.commit_id)
-    types = _types(snapshot.catalog, asked.kind, asked.type)
+    types = types_of(snapshot.catalog, asked.kind, asked.type)
     chosen = frozenset(kind.name for kind in chosen_types(snapshot, types))
     call.require(Need(Action.EXPORT, branch, types=chosen))
     last = {"snapshot_commit_id": snapshot.commit_id, "resume_cursor": token_of(resume)}

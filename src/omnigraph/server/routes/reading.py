@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from msgspec import UNSET
 
 from omnigraph.agents.stored import StoredQuery, StoredQueryNotFound
 from omnigraph.errors import CommitNotFound
+from omnigraph.lang.languages import query_name
 from omnigraph.lang.query import QueryKindMismatch
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
@@ -24,18 +24,12 @@ from omnigraph.server.request import ARROW, COMMIT_HEADER, CSV, PARQUET, Answer,
 from omnigraph.server.routes.writing import (
     change,
     check_settings,
-    query_name,
     source_of,
     statement_of,
 )
 from omnigraph.server.slow_queries import watched
-from omnigraph.wire.answers import (
-    ReadManyOutput,
-    ReadOutput,
-    ReadTarget,
-    SchemaOutput,
-    SnapshotOutput,
-)
+from omnigraph.wire.answers import SchemaOutput, SnapshotOutput
+from omnigraph.wire.reading import ReadManyOutput, ReadOutput, ReadTarget
 from omnigraph.wire.requests import (
     ROW_COUNTS,
     InvokeRequest,
@@ -171,21 +165,15 @@ def _output(
 ) -> ReadOutput:
     point = asked.snapshot or asked.at
     branch = None if point or statement_of(asked) else asked.branch or "main"
-    return ReadOutput(
-        query_name=name,
-        target=ReadTarget(branch, point),
-        row_count=len(result),
-        columns=result.columns or UNSET,
-        column_types=[str(kind) for kind in result.types] if asked.column_types else UNSET,
-        rows=result.json_rows(asked.rows_shown),
-        graph_commit_id=result.commit if with_commit and result.commit else UNSET,
-        explain=_explained(result) if asked.explain else UNSET,
+    return ReadOutput.of(
+        result,
+        name,
+        ReadTarget(branch, point),
+        rows_shown=asked.rows_shown,
+        with_commit=with_commit,
+        with_types=asked.column_types,
+        with_plan=asked.explain,
     )
-
-
-def _explained(result: Result) -> dict[str, Any]:
-    found = result.explain()
-    return {**found.to_json(), "text": str(found)}
 
 
 def _arrow(result: Result) -> Iterator[bytes]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 
 from omnigraph.branch import WriteBlock
 from omnigraph.errors import BranchNotFound, OmnigraphError, PreconditionFailed
 from omnigraph.fingerprint import fingerprint
-from omnigraph.lang.languages import is_cypher_text, is_file_text
-from omnigraph.lang.query import ast, choose, parse_queries
+from omnigraph.lang.languages import is_file_text, query_name
+from omnigraph.lang.query import ast
 from omnigraph.lang.query.settings import PROCESS, SETTINGS
 from omnigraph.outcomes import MergeConflicts
 from omnigraph.policy.guard import Need
@@ -18,7 +17,7 @@ from omnigraph.policy.questions import Action
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.server.routes.versions import conflicts_told
-from omnigraph.statements import file_of
+from omnigraph.statements import file_of, lone_statement, target_of
 from omnigraph.wire.answers import (
     AppliedOutput,
     ChangeOutput,
@@ -68,28 +67,15 @@ def _kind_of(call: HttpCall, branch: str, type_name: str) -> str:
 # --- mutations ---------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
-def query_name(text: str, name: str | None, language: str | None = None) -> str:
-    """The name of the query that is meant: the one named, or the only one; a text in Cypher has none."""
-    if is_cypher_text(text, language):
-        return name or "cypher"
-    file = parse_queries(text, bare=True)
-    if file.statement is not None and not file.queries:
-        return file.statement.words
-    return choose(file, name).name
-
-
 def statement_of(
     asked: QueryRequest | MutateRequest,
 ) -> ast.ShowSettings | ast.BranchStatement | None:
-    """The statement a text is, which has no query; its own words say what it is about."""
+    """The statement a request is, which has no query; its own words say what it is about."""
     text = asked.text if asked.text is not None else asked.query_source
-    if text is None or not is_file_text(text, asked.language):
-        return None
-    found = file_of(text).statement
+    found = None if text is None else lone_statement(text, asked.language)
     if isinstance(found, ast.BranchStatement) and asked.branch not in (None, "main"):
         raise RequestInvalid("a statement about branches names them itself; leave `branch` out")
-    return found if isinstance(found, ast.ShowSettings | ast.BranchStatement) else None
+    return found
 
 
 def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
@@ -123,7 +109,7 @@ def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer
     branch = asked.branch or "main"
     statement = statement_of(asked)
     if isinstance(statement, ast.BranchStatement):
-        branch = _target_of(statement)
+        branch = target_of(statement)
     with explained(call, branch), conflicts_in_words(call, branch):
         done = call.graph.mutate(
             text,
@@ -140,11 +126,6 @@ def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer
         )
     commit = done.commit.id if done.commit else None
     return Answer(ChangeOutput.of(done, branch, name, call.actor), commit=commit)
-
-
-def _target_of(statement: ast.BranchStatement) -> str:
-    """The branch a statement changes."""
-    return (statement.other or "main") if statement.verb == "merge" else statement.name or "main"
 
 
 @contextmanager
@@ -208,8 +189,7 @@ def plan_schema(call: HttpCall) -> Answer:
     plan = call.graph.plan_schema(
         asked.text, asked.branch or "main", allow_data_loss=asked.allow_data_loss
     )
-    steps = [step.to_json() for step in plan.steps]
-    return Answer(PlanOutput(plan.supported, len(steps), steps))
+    return Answer(PlanOutput.of(plan))
 
 
 def apply_schema(call: HttpCall) -> Answer:
@@ -224,15 +204,6 @@ def apply_schema(call: HttpCall) -> Answer:
         dry_run=asked.dry_run,
         timeout=call.bounds.load_seconds_max,
     )
-    commit = maybe_commit(done.commit)
-    head = call.unguarded.snapshot(asked.branch or "main").commit
-    content = AppliedOutput(
-        uri=call.graph.uri,
-        supported=done.supported,
-        applied=done.applied,
-        step_count=len(done.steps),
-        graph_manifest_version=head.number,
-        steps=[step.to_json() for step in done.steps],
-        commit=commit,
-    )
-    return Answer(content, commit=commit.graph_commit_id if commit else None)
+    head = call.unguarded.snapshot(asked.branch or "main")
+    content = AppliedOutput.of(done, call.graph.uri, head)
+    return Answer(content, commit=done.commit.id if done.commit else None)

@@ -27,7 +27,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import Corrupt, Kind, OmnigraphError
+from omnigraph.errors import Corrupt, GraphNotFound, Kind, OmnigraphError
 from omnigraph.storage.lance.columns import is_stored_blob
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.objects import Location, locate, open_objects
@@ -41,6 +41,7 @@ INCARNATION = re.compile(
 )  # of a branch that was made anew under its name
 RETIRED = "omnigraph.retired_manifest_branch"
 INTERNAL = "__"
+MANIFEST, VERSIONS = "__manifest", "_versions"
 SCHEMA_FILE = "_schema.pg"
 STAGED, LINEAR = "omnigraph.staged_version", "omnigraph.last_linear_version"
 PACKED_FIELDS = (
@@ -100,8 +101,14 @@ class RustGraph:
 
     def __init__(self, uri: str) -> None:
         self.place: Location = locate(uri)
+        if VERSIONS not in open_objects(self.place).folders(MANIFEST):
+            raise GraphNotFound(
+                f"there is no graph of the omnigraph written in Rust at {self.place.uri}",
+                help="Check the address: it is the folder that holds `__manifest`.",
+                details={"uri": self.place.uri},
+            )
         with lance_errors(f"opening the manifest of {uri}"):
-            self._manifest = lance.dataset(self._address("__manifest"), **self._options)
+            self._manifest = lance.dataset(self._address(MANIFEST), **self._options)
         self.stamp = self._stamp()
 
     @property

@@ -1,0 +1,120 @@
+"""Commands about pipeline files."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from omnigraph.cli.commits import published
+from omnigraph.cli.context import actor_of, open_graph
+from omnigraph.cli.data import load_counts, tell_check
+from omnigraph.cli.options import (
+    LoadId,
+    Show,
+    Violations,
+    Where,
+    WriterOptions,
+    Yes,
+    examples,
+)
+from omnigraph.cli.output import answer
+from omnigraph.cli.progress import writing
+from omnigraph.cli.removals import consent, replaced
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+    from omnigraph.outcomes import LoadResult
+    from omnigraph.pipeline.lineage import PipelineRun
+    from omnigraph.pipeline.spec import PipelineSpec
+
+
+@examples("omnigraph pipeline run pipeline.yaml", "omnigraph pipeline run pipeline.yaml --check")
+def run_pipeline(
+    file: Annotated[str, Argument(help="Pipeline file.", metavar="FILE")],
+    where: Where,
+    show: Show,
+    writer: WriterOptions,
+    check: Annotated[bool, Option("--check", help="Only validate; load nothing.")] = False,
+    yes: Yes = False,
+    engine: Annotated[str, Option("--engine", help="spark, local, or auto by size.")] = "spark",
+    load_id: LoadId = None,
+    violations: Violations = None,
+    lineage: Annotated[
+        str | None,
+        Option("--lineage", help="Append OpenLineage events to this file.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Run a pipeline file: load its sources as one commit, then optimize and merge if it says so.
+
+    The file names the graph, the branch, the mode, the sources with their mappings to types, and what follows. It
+    means the same on Spark and in process. One that overwrites asks for confirmation, as `omnigraph load` does.
+    """
+    from dataclasses import replace
+
+    import msgspec
+
+    from omnigraph.pipeline import lineage as events
+    from omnigraph.pipeline.spec import read_spec
+
+    spec = read_spec(file)
+    if violations is not None:
+        spec = msgspec.structs.replace(spec, violations=violations)
+    named = where.uri or where.store or where.server
+    place = where if named else replace(where, store=spec.graph)
+    graph = open_graph(place)
+    if check:
+        found = _pipeline_load(graph, spec, engine, dry_run=True)
+        tell_check(show, found, spec.quarantine, valid=True)
+        return
+    if spec.mode == "overwrite":
+        again = partial(_pipeline_load, graph, spec, engine, dry_run=True)
+        consent(yes, replaced, graph, spec.branch, again)
+    with (
+        writing(graph, spec.branch, "load", writer, show),
+        events.lineage(lineage, graph.uri, Path(file).stem, spec) as told,
+    ):
+        key, actor = load_id or spec.load_id, actor_of(writer.actor)
+        text, document = _run(graph, spec, engine, key, actor, told)
+    answer(show, text, document)
+
+
+def _run(
+    graph: Graph,
+    spec: PipelineSpec,
+    engine: str,
+    load_id: str | None,
+    actor: str | None,
+    told: PipelineRun | None,
+) -> tuple[str, dict[str, Any]]:
+    result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
+    if told is not None:
+        told.completed(result)
+    text = f"loaded {load_counts(result)}: {published(result.commit, spec.branch)}"
+    document: dict[str, Any] = {"load": result.to_json()}
+    if spec.then.optimize:
+        graph.optimize(spec.branch, engine=result.engine)
+        document["optimized"] = True
+    if spec.then.merge_into is not None:
+        merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
+        document["merge"] = merged.to_json()
+        text += f"; merge into {spec.then.merge_into}: {merged.outcome}"
+    return text, document
+
+
+def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any) -> LoadResult:
+    from omnigraph.pipeline.spec import sources_of
+
+    return graph.load(
+        sources_of(spec),
+        mode=spec.mode,
+        branch=spec.branch,
+        create_from=spec.create_from,
+        engine=engine,
+        message=spec.message,
+        options=spec.options(),
+        violations=spec.violations or True,
+        **options,
+    )

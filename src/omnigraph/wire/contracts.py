@@ -1,0 +1,6 @@
+"""The contracts of the Rust project: what clients of its servers, and readers of its command line, were written for."""
+
+CONTRACTS = ("0.10", "0.13")
+NEWEST = "0.13"  # in which a record has its id beside its type
+OLDEST = "0.10"  # in which a bare node variable returns the id
+HTTP_API = "omnigraph-http-api"  # the header that names one
