@@ -9,7 +9,7 @@ In the order of control flow:
 - `context`      what a run carries along; `budget` its memory and time; `explain` what is recorded of it
 - `rows`         bags of rows, as positions in tables; operators hand them on in blocks
 - `scan`         where patterns start
-- `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths
+- `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths, `all_shortest` every one of them
 - `trails`       walks that follow no edge twice
 - `chaining`     values beside entities: named, taken from lists, turned back into entities; `refs` what names entities
 - `blocks`       exists, not, optional, join; `measured` blocks that are counted or aggregated

@@ -185,7 +185,7 @@ def _traversal(
     wanted = (live - introduced) | {op.src} | ({op.dst} if op.into else set())
     if isinstance(op, ir.Trail) and op.edge_predicate is not None:
         wanted |= names_read([op.edge_predicate]) - {op.edge_var}
-    steps_of_paths = not isinstance(op, ir.Expand) and op.path_var in spelled
+    steps_of_paths = not isinstance(op, ir.Expand) and op.path_var in spelled & live
     return PlanStep(
         op, (_step(op.input, wanted, bag, None, spelled),), live, bag, steps_of_paths=steps_of_paths
     )
@@ -237,7 +237,8 @@ def _aggregate(op: ir.Aggregate, spelled: frozenset[str]) -> PlanStep:
         replace(a, function=ir.AggregateFunction.COUNT_ROWS, arg=None)
         if a.function is ir.AggregateFunction.COUNT
         and not a.distinct
-        and isinstance(a.arg, ir.IdOf)
+        and isinstance(a.arg, ir.IdOf | ir.TrailOf)
+        and a.arg.var in bound
         and not bound[a.arg.var].nullable
         else a
         for a in op.aggregates

@@ -12,6 +12,7 @@ from omnigraph.lang.lexer import Tok
 from omnigraph.lang.source import Source
 
 HOPS_MAX = 2**31 - 1
+SHORTEST = {"SHORTESTPATH": "shortestPath", "ALLSHORTESTPATHS": "allShortestPaths"}
 STARTERS = tuple(sorted(CLAUSES - {"UNION"}))
 # What other products have; said so, instead of that something is misspelt.
 FOREIGN = {
@@ -274,8 +275,8 @@ class CypherParser(CypherExpressions):
         if self.token.kind is Tok.NAME and self.peek().text == "=":
             var = self.name("a variable")
             self.advance()
-        if self.is_word("SHORTESTPATH", "ALLSHORTESTPATHS"):
-            word = self.advance().text.lower()
+        if self.is_word(*SHORTEST):
+            word = SHORTEST[self.advance().text.upper()]
             with self.nested("(", "before the pattern"):
                 nodes, rels = self.chain()
             return ast.PathPattern(var, nodes, rels, word, self.since(start))
