@@ -12,6 +12,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import DeadlineExceeded, LimitExceeded
+from omnigraph.lang.query import format_queries
 from omnigraph.model.limits import memory_bytes
 from omnigraph.read import all_shortest, budget
 from tests.support.rings import count
@@ -148,6 +149,18 @@ def test_parallel_edges_are_paths_of_their_own_and_a_self_loop_leads_to_itself()
     assert sorted(found_ways(g, itself)) == [("p0", "k4", "p0"), ("p0", "k5", "p0")]
     assert found_ways(g, itself.replace("*", "*0..")) == [("p0",)]
     assert found_ways(g, to_end.replace("*", "*..1")) == []
+
+
+def test_the_other_language_finds_the_same() -> None:
+    rng = random.Random(7)
+    edges = [edge for edge in some_edges(rng, 7, 1) if edge[1] == "Knows"]
+    text = (
+        "query q() { match { $a: Person $w = paths $a knows{1,3} $b } return { edges($w) as way } }"
+    )
+    assert format_queries(text).count("= paths $a") == 1
+    g = made(7, edges)
+    other = [list(way[1::2]) for way in found_ways(g, "(a:Person)-[:Knows*1..3]->(b)")]
+    assert sorted(row["way"] for row in g.query(text).rows) == sorted(other)
 
 
 def test_a_path_runs_as_it_is_written_whichever_end_the_search_starts_from() -> None:
