@@ -31,6 +31,7 @@ from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.policy.questions import Action
+from omnigraph.procedures import with_told
 from omnigraph.read import Result, run_many, run_query
 from omnigraph.review import Reviewing
 from omnigraph.schemas import schema_text
@@ -153,13 +154,14 @@ class Graph(Reviewing):
         with metrics.operation("query"):
             query, snapshot = self._readable_query(text, asked)
             with self._readable(snapshot):
+                params = with_told(self, query, asked.params, snapshot, asked.branch, asked.at)
                 if asked.engine == "spark":
                     return ops.query_on_spark(
-                        self._repo, snapshot, query, asked.params, asked.explain, asked.max_rows
+                        self._repo, snapshot, query, params, asked.explain, asked.max_rows
                     )
                 return run_query(
                     query,
-                    asked.params,
+                    params,
                     snapshot,
                     timeout=asked.timeout,
                     started=started,
@@ -218,6 +220,7 @@ class Graph(Reviewing):
             )
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
+                params = [with_told(self, query, p, snapshot, branch, at) for p in params]
                 return run_many(
                     query, params, snapshot, timeout=timeout, started=started, max_rows=max_rows
                 )
@@ -418,7 +421,8 @@ class Graph(Reviewing):
             schema = txn.snapshot.commit.schema
             query = self._compiled(schema, text, name, Want.MUTATION, params, language)
             self._permit_mutation(query, txn)
-            return ops.mutate(query, params)(txn)
+            given = with_told(self, query, params, txn.snapshot, txn.branch)
+            return ops.mutate(query, given)(txn)
 
         return write
 

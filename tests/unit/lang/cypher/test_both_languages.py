@@ -98,7 +98,6 @@ ALIKE: list[tuple[str, str]] = [
     ("MATCH (p:Person) WHERE p.joined >= date('2020-06-01') RETURN p.name", f'match {{ {P} $p.joined >= date("2020-06-01") }} return {{ $p.name }}'),
     ("MATCH (a:Person)-[:Knows]->(b)-[:Knows]->(c)-[:Knows]->(a) RETURN a.name, b.name, c.name", "match { $a: Person $a knows $b $b knows $c $c knows $a } return { $a.name, $b.name, $c.name }"),
     ("MATCH (p:Person) RETURN DISTINCT p.age AS age", f"match {{ {P} }} return distinct {{ $p.age as age }}"),
-    ("MATCH p = allShortestPaths((a:Person {name: 'Ada'})-[:Knows*]-(b:Person {name: 'Eve'})) RETURN length(p) AS n", 'match { $a: Person { name: "Ada" } $b: Person { name: "Eve" } $p = paths $a <knows>{1,9} $b } return { length($p) as n }'),
     ("MATCH p = shortestPath((a:Person {name: 'Ada'})-[:Knows*]->(b:Person {name: 'Cyd'})) RETURN length(p) AS n", 'match { $a: Person { name: "Ada" } $b: Person { name: "Cyd" } $p = path $a knows{1,9} $b } return { length($p) as n }'),
     ("MATCH (p:Person) WHERE 'en' IN p.langs RETURN p.name", f'match {{ {P} $p.langs contains "en" }} return {{ $p.name }}'),
 ]
