@@ -35,7 +35,16 @@ from omnigraph.procedures import with_told
 from omnigraph.read import Result, run_many, run_query
 from omnigraph.review import Reviewing
 from omnigraph.schemas import schema_text
-from omnigraph.statements import ReadAsked, Settings, WriteAsked, read_file, write_statement
+from omnigraph.statements import (
+    ReadAsked,
+    Settings,
+    WriteAsked,
+    check_branch,
+    read_file,
+    read_place,
+    write_statement,
+    written_branch,
+)
 from omnigraph.storage import metrics
 from omnigraph.verbs import Description, verb
 
@@ -140,6 +149,7 @@ class Graph(Reviewing):
         >>> g.query("query all() { match { $p: Person } return { $p.name } }").rows
         []
         """
+        branch, at = read_place(self, text, language, branch, at)
         memory = self._repo.limits.query_memory_bytes_max
         asked = ReadAsked(
             params, name, branch, at, engine, language, timeout, max_rows, explain, memory
@@ -213,6 +223,7 @@ class Graph(Reviewing):
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
             raise OptionInvalid("params must be a list of parameters, one for each run")
         started = time.monotonic()
+        branch, at = read_place(self, text, None, branch, at)
         with metrics.operation("query_many"):
             snapshot = self._state(branch, at)
             query = self._compiled(
@@ -395,7 +406,7 @@ class Graph(Reviewing):
         with metrics.operation("mutate"):
             done = self.publish(
                 self.mutation(text, params, name, language),
-                branch=branch,
+                branch=written_branch(text, language, branch),
                 actor=actor,
                 message=message,
                 idempotency_key=idempotency_key,
@@ -418,6 +429,7 @@ class Graph(Reviewing):
         """A mutation as a verb, compiled for the schema of whatever state it meets."""
 
         def write(txn: WriteTxn) -> PublishPlan:
+            check_branch(text, language, txn.branch)
             schema = txn.snapshot.commit.schema
             query = self._compiled(schema, text, name, Want.MUTATION, params, language)
             self._permit_mutation(query, txn)
