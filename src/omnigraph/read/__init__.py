@@ -12,7 +12,8 @@ In the order of control flow:
 - `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths, `all_shortest` every one of them
 - `trails`       walks that follow no edge twice
 - `chaining`     values beside entities: named, taken from lists, turned back into entities; `refs` what names entities
-- `blocks`       exists, not, optional, join; `measured` blocks that are counted or aggregated
+- `blocks`       exists, not, optional, join; `keyed` joins that look nodes up by their keys
+- `measured`     blocks that are counted or aggregated
 - `expressions`  where expressions get their columns from; `values` whole entities and paths
 - `aggregate`    one row per group: `groups` from keys, `reductions` of values
 - `relational`   output columns; `sorting` orders, of any number of rows; `spill` those on disk

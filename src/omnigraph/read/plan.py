@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
 from omnigraph.lang.tree import variables, walk
@@ -41,6 +43,7 @@ class PlanStep:
     steps_of_paths: bool = True  # of a shortest path: more than its length is read
     early: bool = False  # whether a limit above may stop it before it is done
     whole: bool = False  # whether the result has exactly its rows
+    among: pa.Array | None = None  # of a scan: the ids of the only nodes that matter
 
 
 def make_plan(read: ir.Read) -> PlanStep:
