@@ -32,10 +32,20 @@ from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.policy.questions import Action
+from omnigraph.procedures import with_told
 from omnigraph.read import Result, run_many, run_query
 from omnigraph.review import Reviewing
 from omnigraph.schemas import schema_text
-from omnigraph.statements import ReadAsked, Settings, WriteAsked, read_file, write_statement
+from omnigraph.statements import (
+    ReadAsked,
+    Settings,
+    WriteAsked,
+    check_branch,
+    read_file,
+    read_place,
+    write_statement,
+    written_branch,
+)
 from omnigraph.storage import metrics
 from omnigraph.verbs import Description, verb
 
@@ -140,6 +150,7 @@ class Graph(Reviewing):
         >>> g.query("query all() { match { $p: Person } return { $p.name } }").rows
         []
         """
+        branch, at = read_place(self, text, language, branch, at)
         memory = self._repo.limits.query_memory_bytes_max
         asked = ReadAsked(
             params, name, branch, at, engine, language, timeout, max_rows, explain, memory
@@ -154,13 +165,14 @@ class Graph(Reviewing):
         with metrics.operation("query"):
             query, snapshot = self._readable_query(text, asked)
             with self._readable(snapshot):
+                params = with_told(self, query, asked.params, snapshot, asked.branch, asked.at)
                 if asked.engine == "spark":
                     return ops.query_on_spark(
-                        self._repo, snapshot, query, asked.params, asked.explain, asked.max_rows
+                        self._repo, snapshot, query, params, asked.explain, asked.max_rows
                     )
                 return run_query(
                     query,
-                    asked.params,
+                    params,
                     snapshot,
                     timeout=asked.timeout,
                     started=started,
@@ -212,6 +224,7 @@ class Graph(Reviewing):
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
             raise OptionInvalid("params must be a list of parameters, one for each run")
         started = time.monotonic()
+        branch, at = read_place(self, text, None, branch, at)
         with metrics.operation("query_many"):
             snapshot = self._state(branch, at)
             query = self._compiled(
@@ -219,6 +232,7 @@ class Graph(Reviewing):
             )
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
+                params = [with_told(self, query, p, snapshot, branch, at) for p in params]
                 return run_many(
                     query, params, snapshot, timeout=timeout, started=started, max_rows=max_rows
                 )
@@ -393,7 +407,7 @@ class Graph(Reviewing):
         with metrics.operation("mutate"):
             done = self.publish(
                 self.mutation(text, params, name, language),
-                branch=branch,
+                branch=written_branch(text, language, branch),
                 actor=actor,
                 message=message,
                 idempotency_key=idempotency_key,
@@ -416,10 +430,12 @@ class Graph(Reviewing):
         """A mutation as a verb, compiled for the schema of whatever state it meets."""
 
         def write(txn: WriteTxn) -> PublishPlan:
+            check_branch(text, language, txn.branch)
             schema = txn.snapshot.commit.schema
             query = self._compiled(schema, text, name, Want.MUTATION, params, language)
             self._permit_mutation(query, txn)
-            return ops.mutate(query, params)(txn)
+            given = with_told(self, query, params, txn.snapshot, txn.branch)
+            return ops.mutate(query, given)(txn)
 
         return write
 

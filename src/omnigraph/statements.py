@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
-from omnigraph.lang.languages import is_file_text
+from omnigraph.errors import BranchNotFound, Kind, OmnigraphError, OptionInvalid
+from omnigraph.lang.languages import is_file_text, place_named
 from omnigraph.lang.query import ast, parse_queries
 from omnigraph.lang.query.settings import Effective, Value, effective, why_not
 from omnigraph.model.limits import memory_bytes
+from omnigraph.model.names import MAIN, branch_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,16 @@ class StatementMisplaced(OmnigraphError):
     default_help = (
         "`query` runs show, explain and branch list; `mutate` runs branch create, delete and merge."
     )
+
+
+class UseContradicted(OmnigraphError):
+    """USE names another branch or point than the call, or one that cannot be written.
+
+    `USE dev` is `branch="dev"`, and USE 'dev@v1' is `branch="dev", at="v1"`. Where both are given they say the same.
+    """
+
+    code, kind = "use_contradicted", Kind.INVALID
+    default_help = "Name the branch in one place: in the text with USE, or beside it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,57 @@ def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effect
         if (wrong := why_not(name, value)) is not None:
             raise OptionInvalid(wrong)
     return effective(file.settings, asked)
+
+
+# --- where a text is run -------------------------------------------------------------------------------------------
+
+
+def named_place(
+    text: str, language: str | None, branch: str = "main", at: object = None
+) -> tuple[str, object]:
+    """The branch and the point a text is about: what USE names, or what the call does. `main` stands for no name."""
+    used = place_named(text, language)
+    if used is None:
+        return branch, at
+    name, _, point = used.partition("@")
+    named = branch_name(name) if name else branch_name(branch)
+    if named != branch_name(branch) != MAIN:
+        raise UseContradicted(f"the text uses {named!r}, the call names {branch!r}")
+    if point and at not in (None, point):
+        raise UseContradicted(f"the text uses {used!r}, the call names the point {str(at)!r}")
+    return named, point or at
+
+
+def read_place(
+    graph: Graph, text: str, language: str | None, branch: str, at: object
+) -> tuple[str, object]:
+    """Where a read is run; a name nobody gave a branch may be that of a tag."""
+    found = named_place(text, language, branch, at)
+    if found[1] is not None or place_named(text, language) is None:
+        return found
+    try:
+        graph._state(found[0])
+    except BranchNotFound as missing:
+        try:
+            graph._state("main", found[0])
+        except OmnigraphError:
+            raise missing from None
+        return "main", found[0]
+    return found
+
+
+def written_branch(text: str, language: str | None, branch: str = "main") -> str:
+    """The branch a write goes to."""
+    named, point = named_place(text, language, branch)
+    if point is not None:
+        raise UseContradicted(f"a write goes to a branch, not to the point {str(point)!r}")
+    return named
+
+
+def check_branch(text: str, language: str | None, branch: str) -> None:
+    """A mutation that runs on a branch uses no other."""
+    if written_branch(text, language, branch) != branch_name(branch):
+        raise UseContradicted(f"the text uses another branch than {branch!r}, on which it runs")
 
 
 # --- reading -------------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ MORE = (
     "MATCH (p:Person) WITH collect(p) AS ps UNWIND ps AS q MATCH (q)-[:LivesIn]->(c) RETURN q.name, c.name",
     "MATCH (p:Person) RETURN p.name, [(p)-[k:Knows {since: 2015}]->(q) | q.age] AS ages",
     "MATCH p = shortestPath((a:Person {name: 'Ada'})-[:Knows*]->(b:Person {name: 'Cyd'})) RETURN [x IN nodes(p) | x.name] AS names",
+    "CALL omnigraph.schema.properties() YIELD owner, property RETURN owner, count(*) AS n",
+    "CALL omnigraph.history.log() YIELD commit, kind, time RETURN commit, kind, time",
 )
 
 

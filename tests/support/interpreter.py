@@ -222,9 +222,10 @@ class Interpreter:
             if op.backwards:
                 paths = [Path(p.nodes[::-1], p.edges[::-1]) for p in paths]
             best = min(paths, key=lambda p: [(e.id, e.type) for e in p.edges])
-            new = {**row, op.dst: node, op.path_var: best}
-            if node.type in op.dst_types and self.holds(op.predicate, new):
-                yield new
+            for path in paths if op.every else [best]:
+                new = {**row, op.dst: node, op.path_var: path}
+                if node.type in op.dst_types and self.holds(op.predicate, new):
+                    yield new
 
     def reported_paths(
         self, source: Node, target: Node, steps: tuple[ir.EdgeStep, ...], length: int

@@ -47,6 +47,7 @@ const WORDS = [
   "desc",
   "asc",
   "path",
+  "paths",
   "true",
   "false",
   "null",

@@ -5,12 +5,12 @@ const NAME = "cypher"; // as the server calls it
 
 const BEFORE = /^(?:\s+|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))/;
 const START =
-  /^(?:optional\s+match\b|match\s*(?:\(|[a-z_`][\w`]*\s*=|(?:all)?shortestpaths?\s*\()|unwind\b|with\b|return\b(?!\s*\{)|call\b|create\b|merge\b|detach\s+delete\b)/i;
+  /^(?:optional\s+match\b|match\s*(?:\(|[a-z_`][\w`]*\s*=|(?:all)?shortestpaths?\s*\()|use\b|unwind\b|with\b|return\b(?!\s*\{)|call\b|create\b|merge\b|detach\s+delete\b)/i;
 const QUOTED = /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"|`[^`]*`|\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
 const WRITES = /(?<![.:$\w])(?:create|merge|set|remove|delete)\b/i;
 
 export const CYPHER_WORDS = new Set(
-  "match optional where with unwind return order by skip limit distinct union all case when then else end and or xor not in is null true false as asc ascending desc descending contains starts ends exists count call yield create merge set remove delete detach on".split(
+  "use match optional where with unwind return order by skip limit distinct union all case when then else end and or xor not in is null true false as asc ascending desc descending contains starts ends exists count call yield create merge set remove delete detach on".split(
     " ",
   ),
 );

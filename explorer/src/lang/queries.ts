@@ -213,7 +213,7 @@ function testedBlock(block: readonly Token[], at: number): number {
 function traversalAt(block: readonly Token[], start: number): [Traversal | null, number] {
   let i = start;
   let path: string | null = null;
-  if (block[i + 1]?.text === "=" && block[i + 2]?.text === "path") {
+  if (block[i + 1]?.text === "=" && ["path", "paths"].includes(block[i + 2]?.text ?? "")) {
     path = block[i]!.text;
     i += 3;
   }

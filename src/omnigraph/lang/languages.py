@@ -20,7 +20,7 @@ LANGUAGES = ("gq", "cypher")
 # What no text in `.gq` starts with, comments aside.
 START = re.compile(
     r"""optional\s+match\b | match\s*(?:\(|[A-Za-z_`][\w`]*\s*=|(?:all)?shortestpaths?\s*\()
-      | unwind\b | with\b | return\b(?!\s*\{) | call\b | create\b | merge\b
+      | use\b | unwind\b | with\b | return\b(?!\s*\{) | call\b | create\b | merge\b
       | detach\s+delete\b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -28,6 +28,8 @@ START = re.compile(
 # What a text starts with that is more than queries: settings, or a statement that stands alone.
 FILE_START = re.compile(r"(?:set|reset|show|explain|branch)\s+[\w\"]")
 BLANK = re.compile(r"\s*")
+USE = re.compile(r"use\b", re.IGNORECASE)
+TEXTS_MAX = 512
 
 
 def _first_word(text: str) -> int:
@@ -78,6 +80,24 @@ def query_name(text: str, name: str | None, language: str | None = None) -> str:
     if file.statement is not None and not file.queries:
         return file.statement.words
     return choose(file, name).name
+
+
+def place_named(text: str, language: str | None = None) -> str | None:
+    """What USE names in a text in Cypher.
+
+    >>> place_named("USE dev MATCH (p:Person) RETURN p.name")
+    'dev'
+    """
+    if USE.match(text, _first_word(text)) is None or not is_cypher_text(text, language):
+        return None
+    return _place_named(text)
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def _place_named(text: str) -> str | None:
+    from omnigraph.lang.cypher import parse_cypher
+
+    return parse_cypher(text).use
 
 
 def parameter_types(params: Mapping[str, Any] | None) -> object:

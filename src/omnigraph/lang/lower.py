@@ -398,6 +398,7 @@ def walked(plan: ir.Op, found: checked.Traversal, dst: str) -> ir.Op:
             dst_types=found.dst_types,
             min_hops=found.min_hops,
             max_hops=found.max_hops,
+            every=found.every,
         )
     return ir.Expand(
         input=plan,

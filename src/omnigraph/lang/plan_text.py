@@ -126,6 +126,8 @@ def _detail(op: ir.Op, made: Made) -> str:
 def _walk(op: ir.Expand | ir.ShortestPath | ir.Trail) -> str:
     words = {ir.ShortestPath: "path", ir.Trail: "trail"}
     word = words.get(type(op), "")
+    if isinstance(op, ir.ShortestPath) and op.every:
+        word = "paths"
     path = f"{_var(op.path_var)} = {word} " if not isinstance(op, ir.Expand) else ""
     edge = f"{_var(op.edge_var)}:" if isinstance(op, ir.Expand) and op.edge_var else ""
     most = "" if op.max_hops is None else op.max_hops

@@ -106,6 +106,8 @@ def refuse_unknown(plan: ir.Op) -> None:
                 variables(condition) - {node.edge_var}
             ):
                 raise not_on_spark("a condition on relationships that reads other variables")
+            case ir.ShortestPath(every=True):
+                raise not_on_spark("allShortestPaths")
             case ir.TrailOf(var) if var in mixed:
                 raise not_on_spark("shortest paths over several types as values")
 

@@ -9,10 +9,11 @@ In the order of control flow:
 - `context`      what a run carries along; `budget` its memory and time; `explain` what is recorded of it
 - `rows`         bags of rows, as positions in tables; operators hand them on in blocks
 - `scan`         where patterns start
-- `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths
+- `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths, `all_shortest` every one of them
 - `trails`       walks that follow no edge twice
 - `chaining`     values beside entities: named, taken from lists, turned back into entities; `refs` what names entities
-- `blocks`       exists, not, optional, join; `measured` blocks that are counted or aggregated
+- `blocks`       exists, not, optional, join; `keyed` joins that look nodes up by their keys
+- `measured`     blocks that are counted or aggregated
 - `expressions`  where expressions get their columns from; `values` whole entities and paths
 - `aggregate`    one row per group: `groups` from keys, `reductions` of values
 - `relational`   output columns; `sorting` orders, of any number of rows; `spill` those on disk

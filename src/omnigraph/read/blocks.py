@@ -15,6 +15,7 @@ from omnigraph.read.arrays import AnyArray, Ints, Mask, runs
 from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import column
+from omnigraph.read.keyed import keyed_join
 from omnigraph.read.plan import PlanStep, needs_of_outer
 from omnigraph.read.rows import Entities, Rows, Variable, collect, unbound
 
@@ -111,15 +112,24 @@ def _number(array: AnyArray) -> tuple[Ints, Ints]:
 
 
 def join(
-    step: PlanStep, left: Iterator[Rows], right: Iterator[Rows], ctx: Context
+    step: PlanStep, left: Iterator[Rows], right: Callable[[PlanStep], Iterator[Rows]], ctx: Context
 ) -> Iterator[Rows]:
-    """All pairs of rows that agree on every pair of keys; the right side is held, the left one comes by."""
+    """All pairs of rows that agree on every pair of keys; the right side is held, the left one comes by.
+
+    Of nodes that are named by their keys only those are held that some rows of the left name.
+    """
     op = step.op
     assert isinstance(op, ir.Join)  # noqa: S101
+    keyed = keyed_join(op, ctx)
     with ctx.hold("Join") as held:
-        kept: Rows | None = None
+        whole: Rows | None = None
         for rows in left:
-            kept = collect(right, held) if kept is None else kept
+            named = None if keyed is None else keyed.named(step.inputs[1], rows, ctx)
+            if named is not None and whole is None:
+                held.set(0)
+                kept = collect(right(named), held)
+            else:
+                kept = whole = collect(right(step.inputs[1]), held) if whole is None else whole
             sizes = ctx.sizes(step.early)
             found = _pairs(op, rows, kept, sizes, ctx) if op.on else all_pairs(rows, kept, sizes)
             for pairs in checked(found):

@@ -18,6 +18,8 @@ from omnigraph.read.columns import TableColumns, columns_of
 from omnigraph.read.explain import Trace
 from omnigraph.read.topology import Topology
 
+LookedUp = dict[str, list[pa.Array] | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Handed:
@@ -39,6 +41,8 @@ class Context:
     max_rows: int | None = None
     trace: Trace | None = None
     handed: Handed | None = None
+    # By variable, if somebody wants to know: the ids that were looked up, or none for any.
+    looked_up: LookedUp | None = None
     numbers: dict[str, int] = field(default_factory=dict)  # of types, in references to entities
     topologies: dict[str, Topology] = field(default_factory=dict)  # by edge type, as far as used
     _columns: dict[tuple[str, bool], TableColumns] = field(default_factory=dict)

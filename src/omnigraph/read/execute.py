@@ -31,9 +31,10 @@ from omnigraph.read import (
 )
 from omnigraph.read.budget import Budget, running, stopped, who_cancels
 from omnigraph.read.cache import SHARED, Cache
-from omnigraph.read.context import Context, Handed
+from omnigraph.read.context import Context, Handed, LookedUp
 from omnigraph.read.explain import Trace
 from omnigraph.read.expressions import holds
+from omnigraph.read.keyed import keyed_join
 from omnigraph.read.order import reorder
 from omnigraph.read.plan import PlanStep, make_plan
 from omnigraph.read.result import Result
@@ -58,12 +59,13 @@ def run_query(
     cancelled: Callable[[], bool] | None = None,
     block_rows: int | None = None,
     handed: Handed | None = None,
+    looked_up: LookedUp | None = None,
 ) -> Result:
     """Run a read on one state of a graph.
 
     `timeout` (seconds), `max_rows` and `memory_bytes_max` bound the run; crossing one raises an error that names it.
     The time counts from `started` (of `time.monotonic`), so that a caller's compilation is part of it. With `explain`
-    the result tells how it was obtained.
+    the result tells how it was obtained; `looked_up` is told which nodes were named by their keys.
     """
     started = time.monotonic() if started is None else started
     bound = bind_params(query, params, now or dt.datetime.now(dt.UTC))
@@ -76,7 +78,7 @@ def run_query(
         block_rows=block_rows,
         note=None if trace is None else trace.note,
     )
-    ctx = Context(snapshot, bound, cache, budget, max_rows, trace, handed)
+    ctx = Context(snapshot, bound, cache, budget, max_rows, trace, handed, looked_up)
     token = running(budget)
     try:
         budget.check()
@@ -146,7 +148,10 @@ def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, PlanStep]:
     step = known.step
     if step is None or sizes != known.sizes:
         ordered = reorder(
-            query.body.plan, lambda *kind: ctx.columns(*kind).rows, partial(known_share, ctx)
+            query.body.plan,
+            lambda *kind: ctx.columns(*kind).rows,
+            partial(known_share, ctx),
+            lambda join: keyed_join(join, ctx) is not None,
         )
         step = make_plan(replace(query.body, plan=ordered))
         known.sizes, known.step = sizes, step
@@ -200,7 +205,7 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
 
     match step.op:
         case ir.NodeScan():
-            yield scan.node_scan(step.op, ctx).keep(step.live)
+            yield scan.node_scan(step.op, ctx, step.among).keep(step.live)
         case ir.Outer():
             yield _outer_rows(step, outer)
         case ir.Resumed():
@@ -223,7 +228,7 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
             for rows in below():
                 yield from blocks.optional(step, rows, block)
         case ir.Join():
-            yield from blocks.join(step, below(0), below(1), ctx)
+            yield from blocks.join(step, below(0), lambda right: _run(right, ctx, outer), ctx)
         case ir.Score():
             with ctx.hold("Score") as held:
                 yield rank.score(step, collect(below(), held), ctx)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from omnigraph.lang import ir
 from omnigraph.lang.ir import CompareOp as Op
@@ -18,6 +19,7 @@ Sizes = Callable[[str, bool], int]  # rows of a node type, or of an edge type
 Shares = Callable[
     [ir.Expr, str, str], float | None
 ]  # of a type's nodes a condition on a variable keeps, if known
+Keyed = Callable[[ir.Join], bool]  # whether the rows on the left name the nodes on the right
 
 VARIABLES_MAX = 9
 GAIN_MIN = 2.0  # as written is kept unless another order promises this much
@@ -32,13 +34,17 @@ FLIPPED = {
 }
 
 
-def reorder(op: ir.Op, sizes: Sizes, shares: Shares) -> ir.Op:
-    """The same plan with its patterns in the best order."""
+def reorder(op: ir.Op, sizes: Sizes, shares: Shares, is_keyed: Keyed) -> ir.Op:
+    """The same plan with its patterns in the best order; one that starts at nodes its join names is in it already."""
+
+    def ordered(child: Any) -> Any:
+        return reorder(child, sizes, shares, is_keyed) if _is_operator(child) else child
+
+    if isinstance(op, ir.Join) and is_keyed(op):
+        return replace(op, left=ordered(op.left))
     chain = _take_apart(op)
     if chain is None:
-        return rebuild(
-            op, lambda child: reorder(child, sizes, shares) if _is_operator(child) else child
-        )
+        return rebuild(op, ordered)
     return _Orders(chain, sizes, shares).best() or op
 
 

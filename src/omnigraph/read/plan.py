@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
 from omnigraph.lang.tree import variables, walk
@@ -41,6 +43,7 @@ class PlanStep:
     steps_of_paths: bool = True  # of a shortest path: more than its length is read
     early: bool = False  # whether a limit above may stop it before it is done
     whole: bool = False  # whether the result has exactly its rows
+    among: pa.Array | None = None  # of a scan: the ids of the only nodes that matter
 
 
 def make_plan(read: ir.Read) -> PlanStep:
@@ -185,7 +188,7 @@ def _traversal(
     wanted = (live - introduced) | {op.src} | ({op.dst} if op.into else set())
     if isinstance(op, ir.Trail) and op.edge_predicate is not None:
         wanted |= names_read([op.edge_predicate]) - {op.edge_var}
-    steps_of_paths = not isinstance(op, ir.Expand) and op.path_var in spelled
+    steps_of_paths = not isinstance(op, ir.Expand) and op.path_var in spelled & live
     return PlanStep(
         op, (_step(op.input, wanted, bag, None, spelled),), live, bag, steps_of_paths=steps_of_paths
     )
@@ -237,7 +240,8 @@ def _aggregate(op: ir.Aggregate, spelled: frozenset[str]) -> PlanStep:
         replace(a, function=ir.AggregateFunction.COUNT_ROWS, arg=None)
         if a.function is ir.AggregateFunction.COUNT
         and not a.distinct
-        and isinstance(a.arg, ir.IdOf)
+        and isinstance(a.arg, ir.IdOf | ir.TrailOf)
+        and a.arg.var in bound
         and not bound[a.arg.var].nullable
         else a
         for a in op.aggregates

@@ -29,16 +29,21 @@ NOTHING = (None, None)
 STATISTICS_ROWS_MAX = 200_000  # of a larger table the values are not counted
 
 
-def node_scan(op: ir.NodeScan, ctx: Context) -> Rows:
-    """One row per node."""
-    parts = [_scan_type(op, name, ctx) for name in op.types]
+def node_scan(op: ir.NodeScan, ctx: Context, among: pa.Array | None = None) -> Rows:
+    """One row per node; of those with some ids, where others do not matter."""
+    parts = [_scan_type(op, name, ctx, among) for name in op.types]
     found = parts[0] if len(parts) == 1 else concat_entities(parts)
     return Rows(len(found.position), {op.var: found})
 
 
-def _scan_type(op: ir.NodeScan, name: str, ctx: Context) -> Entities:
+def _scan_type(op: ir.NodeScan, name: str, ctx: Context, among: pa.Array | None) -> Entities:
     columns = ctx.columns(name)
-    positions, rest = _candidates(op, columns, ctx)
+    if among is None:
+        positions, rest = _candidates(op, columns, ctx)
+    else:
+        ctx.note(access="by the ids of rows")
+        positions, rest = columns.find_all(among), op.predicate
+        positions = positions[positions >= 0]
     found = Entities((name,), positions)
     if rest is None:
         return found

@@ -1,5 +1,7 @@
 """Shortest paths: their lengths, and of all paths of that length the one with the smallest list of edge ids.
 
+Where all of them are asked for, `all_shortest` finds them.
+
 Where both ends are known the search goes out from both and stops where it meets. Otherwise all destinations of a source
 are found level by level, and every node remembers the best edge by which it was reached.
 """
@@ -14,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang import ir
+from omnigraph.read.all_shortest import EveryFinder
 from omnigraph.read.arrays import Ints, Mask, Whole, runs
 from omnigraph.read.blocks import all_pairs
 from omnigraph.read.budget import checked
@@ -32,17 +35,25 @@ Edge = tuple[int, int]  # type and position
 
 
 def shortest_path(step: PlanStep, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
-    """One row per row and destination reached, with one shortest path."""
+    """One row per row and destination reached, with one shortest path; or one per path."""
     op = step.op
     assert isinstance(op, ir.ShortestPath)  # noqa: S101
     finder = None
     for rows in blocks:
-        finder = finder or _Finder(op, step, ctx)
+        finder = finder or _finder(op, step, rows, ctx)
         for found in _from_block(op, finder, rows, ctx):
             yield found.keep(step.live)
 
 
-def _from_block(op: ir.ShortestPath, finder: _Finder, rows: Rows, ctx: Context) -> Iterator[Rows]:
+def _finder(op: ir.ShortestPath, step: PlanStep, rows: Rows, ctx: Context) -> _Finder | EveryFinder:
+    ends = (*rows.entities(op.src).types, *op.dst_types) if op.min_hops == 0 else ()
+    space = Space(op.steps, ctx, ends)
+    return EveryFinder(op, step, space, ctx) if op.every else _Finder(op, step, space, ctx)
+
+
+def _from_block(
+    op: ir.ShortestPath, finder: _Finder | EveryFinder, rows: Rows, ctx: Context
+) -> Iterator[Rows]:
     ends = None if op.into else pinned(ir.NodeScan(op.dst, op.dst_types, op.predicate), ctx)
     if ends is not None and rows.n * ends.n <= PAIRS_MAX:
         (rows,) = all_pairs(rows, ends, repeat(PAIRS_MAX))
@@ -51,22 +62,22 @@ def _from_block(op: ir.ShortestPath, finder: _Finder, rows: Rows, ctx: Context) 
     if op.into:
         known &= finder.space.number(rows.entities(op.dst)) >= 0
     rows = rows.filter(known)
-    for found in [finder.closing(rows)] if op.into else finder.opening(rows):
+    for found in finder.closing(rows) if op.into else finder.opening(rows):
         yield (found if op.predicate is None else found.filter(holds(op.predicate, found, ctx)))
 
 
 class _Finder:
     """The search of one operator."""
 
-    def __init__(self, op: ir.ShortestPath, step: PlanStep, ctx: Context) -> None:
+    def __init__(self, op: ir.ShortestPath, step: PlanStep, space: Space, ctx: Context) -> None:
         self.op = op
         self.ctx = ctx
         self.early = step.early
         self.spelled_out = step.steps_of_paths  # whether anybody reads more than the length
-        self.space = Space(op.steps, ctx)
+        self.space = space
         self.edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
 
-    def closing(self, rows: Rows) -> Rows:
+    def closing(self, rows: Rows) -> Iterator[Rows]:
         """Rows whose destination is bound: those that reach it stay."""
         src, dst = (self.space.number(rows.entities(v)) for v in (self.op.src, self.op.dst))
         pairs, which = np.unique(src * self.space.size + dst, return_inverse=True)
@@ -77,7 +88,7 @@ class _Finder:
             ends = zip(first.tolist(), second.tolist(), strict=True)
             paths = concat_paths([self._between(a, b) for a, b in ends] or [self._no_path()])
         kept = np.flatnonzero(paths.length[which] >= 0)
-        return rows.take(kept).with_variables({self.op.path_var: paths.take(which[kept])})
+        yield rows.take(kept).with_variables({self.op.path_var: paths.take(which[kept])})
 
     def opening(self, rows: Rows) -> Iterator[Rows]:
         """Every row with all destinations it reaches, so many sources at a time that their paths make a block."""

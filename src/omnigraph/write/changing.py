@@ -30,7 +30,7 @@ from omnigraph.model.keys import fresh_ids, key_ids
 from omnigraph.model.tokens import id_tokens
 from omnigraph.read import Result, run_query
 from omnigraph.read.blocks import number_rows
-from omnigraph.read.context import Handed
+from omnigraph.read.context import Handed, LookedUp
 from omnigraph.read.groups import encode_any
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import column
@@ -91,7 +91,10 @@ def _run_stage(
     """What one stage does, and the rows it did it for."""
     txn = progress.txn
     query = ir.Query("change", params, stage.read)
-    result = run_query(query, bound.values, overlaid(txn), now=bound.now, handed=handed)
+    looked_up: LookedUp = {}
+    result = run_query(
+        query, bound.values, overlaid(txn), now=bound.now, handed=handed, looked_up=looked_up
+    )
     work = _Work(progress, _unique_columns(result.to_arrow()), len(result))
     for name, ids, types in stage.slots:
         work.slots[name] = Slot(work.column(ids), work.column(types))
@@ -100,7 +103,7 @@ def _run_stage(
     made = {
         s.slot: work.slots[s.slot].ids for s in stage.steps if isinstance(s, ir.Make) and s.once
     }
-    resting = Resting(stage.read.plan, txn.catalog, bound, made, handed)
+    resting = Resting(stage.read.plan, txn.catalog, bound, made, handed, looked_up)
     work.progress = work.progress.after(Changes(), resting.reads())
     slots = {name: (slot.ids, slot.types) for name, slot in work.slots.items()}
     return work.progress, Handed(work.rows, work.columns, slots)

@@ -1,7 +1,7 @@
 """What the rows a stage found rest on: the facts that make it run again when another write touches them first.
 
-A plan that names its nodes by id or key rests on those ids, and a hop from them on the edges that end there. What is
-found in any other way rests on whole tables.
+A plan that names its nodes by id or key, for all rows or for each of them, rests on those ids, and a hop from them on
+the edges that end there. What is found in any other way rests on whole tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, variables, walk
 from omnigraph.model.catalog import Catalog, NodeType
 from omnigraph.model.tokens import endpoint_tokens, id_tokens
-from omnigraph.read.context import Handed
+from omnigraph.read.context import Handed, LookedUp
 from omnigraph.write.matching import EVERYTHING, named_rows
 
 # What may look at entities that no variable of the plan is bound to.
@@ -40,6 +40,7 @@ class Resting:
     bound: ir.Bound
     made: Mapping[str, pa.Array] = field(default_factory=dict)  # the ids in slots a MERGE completes
     handed: Handed | None = None
+    looked_up: LookedUp = field(default_factory=dict)  # the ids joins asked for, by variable
     named: Named = field(default_factory=dict)
     found: dict[str, Reads] = field(default_factory=dict)
 
@@ -85,6 +86,9 @@ class Resting:
             anchor = named_rows(closed(op.predicate, self.bound), kind)
             if anchor is not None and anchor[0] == "id":
                 return anchor[1]
+        asked = self.looked_up.get(op.var)
+        if asked is not None:
+            return pa.concat_arrays(asked)
         made = self.made.get(op.var)
         if made is not None and _asks_for_key(op.var, kind, nodes):
             return made.drop_null()

@@ -268,3 +268,14 @@ def test_doctor_says_what_is_installed_and_what_for(cli: Cli) -> None:
         for row in done.json
         if row["found"] == "missing" and row["part"] != "Node.js"
     )
+
+
+def test_a_text_in_cypher_names_its_branch(cli: Cli) -> None:
+    add = "USE draft CREATE (p:Person {name: 'Zoe'}) RETURN p.name AS name"
+    assert cli("mutate", "-s", "people", "-e", add).code == 0
+    count = "MATCH (p:Person {name: 'Zoe'}) RETURN count(*) AS n"
+    for use, wanted in (("USE draft ", 1), ("USE 'draft@draft~1' ", 0), ("", 0)):
+        done = cli("query", "-s", "people", "-e", use + count, "--format", "json")
+        assert done.json["rows"] == [{"n": wanted}], done.err
+    done = cli("query", "-s", "people", "-e", "USE draft " + count, "--branch", "other")
+    assert "use_contradicted" in done.err

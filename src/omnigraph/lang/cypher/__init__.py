@@ -9,7 +9,8 @@ In the order of control flow:
                  `mixed` lists without a type
 - `patterns`     patterns to operators
 - `projecting`   WITH and RETURN: columns, grouping, order and cut
-- `bind`         whole queries, clause by clause; `writing` those that write; `procedures` what CALL takes
+- `bind`         whole queries, clause by clause; `writing` those that write
+- `procedures`   what CALL takes; `told` those about schema and history
 - `codes`        the catalogue of codes
 - `format`       the canonical layout of a text; `lint` what is odd about it
 

@@ -388,8 +388,9 @@ class SingleQuery:
 
 @value
 class Query:
-    """Single queries, and between each two whether UNION ALL keeps duplicates."""
+    """Single queries, and between each two whether UNION ALL keeps duplicates; `use` is what USE names."""
 
     parts: tuple[SingleQuery, ...]
     keeps_duplicates: tuple[bool, ...]
     at: Place = NOWHERE
+    use: str | None = None

@@ -35,7 +35,7 @@ def bind_read(
         diagnostics.raise_errors()
         raise
     params = tuple(ir.ParamDecl(name, kind) for name, kind in binding.params.items())
-    return ir.Query(QUERY, params, read)
+    return ir.Query(QUERY, params, read, told=tuple(binding.told))
 
 
 class QueryBinder:

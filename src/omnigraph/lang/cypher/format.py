@@ -17,7 +17,7 @@ from omnigraph.lang.source import Place, Source
 
 INDENT = "  "
 FIRST = frozenset(
-    {"match", "optional", "with", "unwind", "return", "call", "union"}
+    {"use", "match", "optional", "with", "unwind", "return", "call", "union"}
     | {"create", "merge", "set", "remove", "delete", "detach"}
 )
 BELOW = frozenset({"where", "order", "skip", "limit", "on", "yield"})  # parts of the clause before

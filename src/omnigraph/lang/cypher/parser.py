@@ -5,13 +5,17 @@ After an error the parser goes on at the next clause, so that one look shows sev
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.lang.cypher import ast
 from omnigraph.lang.cypher.expressions import CLAUSES, CypherExpressions, Unparsable
+from omnigraph.lang.cypher.lexer import unquote
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.lexer import Tok
 from omnigraph.lang.source import Source
 
 HOPS_MAX = 2**31 - 1
+SHORTEST = {"SHORTESTPATH": "shortestPath", "ALLSHORTESTPATHS": "allShortestPaths"}
 STARTERS = tuple(sorted(CLAUSES - {"UNION"}))
 # What other products have; said so, instead of that something is misspelt.
 FOREIGN = {
@@ -19,7 +23,6 @@ FOREIGN = {
     "LOAD": "Load files with `load`, which takes JSON lines, CSV, Parquet and Arrow.",
     "PROFILE": "Ask for the plan with explain=True, or `omnigraph explain`.",
     "EXPLAIN": "Ask for the plan with explain=True, or `omnigraph explain`.",
-    "USE": "Name the branch or the commit beside the query: branch=, at=.",
     "START": "Begin with MATCH.",
     "DROP": "Schemas are changed with `schema apply`.",
 }
@@ -41,14 +44,32 @@ class CypherParser(CypherExpressions):
     """The whole language."""
 
     def whole(self) -> ast.Query:
-        """Query [ ";" ]"""
+        """[ Use ] Query [ ";" ]"""
         if self.at_end():
             self.fail("expected a query, found the end of the text")
-        found = self.query(top=True)
+        place = self.use() if self.is_word("USE") else None
+        found = replace(self.query(top=True), use=place)
         self.take(";")
         if not self.at_end() and not self.diagnostics.errors:
             self.fail(f"expected a clause or the end, found {self.token}", options=STARTERS)
         return found
+
+    def use(self) -> str:
+        """ "USE" ( Name | String | "graph" "." "byName" "(" String ")" )"""
+        self.advance()
+        if [self.peek(i).text.lower() for i in range(3)] == ["graph", ".", "byname"]:
+            for _ in range(3):
+                self.advance()
+            with self.nested("(", "after graph.byName"):
+                return self.quoted("the name of a branch")
+        if self.token.kind is Tok.STRING:
+            return self.quoted("the name of a branch")
+        return self.name("the name of a branch")
+
+    def quoted(self, what: str) -> str:
+        if self.token.kind is not Tok.STRING:
+            raise self.fail(f"expected {what} in quotes, found {self.token}")
+        return unquote(self.advance().text)
 
     def query(self, top: bool = False) -> ast.Query:
         """SingleQuery { "UNION" [ "ALL" ] SingleQuery }"""
@@ -105,6 +126,8 @@ class CypherParser(CypherExpressions):
                 return ast.RemoveItems(tuple(self.sep_by(self.remove_item)), self.since(token))
             case "DELETE" | "DETACH":
                 return self.delete()
+            case "USE":
+                raise self.fail("USE stands once, before everything else", code="C013")
             case word if word in FOREIGN:
                 message = f"{word} is not part of this language"
                 raise self.fail(message, code="C001", help=FOREIGN[word])
@@ -274,8 +297,8 @@ class CypherParser(CypherExpressions):
         if self.token.kind is Tok.NAME and self.peek().text == "=":
             var = self.name("a variable")
             self.advance()
-        if self.is_word("SHORTESTPATH", "ALLSHORTESTPATHS"):
-            word = self.advance().text.lower()
+        if self.is_word(*SHORTEST):
+            word = SHORTEST[self.advance().text.upper()]
             with self.nested("(", "before the pattern"):
                 nodes, rels = self.chain()
             return ast.PathPattern(var, nodes, rels, word, self.since(start))

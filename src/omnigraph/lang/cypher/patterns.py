@@ -14,6 +14,7 @@ from omnigraph.lang.tree import conjuncts
 
 OUT, IN, BOTH = ir.Direction.OUT, ir.Direction.IN, ir.Direction.BOTH
 SHORTEST_HOPS_MAX = 2**31 - 1
+ALL_SHORTEST = "allShortestPaths"
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class Rel:
     left: str
     right: str
     steps: tuple[ir.EdgeStep, ...] = ()
-    shortest: bool = False
+    shortest: str | None = None  # the word before the pattern
     known: ir.RefOf | None = None  # the relationship it has to be, bound before
 
 
@@ -140,9 +141,7 @@ class PatternBinder:
             var = self.binding.fresh(name or "")
             if name is not None:
                 self.own[name] = var
-        made = Rel(
-            pattern, var, edges, left, right, shortest=path.shortest is not None, known=known
-        )
+        made = Rel(pattern, var, edges, left, right, shortest=path.shortest, known=known)
         self.check_shortest(made, path)
         self.rels.append(made)
         return made
@@ -166,12 +165,10 @@ class PatternBinder:
     def check_shortest(self, rel: Rel, path: ast.PathPattern) -> None:
         if path.shortest is None:
             return
-        if path.shortest.lower() == "allshortestpaths":
-            help = "shortestPath gives one of them."
-            message = "all shortest paths cannot be listed yet"
-            raise self.binding.error("C015", message, path.at, help)
         if len(path.rels) != 1 or (rel.pattern.hops or (1, 1))[0] not in (None, 0, 1):
-            message = "shortestPath takes two nodes and one relationship of 0 or 1 hops at least"
+            message = (
+                f"{path.shortest} takes two nodes and one relationship of 0 or 1 hops at least"
+            )
             raise self.binding.error("C015", message, path.at)
 
     # --- which types are possible ----------------------------------------------------------------------------------
@@ -396,6 +393,7 @@ class PatternBinder:
             max_hops=SHORTEST_HOPS_MAX if high is None else high,
             into=into,
             backwards=backwards,
+            every=rel.shortest == ALL_SHORTEST,
         )
 
     def unique(self) -> None:

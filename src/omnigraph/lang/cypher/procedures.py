@@ -1,30 +1,27 @@
-"""What CALL takes: searches, each of which binds nodes and their scores, and what the schema says.
+"""What CALL takes: searches, each of which binds nodes and their scores, and what `told` lists.
 
 - `omnigraph.search.text(label, property, query, limit)`: by the words of a text, the best score first
 - `omnigraph.search.vector(label, property, query, limit)`: by distance, the nearest first; the query is a vector, or a
   text to be embedded
 - `omnigraph.search.hybrid(label, vector property, vector query, text property, text query, limit)`: both, fused
 
-They yield `node` and `score`. What the schema says is known when the query is compiled, and becomes rows of values:
-
-- `omnigraph.schema.nodes()`: `label`, `interfaces`, `properties`, `key`
-- `omnigraph.schema.relationships()`: `type`, `start`, `end`, `properties`
-- `omnigraph.schema.properties()`: `owner`, `property`, `type`, `nullable`
-- `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`: as other products have them
+Searches yield `node` and `score`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
-from omnigraph.lang.cypher.scope import Flow, labels_of_edge
+from omnigraph.lang.cypher.scope import Flow
+from omnigraph.lang.cypher.told import HISTORY, SCHEMA, Telling
 from omnigraph.lang.lower import place_of
 from omnigraph.lang.source import Located
-from omnigraph.model.catalog import Catalog, Property
+from omnigraph.model.catalog import Property
 
 if TYPE_CHECKING:
     from omnigraph.lang.cypher.bind import QueryBinder
@@ -134,108 +131,60 @@ def _hybrid(search: Search, name: str) -> ir.Op:
     )
 
 
-PROCEDURES: dict[str, tuple[int, Callable[[Search, str], ir.Op]]] = {
-    "omnigraph.search.text": (4, _text),
-    "omnigraph.search.vector": (4, _vector),
-    "omnigraph.search.hybrid": (6, _hybrid),
+Searching = Callable[[Search, str], ir.Op]
+SEARCHES: tuple[tuple[str, int, Searching], ...] = (
+    ("omnigraph.search.text", 4, _text),
+    ("omnigraph.search.vector", 4, _vector),
+    ("omnigraph.search.hybrid", 6, _hybrid),
+)
+PROCEDURES: dict[str, tuple[int, Searching] | Telling] = {
+    **{name: (count, make) for name, count, make in SEARCHES},
+    **{told.name.lower(): told for told in (*SCHEMA, *HISTORY)},
 }
 
 
-# --- the schema ----------------------------------------------------------------------------------------------------
-
-Facts = list[tuple[object, ...]]
-TEXTS = ir.STRINGS.with_nullable(True)
+# --- what is told ----------------------------------------------------------------------------------------------------
 
 
-def _nodes(catalog: Catalog) -> Facts:
-    return [
-        (n.name, tuple(n.implements), tuple(n.properties), tuple(n.key or ()))
-        for n in catalog.nodes.values()
-    ]
-
-
-def _relationships(catalog: Catalog) -> Facts:
-    return [
-        (labels_of_edge(e)[-1], e.from_type, e.to_type, tuple(e.properties))
-        for e in catalog.edges.values()
-    ]
-
-
-def _properties(catalog: Catalog) -> Facts:
-    return [
-        (kind.name, p.name, str(p.type.with_nullable(False)), p.type.nullable)
-        for kind in catalog.entities()
-        for p in kind.properties.values()
-    ]
-
-
-def _labels(catalog: Catalog) -> Facts:
-    return [(name,) for name in sorted((*catalog.nodes, *catalog.interfaces))]
-
-
-def _types(catalog: Catalog) -> Facts:
-    return [(name,) for name in sorted({labels_of_edge(e)[-1] for e in catalog.edges.values()})]
-
-
-def _keys(catalog: Catalog) -> Facts:
-    return [(name,) for name in sorted({p for kind in catalog.entities() for p in kind.properties})]
-
-
-Told = tuple[Callable[[Catalog], Facts], tuple[tuple[str, ir.ValueType], ...]]
-SCHEMA: dict[str, Told] = {
-    "omnigraph.schema.nodes": (
-        _nodes,
-        (
-            ("label", types.STRING),
-            ("interfaces", TEXTS),
-            ("properties", TEXTS),
-            ("key", TEXTS),
-        ),
-    ),
-    "omnigraph.schema.relationships": (
-        _relationships,
-        (
-            ("type", types.STRING),
-            ("start", types.STRING),
-            ("end", types.STRING),
-            ("properties", TEXTS),
-        ),
-    ),
-    "omnigraph.schema.properties": (
-        _properties,
-        (
-            ("owner", types.STRING),
-            ("property", types.STRING),
-            ("type", types.STRING),
-            ("nullable", types.BOOL),
-        ),
-    ),
-    "db.labels": (_labels, (("label", types.STRING),)),
-    "db.relationshiptypes": (_types, (("relationshipType", types.STRING),)),
-    "db.propertykeys": (_keys, (("propertyKey", types.STRING),)),
-}
-
-
-def _bind_schema(queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Told) -> None:
-    """The rows of a procedure about the schema."""
+def _bind_told(queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Telling) -> None:
+    """The rows of a procedure that looks at no node: a parameter that is given when the query runs."""
     binding = queries.binding
-    facts, fields = told
-    if clause.args:
-        raise binding.error("C009", f"{clause.name} takes no arguments", clause.at)
-    kinds = dict(fields)
+    kinds, row = dict(told.fields), ir.MapValue(told.fields)
+    args = tuple(_told_args(queries, flow, clause, told))
     yields = _yielded(queries, flow, clause, tuple(kinds))
-    row = ir.MapValue(fields)
-    rows = [
-        ir.MakeMap(tuple(ir.Literal(v, k) for v, (_, k) in zip(fact, fields, strict=True)), row)
-        for fact in facts(binding.catalog)
-    ]
-    var = binding.fresh()
-    flow.plan = ir.Unwind(flow.plan, ir.MakeList(tuple(rows), ir.ListValue(row)), var, row)
+    var, rows = binding.fresh(), ir.ListValue(row, nullable=False)
+    given = ir.Param(binding.fresh(), rows)
+    binding.params[given.name] = rows
+    binding.told.append(ir.ProcedureRows(given.name, told.name, args))
+    flow.plan = ir.Unwind(flow.plan, given, var, row)
     flow.names |= {
         alias: ir.FieldOf(ir.ValueOf(var, row), name, kinds[name]) for name, alias in yields.items()
     }
     if clause.predicate is not None:
         queries.where(flow, clause.predicate)
+
+
+def _told_args(
+    queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Telling
+) -> Iterator[ir.Expr]:
+    """The values of all arguments: those given, and the defaults of the others."""
+    binding, given = queries.binding, clause.args or ()
+    if not told.fewest <= len(given) <= len(told.args):
+        names = ", ".join(arg.name for arg in told.args)
+        raise binding.error("C009", f"{told.name} takes ({names})", clause.at)
+    for arg, part in zip_longest(told.args, given):
+        if part is None:
+            yield ir.Literal(arg.default, arg.type)
+            continue
+        found = queries.binder(flow).expr(part)
+        fits = types.is_integer if types.is_integer(arg.type) else types.is_string
+        if not isinstance(found, ir.Literal | ir.Param) or not (
+            fits(found.type) or (types.is_null(found.type) and arg.default is None)
+        ):
+            what = "a whole number" if types.is_integer(arg.type) else "a text"
+            message = f"`{arg.name}` of {told.name} is {what}, the same for all rows"
+            raise binding.error("C009", message, part.at)
+        yield found
 
 
 def _yielded(
@@ -256,13 +205,13 @@ def _yielded(
 def bind_procedure(queries: QueryBinder, flow: Flow, clause: ast.Procedure) -> None:
     """Add what a procedure finds to the flow."""
     binding = queries.binding
-    if clause.name.lower() in SCHEMA:
-        _bind_schema(queries, flow, clause, SCHEMA[clause.name.lower()])
-        return
     known = PROCEDURES.get(clause.name.lower())
     if known is None:
         message = f"there is no procedure `{clause.name}`"
-        raise binding.unknown("C011", message, clause.at, clause.name, (*PROCEDURES, *SCHEMA))
+        raise binding.unknown("C011", message, clause.at, clause.name, PROCEDURES)
+    if isinstance(known, Telling):
+        _bind_told(queries, flow, clause, known)
+        return
     count, make = known
     if clause.args is None or len(clause.args) != count:
         message = f"{clause.name} takes {count} arguments"

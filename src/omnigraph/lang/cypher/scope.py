@@ -24,6 +24,9 @@ class Binding:
     values: Mapping[str, Any]  # of the parameters
     params: dict[str, ir.ValueType] = field(default_factory=dict)  # those the query reads
     names: dict[str, int] = field(default_factory=dict)
+    told: list[ir.ProcedureRows] = field(
+        default_factory=list
+    )  # what procedures tell, of those parameters
     deleted: dict[str, ir.Expr] = field(default_factory=dict)  # variables of those, and their types
 
     def error(self, code: str, message: str, at: Located, help: str = "") -> Reported:

@@ -17,6 +17,7 @@ from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, fin
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
+from omnigraph.lang.cypher.told import HISTORY
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
@@ -38,11 +39,22 @@ def bind_write(
     try:
         if len(tree.parts) > 1:
             raise binding.error("C013", "UNION reads, and cannot hold clauses that write", tree.at)
+        refuse_history(tree, binding)
         change = WriteBinder(binding).whole(tree.parts[0])
     except Reported:
         diagnostics.raise_errors()
         raise
-    return ir.Query(QUERY, change.params, ir.Mutation((change,)))
+    return ir.Query(QUERY, change.params, ir.Mutation((change,)), told=tuple(binding.told))
+
+
+def refuse_history(tree: ast.Query, binding: Binding) -> None:
+    """What history says changes with every commit of anybody: a write that rests on it could never be judged."""
+    names = {told.name.lower() for told in HISTORY}
+    for node in parts_of(tree):
+        if isinstance(node, ast.Procedure) and node.name.lower() in names:
+            message = f"{node.name} is for queries that only read"
+            help = "Read history first, and give what it says as a parameter."
+            raise binding.error("C013", message, node.at, help)
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ Operators
   `predicate` selects among the destinations and does not prune the walk. With `into` the destination is bound already:
   the row stays iff its destination is among those reached (with `edge_var`: one row per edge that leads there).
 - `ShortestPath`: `Expand` that also binds `path_var` to one shortest path per row and destination; between paths of the
-  same length the one whose list of edge ids is smallest.
+  same length the one whose list of edge ids is smallest. With `every` there is a row for each of them.
 - `Filter`: keeps the rows for which the predicate is TRUE; unknown drops a row.
 - `SemiJoin`: keeps a row iff the block, run for that row, has a solution (`negated`: has none), or with a `measure` iff
   its predicate is TRUE of what the block's solutions come to. Nothing the block binds is visible outside.
@@ -198,6 +198,7 @@ from omnigraph.lang.ir.query import (
     OutputColumn,
     ParamDecl,
     PatternChange,
+    ProcedureRows,
     Put,
     Query,
     Read,
@@ -312,6 +313,7 @@ __all__ = [
     "PerRow",
     "Phrase",
     "Prefix",
+    "ProcedureRows",
     "Project",
     "Put",
     "Quantified",

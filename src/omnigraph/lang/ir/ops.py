@@ -132,6 +132,7 @@ class ShortestPath:
     backwards: bool = (
         False  # the walk starts at the end of the path: the path value runs from dst to src
     )
+    every: bool = False  # a row for each shortest path, not for one of them
 
 
 @value

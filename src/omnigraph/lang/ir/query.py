@@ -163,6 +163,18 @@ class ParamDecl:
 
 
 @value
+class ProcedureRows:
+    """A parameter that is no caller's: the rows of a procedure that looks at no row of the graph.
+
+    Whoever runs the query works them out first; the arguments are literals and parameters.
+    """
+
+    param: str
+    procedure: str
+    args: tuple[Expr, ...]
+
+
+@value
 class OutputColumn:
     name: str
     type: ValueType
@@ -186,6 +198,7 @@ class Query:
     body: Read | Mutation
     description: str | None = None
     instruction: str | None = None
+    told: tuple[ProcedureRows, ...] = ()
 
     @property
     def is_read(self) -> bool:

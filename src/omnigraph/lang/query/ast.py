@@ -216,7 +216,10 @@ class Hops:
 
 @value
 class Traversal:
-    """`$src [$edge:] word|word{min,max} $dst`, undirected `<word>`, with `path` the `$p = path …` form."""
+    """`$src [$edge:] word|word{min,max} $dst`, undirected `<word>`, with `path` the `$p = path …` form.
+
+    With `every` it is `$p = paths …`: a row for each of them.
+    """
 
     src: Variable
     edges: tuple[EdgeWord, ...]
@@ -226,6 +229,7 @@ class Traversal:
     edge_var: Variable | None = None
     path: Variable | None = None
     at: Place = field(default=NOWHERE, compare=False, repr=False)
+    every: bool = False
 
 
 class BlockKind(Enum):

@@ -27,6 +27,7 @@ class Traversal:
     max_hops: int
     edge_var: str | None
     path_var: str | None
+    every: bool = False  # path of the shortest
 
     @property
     def src_types(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ parser looks ahead: after `$a` a word starts a traversal, unless `$a` is a param
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from omnigraph.lang.cursor import Cursor
@@ -20,6 +21,7 @@ PARTS_MAX = 200  # bindings, traversals, blocks and branches of one query: a pla
 FILTER_WORDS = ("contains", "starts_with", "in", "is", "and", "or")
 T = TypeVar("T")
 
+PATHS = ("path", "paths")
 STATEMENTS = ("insert", "update", "delete")
 BLOCKS = ("not", "exists", "optional")
 MEASURES = ("count", "sum", "avg", "min", "max")
@@ -228,7 +230,7 @@ class QueryParser(ExpressionParser):
 
     def _is_path(self, following: Token) -> bool:
         peek = self.cursor.peek
-        return following.text == "=" and peek(2).text == "path" and peek(3).kind is Tok.VARIABLE
+        return following.text == "=" and peek(2).text in PATHS and peek(3).kind is Tok.VARIABLE
 
     def _is_traversal(self, token: Token, following: Token) -> bool:
         """Whether `$a` starts a traversal and not a condition."""
@@ -331,11 +333,11 @@ class QueryParser(ExpressionParser):
         return ast.Field(name, value, between(start, value.at))
 
     def path(self) -> ast.Traversal:
-        """path = variable "=" "path" traversal ;"""
+        """path = variable "=" ( "path" | "paths" ) traversal ;"""
         name = self.cursor.advance()
         self.cursor.advance()
-        self.cursor.advance()
-        return self.traversal(self.variable_of(name))
+        every = self.cursor.advance().text == "paths"
+        return replace(self.traversal(self.variable_of(name)), every=every)
 
     def traversal(self, path: ast.Variable | None = None) -> ast.Traversal:
         """traversal = variable [ variable ":" ] ( edges | "<" edges ">" ) [ hops ] variable ;"""

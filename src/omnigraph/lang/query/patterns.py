@@ -220,7 +220,7 @@ class PatternChecker:
         if clause.path is not None:
             path = self.name_of(clause.path)
             self.scope.bind(Var(clause.path.name, VarKind.PATH))
-        return checked.Traversal(src, dst, steps, low, high, edge, path)
+        return checked.Traversal(src, dst, steps, low, high, edge, path, clause.every)
 
     def endpoint(self, node: ast.Variable) -> None:
         """An endpoint is a node, or not bound yet."""

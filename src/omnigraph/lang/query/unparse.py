@@ -133,7 +133,8 @@ def _stands_alone(expr: ast.Expr, text: str, params: frozenset[str]) -> bool:
 
 
 def _traversal(node: ast.Traversal) -> str:
-    path = f"${node.path.name} = path " if node.path else ""
+    word = "paths" if node.every else "path"
+    path = f"${node.path.name} = {word} " if node.path else ""
     edge = f"${node.edge_var.name}:" if node.edge_var else ""
     words = "|".join(word.name for word in node.edges)
     words = f"<{words}>" if node.undirected else words

@@ -15,6 +15,7 @@ from omnigraph.agents.stored import StoredQuery, StoredQueryNotFound
 from omnigraph.errors import CommitNotFound
 from omnigraph.lang.languages import query_name
 from omnigraph.lang.query import QueryKindMismatch
+from omnigraph.model.names import MAIN
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read import Result
@@ -28,6 +29,7 @@ from omnigraph.server.routes.writing import (
     statement_of,
 )
 from omnigraph.server.slow_queries import watched
+from omnigraph.statements import named_place, written_branch
 from omnigraph.wire.answers import SchemaOutput, SnapshotOutput
 from omnigraph.wire.reading import ReadManyOutput, ReadOutput, ReadTarget
 from omnigraph.wire.requests import (
@@ -42,20 +44,32 @@ BATCH_ROWS = 65_536
 BLOCK_BYTES = 64 << 10
 
 
-def read_on(call: HttpCall) -> Iterable[Need]:
-    """Reading the branch the request names; a point in time belongs to the branch it was written on."""
+def read_on(call: HttpCall, stored: StoredQuery | None = None) -> Iterable[Need]:
+    """Reading the branch the request or its text names; a point belongs to the branch it was written on."""
     asked = call.body if call.body is not None else call.query
     if isinstance(asked, QueryRequest) and statement_of(asked) is not None:
         yield Need(Action.READ)
         return
-    point = getattr(asked, "snapshot", None) or getattr(asked, "at", None)
-    branch = getattr(asked, "branch", None)
-    if point is None:
-        yield Need(Action.READ, branch or "main")
-    elif getattr(asked, "snapshot", None) and branch:
+    if getattr(asked, "snapshot", None) and getattr(asked, "branch", None):
         raise RequestInvalid("give branch or snapshot, not both")
+    branch, point = _place(asked, stored)
+    if point is None:
+        yield Need(Action.READ, branch)
     else:
         call.snapshot(branch, point)
+
+
+def _place(asked: Any, stored: StoredQuery | None = None) -> tuple[str, str | None]:
+    """The branch and the point a request is about: those its text uses, or those it names."""
+    text, language = getattr(asked, "text", None), getattr(asked, "language", None)
+    if stored is not None:
+        text, language = stored.text, stored.language
+    given = getattr(asked, "snapshot", None) or getattr(asked, "at", None)
+    branch = getattr(asked, "branch", None) or MAIN
+    named, point = named_place(
+        text or getattr(asked, "query_source", None) or "", language, branch, given
+    )
+    return named, None if point is None else str(point)
 
 
 def read_main(_: HttpCall) -> Iterable[Need]:
@@ -93,14 +107,14 @@ def query_many(call: HttpCall) -> Answer:
     In Arrow the metadata of the schema says under `row_counts`, as a JSON list, how many rows each run has.
     """
     asked: QueryManyRequest = call.body
-    branch, name = asked.branch or "main", query_name(asked.text, asked.name)
-    with watched(call, asked.text, name, asked.params, branch, asked.at):
+    (branch, at), name = _place(asked), query_name(asked.text, asked.name)
+    with watched(call, asked.text, name, asked.params, branch, at):
         found = call.graph.query_many(
             asked.text,
             asked.params,
             name,
             branch=branch,
-            at=asked.at,
+            at=at,
             timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
             max_rows=_rows_max(call, asked.max_rows),
         )
@@ -116,7 +130,7 @@ def query_many(call: HttpCall) -> Answer:
         return Answer(media=ARROW, headers=headers, blocks=blocks, commit=first.commit)
     output = ReadManyOutput(
         query_name=name,
-        target=ReadTarget(None if asked.at else branch, asked.at),
+        target=ReadTarget(None if at else branch, at),
         graph_commit_id=first.commit,
         columns=first.columns,
         row_counts=counts,
@@ -134,7 +148,7 @@ def read(call: HttpCall) -> Answer:
 
 
 def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
-    branch, at = asked.branch or "main", asked.snapshot or asked.at
+    branch, at = _place(asked)
     chosen = None if statement_of(asked) else name
     try:
         with watched(call, text, name, asked.params, branch, at):
@@ -163,12 +177,11 @@ def _rows_max(call: HttpCall, wanted: int | None) -> int:
 def _output(
     result: Result, asked: QueryRequest, name: str, *, with_commit: bool = True
 ) -> ReadOutput:
-    point = asked.snapshot or asked.at
-    branch = None if point or statement_of(asked) else asked.branch or "main"
+    branch, point = _place(asked)
     return ReadOutput.of(
         result,
         name,
-        ReadTarget(branch, point),
+        ReadTarget(None if point or statement_of(asked) else branch, point),
         rows_shown=asked.rows_shown,
         with_commit=with_commit,
         with_types=asked.column_types,
@@ -252,7 +265,7 @@ def invoke_needs(call: HttpCall) -> Iterator[Need]:
     stored = _stored(call)
     listed = call.guard is None or call.guard.allows(Need(Action.READ, "main"))
     try:
-        for need in _change_on(call) if stored.mutates else read_on(call):
+        for need in _change_on(call, stored) if stored.mutates else read_on(call, stored):
             yield need if listed else replace(need, instead=_no_query())
     except CommitNotFound:
         if listed:
@@ -260,11 +273,12 @@ def invoke_needs(call: HttpCall) -> Iterator[Need]:
         raise _no_query() from None
 
 
-def _change_on(call: HttpCall) -> Iterator[Need]:
+def _change_on(call: HttpCall, stored: StoredQuery) -> Iterator[Need]:
     asked: InvokeRequest = call.body
     if asked.snapshot is not None:
         raise RequestInvalid("a mutation runs on a branch, not on a snapshot")
-    yield Need(Action.CHANGE, asked.branch or "main")
+    branch = written_branch(stored.text, stored.language, asked.branch or MAIN)
+    yield Need(Action.CHANGE, branch)
 
 
 def invoke(call: HttpCall) -> Answer:
@@ -285,6 +299,7 @@ def invoke(call: HttpCall) -> Answer:
         what = "a dry run" if asked.dry_run else "a condition"
         raise RequestInvalid(f"the stored query is a read; {what} fits only mutations")
     as_query = QueryRequest(
+        text=stored.text,
         params=asked.params,
         branch=asked.branch,
         snapshot=asked.snapshot,

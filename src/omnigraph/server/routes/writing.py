@@ -11,13 +11,14 @@ from omnigraph.fingerprint import fingerprint
 from omnigraph.lang.languages import is_file_text, query_name
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.settings import PROCESS, SETTINGS
+from omnigraph.model.names import MAIN
 from omnigraph.outcomes import MergeConflicts
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.server.routes.versions import conflicts_told
-from omnigraph.statements import file_of, lone_statement, target_of
+from omnigraph.statements import file_of, lone_statement, target_of, written_branch
 from omnigraph.wire.answers import (
     AppliedOutput,
     ChangeOutput,
@@ -36,9 +37,12 @@ from omnigraph.wire.requests import (
 
 def change_on(call: HttpCall) -> Iterable[Need]:
     """Changing the branch the request names; a statement about branches is asked about by the verb it stands for."""
-    if statement_of(call.body) is not None:
+    asked = call.body
+    if statement_of(asked) is not None:
         return ()
-    return (Need(Action.CHANGE, call.body.branch or "main"),)
+    return (
+        Need(Action.CHANGE, written_branch(_text_of(asked), asked.language, asked.branch or MAIN)),
+    )
 
 
 @contextmanager
@@ -78,6 +82,10 @@ def statement_of(
     return found
 
 
+def _text_of(asked: QueryRequest | MutateRequest) -> str:
+    return (asked.text if asked.text is not None else asked.query_source) or ""
+
+
 def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
     """The text and the name of its query, under the field names of this or of older clients."""
     text = asked.text if asked.text is not None else asked.query_source
@@ -106,7 +114,7 @@ def mutate(call: HttpCall) -> Answer:
 
 def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer:
     """Run the named mutation of a text, or the statement it is."""
-    branch = asked.branch or "main"
+    branch = written_branch(text, asked.language, asked.branch or MAIN)
     statement = statement_of(asked)
     if isinstance(statement, ast.BranchStatement):
         branch = target_of(statement)

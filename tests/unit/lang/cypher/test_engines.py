@@ -36,6 +36,7 @@ def test_plain_patterns_run_on_spark(text: str) -> None:
         "MATCH (p:Person) RETURN rand() AS r",
         "MATCH (q:Person)-[r:Knows*1..2 {since: q.age}]->(p) RETURN p.name",
         "MATCH p = shortestPath((a:Person)-[*]-(b:City)) RETURN p",
+        "MATCH p = allShortestPaths((a:Person)-[:Knows*]->(b)) RETURN length(p) AS n",
     ],
 )
 def test_the_others_are_refused(text: str) -> None:
