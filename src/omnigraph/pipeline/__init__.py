@@ -33,6 +33,7 @@ through. In the order of control flow:
 - `export`            parts of files, written by tasks
 - `query`             the operators of a query as DataFrames
 - `rowset`            their rows, and expressions over them
+- `native`            those expressions that Spark means the same by
 - `searches`          texts and vectors inside tasks
 - `scans`             nodes and edges as rows
 - `walks`             hops and paths
