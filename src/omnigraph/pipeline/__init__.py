@@ -39,6 +39,7 @@ through. In the order of control flow:
 - `walks`             hops and paths
 - `ranks`             rankings and their fusion
 - `blocks`            a network as arrays, for measures that go round by round
+- `block_steps`       what blocks do in a round of each
 - `analytics`         measures of whole graphs
 - `maintain`          fragments rewritten and indices built
 """
