@@ -107,7 +107,8 @@ class Analytics:
             from omnigraph.pipeline import analytics as on_spark
 
             frames = self.graph._frames(snapshot)
-            table = getattr(on_spark, what)(on_spark.spark_network(frames, node, edges), **how)
+            with on_spark.spark_network(frames, node, edges) as net:
+                table = getattr(on_spark, what)(net, **how)
         else:
             from omnigraph.read import analytics as local
 

@@ -24,6 +24,12 @@ SAMPLE = (
     "floats_grouped",
     "measured_counts",
     "measured_values",
+    "tests_of_integers",
+    "tests_of_texts_and_truths",
+    "tests_between_columns",
+    "edge_variable_of_two_types_both_ways",
+    "destinations_nobody_reads",
+    "sources_and_destinations_by_id",
 )
 SEARCH_SAMPLE = ("search_of_several_types", "bm25", "rrf")
 SEARCH_SCHEMA = """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.analytics import Analytics
+from omnigraph.pipeline import block_steps, blocks
 
 pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "node P { name: String @key  size: I64? } edge Knows: P -> P edge Likes: P -> P"
@@ -23,6 +26,7 @@ MEASURES: dict[str, dict[str, Any]] = {
     "labels": {"iterations": 2},
     "distances": {"sources": ["n00", "n20", "nobody"]},
 }
+BY_BLOCKS = ("pagerank", "components", "triangles", "labels", "distances")
 
 
 def random_graph(seed: int, folder: Path) -> Graph:
@@ -42,9 +46,10 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return random_graph(3, tmp_path_factory.mktemp("analytics"))
 
 
-def agree(graph: Graph, name: str) -> None:
+def agree(graph: Graph, name: str, **how: Any) -> None:
+    given = MEASURES[name] | how
     local, on_spark = (
-        getattr(graph.analytics(engine=engine), name)("P", ["Knows", "Likes"], **MEASURES[name])
+        getattr(graph.analytics(engine=engine), name)("P", ["Knows", "Likes"], **given)
         for engine in ("local", "spark")
     )
     expected = local.to_dict()
@@ -64,9 +69,83 @@ def test_both_engines_measure_the_same(name: str, graph: Graph, spark: Any) -> N
     agree(graph, name)
 
 
+def shaped(folder: Path, count: int, ends: list[tuple[int, int]]) -> Graph:
+    made = omnigraph.init(folder / "graph", schema=SCHEMA)
+    edges = [{"from": f"n{a:04}", "to": f"n{b:04}"} for a, b in ends]
+    rows = {"P": [{"name": f"n{i:04}"} for i in range(count)], "Knows": edges[::2]}
+    made.load({**rows, "Likes": edges[1::2]}, mode="append", engine="local")
+    return made
+
+
+def chain(count: int) -> list[tuple[int, int]]:
+    """A way through all nodes in no order."""
+    names = list(range(count))
+    random.Random(5).shuffle(names)
+    return list(pairwise(names))
+
+
+HUB = [(0, n) for n in range(1, 60)] + [(n, 0) for n in range(1, 60, 2)]
+RIM = [(n, n % 59 + 1) for n in range(1, 60)]
+LOOPS = [(0, 0), (62, 62), (62, 62)]
+CLIQUES = [(a, b) for a in range(70, 82) for b in range(70, a) if a // 6 == b // 6] + [(77, 78)]
+SHAPES: dict[str, tuple[int, list[tuple[int, int]]]] = {
+    "nothing": (0, []),
+    "nodes alone": (9, []),
+    "a hub, loops, cliques and nodes alone": (90, HUB + RIM + HUB[:9] + LOOPS + CLIQUES),
+}
+
+
+@pytest.mark.parametrize("block_nodes", [30, None])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_graphs_of_every_shape(
+    shape: str,
+    block_nodes: int | None,
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if block_nodes is not None:
+        monkeypatch.setattr(blocks, "BLOCK_NODES", block_nodes)
+    graph = shaped(tmp_path, *SHAPES[shape])
+    sources = {"distances": {"sources": ["n0000", "n0003"]}}
+    for name in BY_BLOCKS if block_nodes else MEASURES:
+        agree(graph, name, **sources.get(name, {}))
+
+
+def test_many_blocks_measure_the_same(
+    graph: Graph, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_NODES", 12)
+    monkeypatch.setattr(block_steps, "WEDGES_MAX", 3)
+    for name in BY_BLOCKS:
+        agree(graph, name)
+
+
+def test_a_long_chain_takes_few_rounds(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph = shaped(tmp_path, 2_000, chain(2_000))
+    agree(graph, "distances", sources=["n0007"])
+    monkeypatch.setattr(blocks, "BLOCK_NODES", 600)
+    with caplog.at_level(logging.INFO, "omnigraph.pipeline"):
+        agree(graph, "components")
+    told = [record.getMessage() for record in caplog.records if "components" in record.getMessage()]
+    assert 2 < len(told) <= 15, told
+    assert told[-1].endswith("changed 0")
+
+
+def test_nothing_is_kept_after_a_measure(graph: Graph, spark: Any) -> None:
+    for name, how in MEASURES.items():
+        getattr(graph.analytics(engine="spark"), name)("P", ["Knows"], **how)
+        assert not spark.sparkContext._jsc.getPersistentRDDs(), name
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
-def test_both_engines_measure_other_graphs_alike(seed: int, spark: Any, tmp_path: Path) -> None:
+def test_both_engines_measure_other_graphs_alike(
+    seed: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_NODES", 3 * seed + 2)
     graph = random_graph(100 + seed, tmp_path)
     for name in MEASURES:
         agree(graph, name)

@@ -44,12 +44,12 @@ def test_what_is_large_is_not_broadcast_and_what_is_small_is(large: Graph, spark
     def plan(joined: Any) -> str:
         return str(joined._jdf.queryExecution().executedPlan().toString())
 
-    net = spark_network(large.spark(spark), "P", ["K"])
-    for frame in (net.nodes, net.edges, large.spark(spark).nodes("P")):
-        assert size_of(frame) > 10 * PEOPLE
-    assert "Broadcast" not in plan(net.edges.join(net.nodes, net.edges.dst == net.nodes.id))
-    few = large.spark(spark).edges("One")
-    assert "BroadcastHashJoin" in plan(net.nodes.join(few, net.nodes.id == few["to"]))
+    with spark_network(large.spark(spark), "P", ["K"]) as net:
+        for frame in (net.nodes, net.edges, large.spark(spark).nodes("P")):
+            assert size_of(frame) > 10 * PEOPLE
+        assert "Broadcast" not in plan(net.edges.join(net.nodes, net.edges.dst == net.nodes.id))
+        few = large.spark(spark).edges("One")
+        assert "BroadcastHashJoin" in plan(net.nodes.join(few, net.nodes.id == few["to"]))
 
 
 def refuse(*_: Any) -> Any:

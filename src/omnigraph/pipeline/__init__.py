@@ -33,11 +33,13 @@ through. In the order of control flow:
 - `export`            parts of files, written by tasks
 - `query`             the operators of a query as DataFrames
 - `rowset`            their rows, and expressions over them
+- `native`            those expressions that Spark means the same by
 - `searches`          texts and vectors inside tasks
 - `scans`             nodes and edges as rows
 - `walks`             hops and paths
 - `ranks`             rankings and their fusion
 - `blocks`            a network as arrays, for measures that go round by round
+- `block_steps`       what blocks do in a round of each
 - `analytics`         measures of whole graphs
 - `maintain`          fragments rewritten and indices built
 """

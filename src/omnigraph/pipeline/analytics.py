@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from omnigraph.pipeline.blocks import NetworkBlocks
-from omnigraph.pipeline.frames import GraphFrames
+from omnigraph.pipeline import block_steps
+from omnigraph.pipeline.blocks import Begin, Checkpoints, Ints, Layout, NetworkBlocks, Packing
+from omnigraph.pipeline.frames import GraphFrames, frame
 from omnigraph.pipeline.session import arrow_of
 from omnigraph.read.analytics import edges_among
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROUNDS_MAX = 10_000  # of loops that end by themselves
-
 
 @dataclass(frozen=True, slots=True)
 class SparkNetwork:
-    """Nodes (`id`) and edges (`src`, `dst`), kept between rounds."""
+    """Nodes (`id`) and edges (`src`, `dst`), and what is kept between rounds."""
 
     nodes: DataFrame
     edges: DataFrame
+    links: int  # how many edges
+    kept: Checkpoints
 
-    def undirected(self) -> DataFrame:
-        """Each pair of different neighbours once in either direction."""
-        turned = self.edges.selectExpr("dst AS src", "src AS dst")
-        return self.edges.union(turned).where("src <> dst").distinct()
+    def blocks(self, *, undirected: bool = False, by_target: bool = False) -> NetworkBlocks:
+        """The same as arrays."""
+        packing = Packing(undirected, by_target)
+        return NetworkBlocks.of(self.nodes, self.edges, self.links, self.kept, packing)
 
     def table(self, values: DataFrame, empty: Any = None) -> pa.Table:
         """One value for each node, ascending by id; `empty` where there is none."""
@@ -42,15 +45,21 @@ class SparkNetwork:
         return arrow_of(found.orderBy("id"))
 
 
-def spark_network(frames: GraphFrames, node: str, edges: Sequence[str]) -> SparkNetwork:
-    """The nodes and edges of some types."""
-    kinds = edges_among(frames.pinned.snapshot(), node, edges)
-    parts = [frames.edges(kind.name).selectExpr("`from` AS src", "`to` AS dst") for kind in kinds]
-    nodes = frames.nodes(node).select("id")
+@contextmanager
+def spark_network(frames: GraphFrames, node: str, edges: Sequence[str]) -> Iterator[SparkNetwork]:
+    """The nodes and edges of some types; what was kept to measure them is given up at the end."""
+    snapshot = frames.pinned.snapshot()
+    kinds = edges_among(snapshot, node, edges)
+    read = partial(frame, frames.session, frames.pinned)
+    nodes = read(snapshot.catalog.nodes[node], ("id",))
+    parts = [read(k, ("src", "dst")).selectExpr("`from` AS src", "`to` AS dst") for k in kinds]
     none = nodes.selectExpr("id AS src", "id AS dst").limit(0)
-    return SparkNetwork(
-        nodes.localCheckpoint(), reduce(lambda a, b: a.union(b), parts, none).localCheckpoint()
-    )
+    links = sum(snapshot.table_of(kind).count() for kind in kinds)
+    kept = Checkpoints()
+    try:
+        yield SparkNetwork(nodes, reduce(lambda a, b: a.union(b), parts or [none]), links, kept)
+    finally:
+        kept.clear()
 
 
 def degrees(net: SparkNetwork, sides: Sequence[str]) -> pa.Table:
@@ -62,38 +71,30 @@ def degrees(net: SparkNetwork, sides: Sequence[str]) -> pa.Table:
 
 
 def pagerank(net: SparkNetwork, damping: float, iterations: int) -> pa.Table:
-    return net.table(NetworkBlocks.of(net.nodes, net.edges).pagerank(damping, iterations))
+    blocks = net.blocks(by_target=True)
+    start = 1.0 / max(blocks.layout.count, 1)
+    state = blocks.begun(lambda layout, block: np.full(layout.size(block), start))
+    steps = block_steps.pagerank(damping, blocks.layout)
+    state = blocks.rounds("pagerank", iterations, state, *steps)
+    return arrow_of(blocks.table(state, "double"))
 
 
 def components(net: SparkNetwork) -> pa.Table:
-    from pyspark.sql import functions as f
-
-    pairs = net.undirected().localCheckpoint()
-    label = net.nodes.withColumn("value", f.col("id"))
-    for _ in range(ROUNDS_MAX):
-        near = pairs.join(label.selectExpr("id AS dst", "value"), "dst")
-        least = near.groupBy(f.col("src").alias("id")).agg(f.min("value").alias("other"))
-        moved = label.join(least, "id", "left").select(
-            "id", f.least("value", f.coalesce("other", "value")).alias("new"), "value"
-        )
-        # A label's own label is at least as small: paths halve from round to round.
-        roots = moved.selectExpr("id AS new", "new AS root")
-        moved = moved.join(roots, "new").select("id", "value", f.least("new", "root").alias("new"))
-        moved = moved.localCheckpoint()
-        label = moved.selectExpr("id", "new AS value")
-        if moved.where("new <> value").isEmpty():
-            break
-    return net.table(label)
+    blocks = net.blocks(undirected=True, by_target=True)
+    state = blocks.begun(Layout.numbers)
+    state = blocks.rounds("components", None, state, *block_steps.components(blocks.layout))
+    return arrow_of(blocks.table(state, "long", named=True))
 
 
 def reach(net: SparkNetwork, hops: int) -> pa.Table:
+    """Pairs of a source and a node may be far more than nodes, so they are rows, which Spark puts on disks."""
     from pyspark.sql import functions as f
 
-    ways = net.edges.distinct().localCheckpoint()
-    seen = frontier = net.nodes.selectExpr("id", "id AS node").localCheckpoint()
+    ways = net.kept.keep(net.edges.distinct())
+    seen = frontier = net.kept.keep(net.nodes.selectExpr("id", "id AS node"))
     for _ in range(hops):
         steps = frontier.join(ways, frontier["node"] == ways["src"]).selectExpr("id", "dst AS node")
-        frontier = steps.distinct().join(seen, ["id", "node"], "left_anti").localCheckpoint()
+        frontier = net.kept.keep(steps.distinct().join(seen, ["id", "node"], "left_anti"))
         if frontier.isEmpty():
             break
         seen = seen.union(frontier)
@@ -101,43 +102,38 @@ def reach(net: SparkNetwork, hops: int) -> pa.Table:
 
 
 def triangles(net: SparkNetwork) -> pa.Table:
-    from pyspark.sql import functions as f
-
-    up = net.undirected().where("src < dst").localCheckpoint()
-    first, second = up.selectExpr("src AS a", "dst AS b"), up.selectExpr("src AS b", "dst AS c")
-    third = up.selectExpr("src AS a", "dst AS c")
-    found = first.join(second, "b").join(third, ["a", "c"])
-    corners = found.select(f.explode(f.array("a", "b", "c")).alias("id"))
-    return net.table(corners.groupBy("id").agg(f.count("*").alias("value")), 0)
+    blocks = net.blocks(undirected=True)
+    state = blocks.begun(_nothing)
+    state = blocks.round(state, *block_steps.triangles(blocks.layout))
+    return arrow_of(blocks.table(state, "long"))
 
 
 def labels(net: SparkNetwork, iterations: int) -> pa.Table:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
-    pairs = net.undirected().localCheckpoint()
-    label = net.nodes.withColumn("value", f.col("id"))
-    best = Window.partitionBy("id").orderBy(f.col("votes").desc(), f.col("wanted").asc())
-    for _ in range(iterations):
-        near = pairs.join(label.selectExpr("id AS dst", "value AS wanted"), "dst")
-        votes = near.groupBy(f.col("src").alias("id"), "wanted").agg(f.count("*").alias("votes"))
-        first = votes.withColumn("place", f.row_number().over(best)).where("place = 1")
-        new = label.join(first.select("id", "wanted"), "id", "left")
-        label = new.select("id", f.coalesce("wanted", "value").alias("value")).localCheckpoint()
-    return net.table(label)
+    blocks = net.blocks(undirected=True, by_target=True)
+    state = blocks.begun(Layout.numbers)
+    state = blocks.rounds("labels", iterations, state, *block_steps.labels(blocks.layout))
+    return arrow_of(blocks.table(state, "long", named=True))
 
 
 def distances(net: SparkNetwork, sources: Sequence[str]) -> pa.Table:
     from pyspark.sql import functions as f
 
-    ways = net.edges.distinct().localCheckpoint()
-    level = net.nodes.where(f.col("id").isin(*sources)).withColumn("value", f.lit(0).cast("long"))
-    seen = level
-    for distance in range(1, ROUNDS_MAX):
-        steps = level.join(ways, level["id"] == ways["src"]).select(f.col("dst").alias("id"))
-        level = steps.distinct().join(seen, "id", "left_anti")
-        level = level.withColumn("value", f.lit(distance).cast("long")).localCheckpoint()
-        if level.isEmpty():
-            break
-        seen = seen.union(level)
-    return net.table(seen)
+    blocks = net.blocks()
+    asked = blocks.nodes.where(f.col("id").isin(*sources)).collect()
+    state = blocks.begun(_at_sources(np.array([row["number"] for row in asked], np.int64)))
+    state = blocks.rounds("distances", None, state, *block_steps.distances(blocks.layout))
+    return arrow_of(blocks.table(state, "long"))
+
+
+def _nothing(layout: Layout, block: int) -> Ints:  # noqa: ARG001 - a state like others
+    return np.zeros(0, np.int64)
+
+
+def _at_sources(numbers: Ints) -> Begin:
+    """0 at sources and -1 elsewhere, and then 1 at sources, which are new, and 0 elsewhere."""
+
+    def begin(layout: Layout, block: int) -> Ints:
+        fresh = np.isin(layout.numbers(block), numbers).astype(np.int64)
+        return np.concatenate([fresh - 1, fresh])
+
+    return begin

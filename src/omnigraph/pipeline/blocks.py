@@ -1,16 +1,16 @@
 """A network in blocks, for measures that go round by round: adjacency in arrays, steps over whole blocks.
 
-Nodes have numbers from 0 on; a block is the nodes whose numbers leave the same rest. The edges that leave a block are
-one row, two arrays, made once. In a round each block meets its values and makes one message for every block, the sums
-of what goes to each node there; the messages for a block become its new values. So a round moves arrays of numbers, at
-most one for each node and source block, whatever ids are and however many edges there are.
+Nodes are numbered from 0 on in the order of their ids; a block is the nodes whose numbers leave the same rest. The
+edges that leave a block are one row, two arrays, made once. In a round each block meets its state, an array of numbers,
+and sends parcels of arrays to blocks; what comes for a block is settled there, in one step or in several, until nothing
+is on its way but states. So a round moves arrays of numbers, whatever ids are. The steps are in `block_steps`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +24,119 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger("omnigraph.pipeline")
-Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
 BLOCK_NODES = 2_000_000
 BLOCK_EDGES = 8_000_000
+ALONE_EDGES = 100_000  # and nodes: so few are one block, as rounds would take longer than steps
+ROUNDS_MAX = 10_000  # of measures that end by themselves
 POSITION_BITS = 33  # of Spark's increasing ids; those above number the partition
 EDGES = "block int, src binary, dst binary"
-VALUES = "block int, value binary, change double"
-MESSAGES = "block int, at binary, value binary, lost double"
+PARCELS = "block int, kind int, origin int, at binary, value binary, change double"
+STATE = 0  # the kind of a parcel that a block sends to itself
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What one block sends to another: where, as places in that block or numbers of nodes, and what."""
+
+    block: int
+    kind: int
+    origin: int = 0
+    at: bytes = b""
+    value: bytes = b""
+    change: float = 0.0
+
+    @property
+    def places(self) -> npt.NDArray[np.int32]:
+        return np.frombuffer(self.at, np.int32)
+
+    @property
+    def numbers(self) -> Ints:
+        return np.frombuffer(self.at, np.int64)
+
+    @property
+    def ints(self) -> Ints:
+        return np.frombuffer(self.value, np.int64)
+
+    @property
+    def floats(self) -> npt.NDArray[np.float64]:
+        return np.frombuffer(self.value, np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEdges:
+    """The edges that leave a block: places of their sources, numbers of their targets."""
+
+    block: int
+    layout: Layout
+    src: npt.NDArray[np.int32]
+    dst: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many nodes there are, and in how many blocks they lie."""
+
+    count: int
+    blocks: int
+
+    def size(self, block: int) -> int:
+        """How many nodes a block has."""
+        return max(0, -((block - self.count) // self.blocks))
+
+    def numbers(self, block: int) -> Ints:
+        """The nodes of a block."""
+        return np.arange(self.size(block), dtype=np.int64) * self.blocks + block
+
+    def places(self, numbers: Ints) -> npt.NDArray[np.int32]:
+        """Where nodes are in their blocks."""
+        return (numbers // self.blocks).astype(np.int32)
+
+    def divided(self, numbers: Ints) -> Iterator[tuple[int, Ints]]:
+        """For each block that has some of these nodes, where they are among them, in their order."""
+        block = numbers % self.blocks
+        order = np.argsort(block, kind="stable")
+        bounds = np.searchsorted(block[order], np.arange(self.blocks + 1))
+        for number in np.flatnonzero(np.diff(bounds)).tolist():
+            yield number, order[bounds[number] : bounds[number + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Edges as they are, or each pair of different neighbours once in either direction; by source or by target."""
+
+    undirected: bool = False
+    by_target: bool = False
+
+
+Meet = Callable[[BlockEdges, Parcel], Iterable[Parcel]]
+Settle = Callable[[int, list[Parcel]], Iterable[Parcel]]
+Begin = Callable[[Layout, int], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The states that are kept between rounds, to be given up when nobody needs them any more."""
+
+    held: list[DataFrame] = field(default_factory=list)
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """The rows, computed."""
+        self.held.append(frame.localCheckpoint())
+        return self.held[-1]
+
+    def drop(self, frame: DataFrame) -> None:
+        """Give up rows; behind Spark Connect the server does so by itself."""
+        self.held.remove(frame)
+        plan = getattr(frame, "_jdf", None)
+        if plan is not None:
+            plan.queryExecution().logical().rdd().unpersist(False)
+
+    def clear(self) -> None:
+        """Give up all rows."""
+        for frame in tuple(self.held):
+            self.drop(frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,52 +145,74 @@ class NetworkBlocks:
 
     nodes: DataFrame
     edges: DataFrame
-    count: int
-    blocks: int
+    layout: Layout
+    kept: Checkpoints
 
     @classmethod
-    def of(cls, nodes: DataFrame, edges: DataFrame) -> NetworkBlocks:
-        numbered = _numbered(nodes)
-        count, links = numbered.count(), edges.count()
-        least = parallelism(nodes.sparkSession)
+    def of(
+        cls, nodes: DataFrame, edges: DataFrame, links: int, kept: Checkpoints, packing: Packing
+    ) -> NetworkBlocks:
+        """Nodes (`id`) and so many edges (`src`, `dst`), packed."""
+        numbered = _numbered(nodes, kept)
+        count = numbered.count()
+        least = 1 if max(count, links) <= ALONE_EDGES else parallelism(nodes.sparkSession)
         blocks = max(least, -(-count // BLOCK_NODES), -(-links // BLOCK_EDGES))
+        layout = Layout(count, blocks)
         ends = edges.join(numbered.selectExpr("id AS src", "number AS s"), "src")
-        ends = ends.join(numbered.selectExpr("id AS dst", "number AS d"), "dst")
+        ends = ends.join(numbered.selectExpr("id AS dst", "number AS d"), "dst").select("s", "d")
+        if packing.undirected:
+            ends = ends.where("s <> d").selectExpr("stack(2, s, d, d, s) AS (s, d)")
         placed = ends.selectExpr(f"CAST(s % {blocks} AS int) AS block", "s", "d")
-        packed = placed.repartition(blocks, "block").mapInArrow(_packing(blocks), EDGES)
+        task = _packing(layout, packing)
+        packed = placed.repartition(blocks, "block").mapInArrow(task, EDGES)
         every = nodes.sparkSession.range(blocks).selectExpr("CAST(id AS int) AS block")
-        return cls(numbered, every.join(packed, "block", "left").localCheckpoint(), count, blocks)
+        return cls(numbered, kept.keep(every.join(packed, "block", "left")), layout, kept)
 
-    def pagerank(self, damping: float, iterations: int) -> DataFrame:
-        """`id` and `value`. What changes from round to round is told."""
-        values = self._constant(1.0 / max(1, self.count))
-        step = _spreading(self.blocks)
-        update = _ranking(damping, self.count, self.blocks)
-        for number in range(1, iterations + 1):
-            met = self.edges.join(values.select("block", "value"), "block")
-            kept = values.selectExpr("block", "CAST(NULL AS binary)", "value", "0D")
-            told = met.mapInArrow(step, MESSAGES).union(kept)
-            values = told.repartition(self.blocks, "block").mapInArrow(update, VALUES)
-            values = values.localCheckpoint()
-            change = values.agg({"change": "sum"}).first()[0] or 0.0
-            log.info("pagerank: round %d of %d moved %.3g of the rank", number, iterations, change)
-            metrics.progress(f"round {number}", part=number / iterations)
-        return self._by_id(values)
+    def begun(self, begin: Begin) -> DataFrame:
+        """The first state of every block."""
+        task = _beginning(begin, self.layout)
+        return self.kept.keep(self.edges.select("block").mapInArrow(task, PARCELS))
 
-    def _constant(self, value: float) -> DataFrame:
-        every = self.edges.select("block").distinct()
-        return every.mapInArrow(_filling(value, self.count, self.blocks), VALUES).localCheckpoint()
+    def round(self, state: DataFrame, meet: Meet, *steps: Settle) -> DataFrame:
+        """The next state: edges meet this one, and what blocks send each other is settled."""
+        met = self.edges.join(state.drop("at", "kind", "origin"), "block")
+        told = met.mapInArrow(_meeting(meet, self.layout), PARCELS)
+        for step in steps:
+            arrived = told.repartition(self.layout.blocks, "block")
+            told = arrived.mapInArrow(_gathered(step), PARCELS)
+        new = self.kept.keep(told)
+        self.kept.drop(state)
+        return new
 
-    def _by_id(self, values: DataFrame) -> DataFrame:
-        spread = values.mapInArrow(_unpacking(self.blocks), "number long, value double")
-        return self.nodes.join(spread, "number").select("id", "value")
+    def rounds(self, name: str, most: int | None, state: DataFrame, *steps: Any) -> DataFrame:
+        """Rounds until nothing changes, at most so many. What changes is told."""
+        for number in range(1, (ROUNDS_MAX if most is None else most) + 1):
+            state = self.round(state, *steps)
+            change = state.agg({"change": "sum"}).first()[0] or 0.0
+            log.info("%s: round %d changed %.6g", name, number, change)
+            part = None if most is None else number / most
+            metrics.progress(f"{name}, round {number}: {change:.6g} changed", part=part)
+            if not change:
+                break
+        return state
+
+    def table(self, state: DataFrame, kind: str, *, named: bool = False) -> DataFrame:
+        """`id` and `value` of every node, ascending by id; a value below 0 is none. Named values are nodes."""
+        task = _unpacking(self.layout, np.float64 if kind == "double" else np.int64)
+        values = state.mapInArrow(task, f"number long, value {kind}")
+        found = self.nodes.join(values, "number")
+        if named:
+            names = self.nodes.selectExpr("number AS value", "id AS name")
+            found = found.join(names, "value").selectExpr("number", "id", "name AS value")
+        return found.orderBy("number").select("id", "value")
 
 
-def _numbered(nodes: DataFrame) -> DataFrame:
-    """Nodes with numbers from 0 on, by their partitions and their places there."""
+def _numbered(nodes: DataFrame, kept: Checkpoints) -> DataFrame:
+    """Nodes with numbers from 0 on, by their partitions and their places there: in the order of their ids."""
     from pyspark.sql import functions as f
 
-    fixed = nodes.withColumn("place", f.monotonically_increasing_id()).localCheckpoint()
+    ordered = nodes.select("id").orderBy("id")
+    fixed = kept.keep(ordered.withColumn("place", f.monotonically_increasing_id()))
     partition = f.shiftright("place", POSITION_BITS)
     counts = fixed.groupBy(partition.alias("part")).count().collect()
     sizes = {int(row["part"]): int(row["count"]) for row in counts}
@@ -96,35 +224,34 @@ def _numbered(nodes: DataFrame) -> DataFrame:
         return fixed.selectExpr("id", "place AS number")
     offset = f.element_at(f.array(*(f.lit(start) for start in starts)), (partition + 1).cast("int"))
     inside = f.col("place").bitwiseAND(f.lit((1 << POSITION_BITS) - 1))
-    return fixed.select("id", (offset + inside).cast("long").alias("number")).localCheckpoint()
-
-
-def _size(block: int, count: int, blocks: int) -> int:
-    """How many nodes a block has."""
-    return (count - block + blocks - 1) // blocks if block < count else 0
+    numbered = kept.keep(fixed.select("id", (offset + inside).cast("long").alias("number")))
+    kept.drop(fixed)
+    return numbered
 
 
 # --- the functions Spark runs --------------------------------------------------------------------------------------
 
-
-def _rows(schema: list[tuple[str, pa.DataType]], rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    arrays = [
-        pa.array([row[place] for row in rows], kind) for place, (_, kind) in enumerate(schema)
+PARCEL_SCHEMA = pa.schema(
+    [
+        ("block", pa.int32()),
+        ("kind", pa.int32()),
+        ("origin", pa.int32()),
+        ("at", pa.binary()),
+        ("value", pa.binary()),
+        ("change", pa.float64()),
     ]
-    return pa.RecordBatch.from_arrays(arrays, [name for name, _ in schema])
+)
 
 
-EDGE_FIELDS = [("block", pa.int32()), ("src", pa.binary()), ("dst", pa.binary())]
-VALUE_FIELDS = [("block", pa.int32()), ("value", pa.binary()), ("change", pa.float64())]
-MESSAGE_FIELDS = [
-    ("block", pa.int32()),
-    ("at", pa.binary()),
-    ("value", pa.binary()),
-    ("lost", pa.float64()),
-]
+def _sent(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
+    """One row each: the arrays of a parcel are large."""
+    for parcel in parcels:
+        values = zip(astuple(parcel), PARCEL_SCHEMA.types, strict=True)
+        arrays = [pa.array([value], kind) for value, kind in values]
+        yield pa.RecordBatch.from_arrays(arrays, schema=PARCEL_SCHEMA)
 
 
-def _packing(blocks: int) -> Any:
+def _packing(layout: Layout, packing: Packing) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [
             [batch.column(place).to_numpy(zero_copy_only=False) for place in range(3)]
@@ -133,91 +260,66 @@ def _packing(blocks: int) -> Any:
         if not held:
             return
         block, source, target = (np.concatenate(parts) for parts in zip(*held, strict=True))
-        order = np.argsort(block, kind="stable")
-        block, source, target = block[order], source[order], target[order]
-        numbers, starts = np.unique(block, return_index=True)
-        for number, start, end in zip(numbers, starts, [*starts[1:], len(block)], strict=True):
-            places = (source[start:end] // blocks).astype(np.int32)
-            body = target[start:end].astype(np.int64)
-            yield _rows(EDGE_FIELDS, [(int(number), places.tobytes(), body.tobytes())])
+        for number in np.unique(block).tolist():
+            own = block == number
+            places, numbers = _packed(source[own] // layout.blocks, target[own], layout, packing)
+            arrays = [[number], [places.astype(np.int32).tobytes()], [numbers.tobytes()]]
+            kinds = (pa.int32(), pa.binary(), pa.binary())
+            columns = [pa.array(a, kind) for a, kind in zip(arrays, kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, ["block", "src", "dst"])
 
     return run
 
 
-def _filling(value: float, count: int, blocks: int) -> Any:
+def _packed(places: Ints, numbers: Ints, layout: Layout, packing: Packing) -> tuple[Ints, Ints]:
+    first, second = (numbers, places) if packing.by_target else (places, numbers)
+    codes = np.sort(first * layout.count + second)
+    if packing.undirected:
+        codes = np.unique(codes)
+    first, second = codes // layout.count, codes % layout.count
+    return (second, first) if packing.by_target else (first, second)
+
+
+def _beginning(begin: Begin, layout: Layout) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for block in batch.column(0).to_pylist():
-                body = np.full(_size(block, count, blocks), value).tobytes()
-                yield _rows(VALUE_FIELDS, [(block, body, 0.0)])
+                yield from _sent([Parcel(block, STATE, value=begin(layout, block).tobytes())])
 
     return run
 
 
-def _spreading(blocks: int) -> Any:
-    """What each node has, in equal parts to where its edges lead; what nodes without edges have goes to all."""
-
+def _meeting(meet: Meet, layout: Layout) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                ranks = np.frombuffer(row["value"], np.float64)
-                source = np.frombuffer(row["src"] or b"", np.int32)
-                target = np.frombuffer(row["dst"] or b"", np.int64)
-                out = np.bincount(source, minlength=len(ranks))
-                lost = float(ranks[out == 0].sum())
-                shares = (ranks / np.maximum(out, 1))[source]
-                yield _rows(MESSAGE_FIELDS, list(_messages(target, shares, lost, blocks)))
+                src = np.frombuffer(row["src"] or b"", np.int32)
+                dst = np.frombuffer(row["dst"] or b"", np.int64)
+                edges = BlockEdges(row["block"], layout, src, dst)
+                yield from _sent(meet(edges, Parcel(row["block"], STATE, value=row["value"])))
 
     return run
 
 
-def _messages(
-    target: npt.NDArray[np.int64], shares: Floats, lost: float, blocks: int
-) -> Iterator[tuple[int, bytes, bytes, float]]:
-    """For each block the nodes that get something, and how much; and what goes to everybody."""
-    nodes, places = np.unique(target, return_inverse=True)
-    sums = np.bincount(places, shares, len(nodes)) if len(nodes) else np.empty(0)
-    order = np.argsort(nodes % blocks, kind="stable")
-    nodes, sums = nodes[order], sums[order]
-    bounds = np.searchsorted(nodes % blocks, np.arange(blocks + 1))
-    for block in range(blocks):
-        mine = slice(bounds[block], bounds[block + 1])
-        inside = (nodes[mine] // blocks).astype(np.int32)
-        yield block, inside.tobytes(), np.ascontiguousarray(sums[mine]).tobytes(), lost
-
-
-def _ranking(damping: float, count: int, blocks: int) -> Any:
+def _gathered(step: Settle) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sums: dict[int, Floats] = {}
-        lost: dict[int, float] = {}
-        before: dict[int, Floats] = {}
+        held: dict[int, list[Parcel]] = {}
         for batch in batches:
             for row in batch.to_pylist():
-                block, values = row["block"], np.frombuffer(row["value"], np.float64)
-                if row["at"] is None:
-                    before[block] = values
-                    continue
-                into = sums.setdefault(block, np.zeros(_size(block, count, blocks)))
-                into[np.frombuffer(row["at"], np.int32)] += values  # each node once in a message
-                lost[block] = lost.get(block, 0.0) + row["lost"]
-        for block, old in before.items():
-            received = sums.get(block, np.zeros(len(old)))
-            base = (1.0 - damping) / count + damping * lost.get(block, 0.0) / count
-            new = base + damping * received
-            change = float(np.abs(new - old).sum())
-            yield _rows(VALUE_FIELDS, [(block, new.tobytes(), change)])
+                held.setdefault(row["block"], []).append(Parcel(*row.values()))
+        for block, parcels in held.items():
+            yield from _sent(step(block, parcels))
 
     return run
 
 
-def _unpacking(blocks: int) -> Any:
+def _unpacking(layout: Layout, kind: Any) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.select(["block", "value"]).to_pylist():
-                values = np.frombuffer(row["value"], np.float64)
-                numbers = np.arange(len(values), dtype=np.int64) * blocks + row["block"]
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(numbers), pa.array(values)], ["number", "value"]
-                )
+                numbers = layout.numbers(row["block"])
+                values = np.frombuffer(row["value"], kind)[: len(numbers)]
+                column = pa.array(values, mask=values < 0)
+                yield pa.RecordBatch.from_arrays([pa.array(numbers), column], ["number", "value"])
 
     return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +40,15 @@ def entity(catalog: Catalog, name: str) -> Entity:
     return found
 
 
-def frame(session: SparkSession, pinned: Pinned, kind: Entity) -> DataFrame:
-    """All rows of a type, one task for each fragment."""
+def frame(
+    session: SparkSession, pinned: Pinned, kind: Entity, columns: Collection[str] = ()
+) -> DataFrame:
+    """All rows of a type, one task for each fragment; with `columns`, stored as they are called, only those."""
     table = pinned.snapshot().table_of(kind)
     fragments = tuple(info.fragment_id for info in table.fragments())
     names = outer_names(kind)
-    types = {names[field.name]: field.type for field in arrow_schema(kind)}
+    names = {name: names[name] for name in names if not columns or name in columns}
+    types = {names[field.name]: field.type for field in arrow_schema(kind) if field.name in names}
     task = _task(pinned, kind.table_id, fragments, names)
     rows = numbers(session, len(fragments), table.count(), len(names))
     return rows.mapInArrow(task, ddl(types))

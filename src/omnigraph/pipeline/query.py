@@ -22,6 +22,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import conjunction, variables, walk
+from omnigraph.pipeline.native import divided, native
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.ranks import fuse, rank, score
 from omnigraph.pipeline.rowset import (
@@ -38,9 +39,9 @@ from omnigraph.pipeline.rowset import (
     from_wire,
     to_entities,
 )
-from omnigraph.pipeline.scans import Scanner
+from omnigraph.pipeline.scans import Scanner, fields_read
 from omnigraph.pipeline.session import arrow_of
-from omnigraph.pipeline.walks import expand, one_type_each, shortest_path, trail
+from omnigraph.pipeline.walks import expand, one_type_each, shortest_path, starts_anywhere, trail
 from omnigraph.read.context import Context
 from omnigraph.read.explain import Trace
 from omnigraph.read.refs import resolve
@@ -72,13 +73,24 @@ def run_on_spark(
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
     refuse_unknown(query.body.plan)
     run = QueryRun(pinned, bind_params(query, params, now or dt.datetime.now(dt.UTC)))
-    engine = Engine(Scanner(session, run, _fields(query.body.plan)), run)
+    engine = Engine(Scanner(session, run, fields_read(query.body.plan)), run)
     bag = engine.bag(query.body.plan)
     trace = Trace.of_plan(query.body.plan) if explain else None
-    shown = bag if first is None else replace(bag, frame=bag.frame.limit(first + 1))
-    found = _result(query.body, shown, Context(snapshot, run.bound, trace=trace))
-    cut = first is not None and len(found) > first
-    return found, bag.frame.count() if cut else len(found)
+    ctx = Context(snapshot, run.bound, trace=trace)
+    if first is None:
+        found = _result(query.body, bag, ctx)
+        return found, len(found)
+    return _first_rows(query.body, bag, ctx, first)
+
+
+def _first_rows(read: ir.Read, bag: Bag, ctx: Context, first: int) -> tuple[Result, int]:
+    """What was found for the first rows is kept, so that counting all goes on from there."""
+    bag = bag.with_frame(bag.frame.select(*bag.names()).persist())
+    try:
+        found = _result(read, bag.with_frame(bag.frame.limit(first + 1)), ctx)
+        return found, bag.frame.count() if len(found) > first else len(found)
+    finally:
+        bag.frame.unpersist()
 
 
 class NotOnSpark(OmnigraphError):
@@ -127,15 +139,6 @@ def _sorted(op: ir.Op) -> bool:
             return False
 
 
-def _fields(plan: ir.Op) -> dict[str, frozenset[str]]:
-    """The properties that are read of each variable."""
-    found: dict[str, set[str]] = {}
-    for node in walk(plan):
-        if isinstance(node, ir.Column):
-            found.setdefault(node.var, set()).add(node.property)
-    return {var: frozenset(names) for var, names in found.items()}
-
-
 @dataclass(slots=True)
 class Engine:
     """Turns operators into bags, from the leaves up."""
@@ -151,7 +154,8 @@ class Engine:
             case ir.Outer():
                 return self._outer()
             case ir.Expand():
-                return self._filtered_edges(op, expand(op, self.bag(op.input), self.scanner))
+                rows = None if starts_anywhere(op, self.scanner) else self.bag(op.input)
+                return self._filtered_edges(op, expand(op, rows, self.scanner))
             case ir.ShortestPath():
                 return shortest_path(op, self.bag(op.input), self.scanner)
             case ir.Filter(below, predicate):
@@ -243,13 +247,21 @@ class Engine:
 
     def filtered(self, bag: Bag, predicate: ir.Expr) -> Bag:
         """The rows for which a predicate is true."""
-        return bag.with_frame(self._applied(bag, predicate, {}))
+        tests, rest = divided(predicate, bag, self.run.bound)
+        bag = bag.with_frame(reduce(lambda frame, test: frame.where(test), tests, bag.frame))
+        return bag if rest is None else bag.with_frame(self._applied(bag, rest, {}))
 
     def computed(self, bag: Bag, columns: Mapping[Key, ir.Expr]) -> Bag:
         """With more columns."""
         slots = {key: RowColumn(fresh_name(), expression_type(e)) for key, e in columns.items()}
-        exprs = {slots[key]: expr for key, expr in columns.items()}
-        frame = self._applied(bag, None, exprs) if slots else bag.frame
+        known = {key: native(expr, bag, self.run.bound) for key, expr in columns.items()}
+        own = [column.alias(slots[key].name) for key, column in known.items() if column is not None]
+        if own:
+            named = {key: slots[key] for key, column in known.items() if column is not None}
+            frame = bag.frame.select(*dict.fromkeys(bag.names()), *own)
+            bag = replace(bag, frame=frame, slots={**bag.slots, **named})
+        exprs = {slots[key]: columns[key] for key, column in known.items() if column is None}
+        frame = self._applied(bag, None, exprs) if exprs else bag.frame
         return replace(bag, frame=frame, slots={**bag.slots, **slots})
 
     def _applied(

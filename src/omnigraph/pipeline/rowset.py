@@ -47,6 +47,29 @@ def prop(name: str) -> str:
     return "=" + name
 
 
+def key_of(expr: ir.Expr) -> Key | None:
+    """The column an expression stands for; none where it has to be computed."""
+    match expr:
+        case ir.Column(var, name):
+            return var, prop(name)
+        case ir.IdOf(var):
+            return var, "id"
+        case ir.TypeOf(var):
+            return var, "type"
+        case ir.EndpointOf(var, end):
+            return var, end.value
+        case ir.PathGet(var, part):
+            return var, part.value
+        case ir.ScoreOf(name):
+            return SCORE + name, VALUE
+        case ir.Output(name):
+            return OUT + name, VALUE
+        case ir.ValueOf(var):
+            return var, VALUE
+        case _:
+            return None
+
+
 # --- types on the wire ---------------------------------------------------------------------------------------------
 
 
@@ -211,26 +234,13 @@ class BatchRows:
         return refs.resolve(expr, given, self.ctx)
 
     def read(self, expr: ir.Expr) -> pa.Array:
+        key = key_of(expr)
+        if key is not None:
+            return self._at(*key)
         match expr:
-            case ir.Column(var, name):
-                return self._at(var, prop(name))
-            case ir.IdOf(var):
-                return self._at(var, "id")
-            case ir.TypeOf(var):
-                return self._at(var, "type")
-            case ir.EndpointOf(var, end):
-                return self._at(var, end.value)
-            case ir.PathGet(var, part):
-                return self._at(var, part.value)
-            case ir.ScoreOf(name):
-                return self._at(SCORE + name, VALUE)
-            case ir.Output(name):
-                return self._at(OUT + name, VALUE)
             case ir.Same(left, right):
                 same = [pc.equal(self._at(left, k), self._at(right, k)) for k in ("id", "type")]
                 return pc.and_kleene(*same)
-            case ir.ValueOf(var):
-                return self._at(var, VALUE)
             case ir.RefOf(var):
                 return refs.references(self._entities(var), self.ctx)
             case ir.TrailOf(var):

@@ -1,15 +1,18 @@
-"""Nodes and edges of a pinned state as bags of rows: tasks read fragments and filter what they read."""
+"""Nodes and edges of a pinned state as bags of rows: tasks read fragments, and no row or column nobody wants."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.expressions.filters import closed, push_down, values_asked_for
+from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
+from omnigraph.lang.tree import conjuncts, transform_plan, walk
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_type
 from omnigraph.pipeline.rowset import (
@@ -20,15 +23,19 @@ from omnigraph.pipeline.rowset import (
     RowColumn,
     ddl,
     fresh_name,
+    key_of,
+    prop,
     to_wire,
 )
 from omnigraph.pipeline.session import parallelism
 from omnigraph.pipeline.table_versions import SHARES_PER_CORE, numbers
+from omnigraph.read.scan import is_identity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Entity = NodeType | EdgeType
+PARTS = ("id", "src", "dst")  # of an entity, besides its type and its properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,7 @@ class Scanner:
 
     session: SparkSession
     run: QueryRun
-    fields: Mapping[str, frozenset[str]]  # by variable: properties that are read
+    fields: Mapping[str, frozenset[str]]  # by variable: properties read of it after its scan
 
     def scan(
         self,
@@ -46,46 +53,102 @@ class Scanner:
         *,
         edge: bool = False,
         predicate: ir.Expr | None = None,
+        parts: Sequence[str] = (),
     ) -> Bag:
-        """All entities of some types that satisfy a predicate."""
+        """All entities of some types that satisfy a predicate; with `parts` not all of id, src and dst are read."""
         catalog = self.run.pinned.snapshot().catalog
         kinds: list[Entity] = [catalog.edges[t] if edge else catalog.nodes[t] for t in types]
-        keys = _keys(var, kinds[0], self.fields.get(var, frozenset()), edge)
-        slots = {key: RowColumn(fresh_name(), kind) for key, kind in keys.items()}
-        formula = Formula(
-            self.run,
-            slots,
-            {var: tuple(types)},
-            frozenset([var]) if edge else frozenset(),
-            predicate,
-            kept=tuple(slot.name for slot in slots.values()),
-        )
-        frames = [self._read(kind, slots, formula) for kind in kinds]
+        names = [*(parts or (PARTS if edge else PARTS[:1]))]
+        names += [prop(name) for name in sorted(self.fields.get(var, ()))]
+        slots = {(var, "type"): RowColumn(fresh_name(), pa.string())}
+        slots |= {(var, n): RowColumn(fresh_name(), _stored_type(n, kinds[0])) for n in names}
+        frames = [self._read(kind, var, slots, predicate) for kind in kinds]
         frame = reduce(lambda a, b: a.unionByName(b), frames)
-        return Bag(frame, slots, formula.types, formula.edges)
+        return Bag(frame, slots, {var: tuple(types)}, frozenset([var] if edge else []))
 
-    def _read(self, kind: Entity, slots: Mapping[Key, RowColumn], formula: Formula) -> DataFrame:
+    def _read(
+        self, kind: Entity, var: str, slots: Mapping[Key, RowColumn], predicate: ir.Expr | None
+    ) -> DataFrame:
+        """One type. All rows have the same type, which Spark had better know."""
+        from pyspark.sql import functions as f
+
         table = self.run.pinned.snapshot().table_of(kind)
         fragments = tuple(info.fragment_id for info in table.fragments())
         count = min(len(fragments), parallelism(self.session) * SHARES_PER_CORE)
         shares = tuple(fragments[place::count] for place in range(count))
-        schema = ddl({slot.name: slot.type for slot in slots.values()})
-        task = _scan_task(kind.name, isinstance(kind, EdgeType), shares, formula)
-        rows = numbers(self.session, count, table.count(), len(slots))
-        return rows.mapInArrow(task, schema)
+        asked = () if predicate is None else _counts(predicate, var, kind, self.run.bound)
+        type_slot, *read = slots.values()
+        rows = numbers(self.session, count, min([table.count(), *asked]), len(read))
+        condition = None if predicate is None else closed(predicate, self.run.bound)
+        down = push_down(condition, table.schema)
+        formula = _formula(kind, var, slots, down.rest, self.run)
+        task = _scan_task(kind.name, isinstance(kind, EdgeType), shares, down.pushed, formula)
+        found = rows.mapInArrow(task, ddl({slot.name: slot.type for slot in read}))
+        named = f.lit(kind.name).alias(type_slot.name)
+        return found.select(named, *(slot.name for slot in read))
 
 
-def _keys(var: str, kind: Entity, fields: frozenset[str], edge: bool) -> dict[Key, pa.DataType]:
-    found: dict[Key, pa.DataType] = {(var, "type"): pa.string(), (var, "id"): pa.string()}
-    if edge:
-        found |= {(var, "src"): pa.string(), (var, "dst"): pa.string()}
-    for name in sorted(fields):
-        found[var, "=" + name] = arrow_type(kind.properties[name].type)
-    return found
+def fields_read(plan: ir.Op) -> dict[str, frozenset[str]]:
+    """The properties that are read of each variable, after it was scanned."""
+    found: dict[str, set[str]] = {}
+    for node in walk(transform_plan(plan, _without_scans)):
+        if isinstance(node, ir.Column):
+            found.setdefault(node.var, set()).add(node.property)
+    return {var: frozenset(names) for var, names in found.items()}
+
+
+def _without_scans(op: ir.Op) -> ir.Op:
+    """An operator without the conditions that scans apply where they read."""
+    match op:
+        case ir.NodeScan():
+            return replace(op, predicate=None)
+        case ir.Trail():
+            bound = op.predicate if op.into else None
+            return replace(op, predicate=bound, edge_predicate=None)
+        case ir.Expand(edge_var=None, into=False) | ir.ShortestPath(into=False):
+            return replace(op, predicate=None)
+        case _:
+            return op
+
+
+def _counts(predicate: ir.Expr, var: str, kind: Entity, bound: ir.Bound) -> Iterator[int]:
+    """How many ids each part of a condition names, of those that do."""
+    for part in conjuncts(predicate):
+        asked = values_asked_for(part, lambda expr: is_identity(expr, var, kind))
+        if asked is not None:
+            yield len(evaluate_constant(asked[1], bound) or ())
+
+
+def _formula(
+    kind: Entity,
+    var: str,
+    slots: Mapping[Key, RowColumn],
+    predicate: ir.Expr | None,
+    run: QueryRun,
+) -> Formula:
+    """What judges a condition over all columns it reads, and keeps those that are wanted later."""
+    every = dict(slots)
+    for part in walk(predicate) if predicate is not None else ():
+        key = key_of(part)
+        if key is not None and key not in every:
+            every[key] = RowColumn(fresh_name(), _stored_type(key[1], kind))
+    kept = tuple(slot.name for key, slot in slots.items() if key[1] != "type")
+    edges = frozenset([var] if isinstance(kind, EdgeType) else [])
+    return Formula(run, every, {var: (kind.name,)}, edges, predicate, kept=kept)
+
+
+def _stored_type(name: str, kind: Entity) -> pa.DataType:
+    if name in PARTS:
+        return pa.string()
+    return arrow_type(kind.properties[name.removeprefix("=")].type)
 
 
 def _scan_task(
-    type_name: str, edge: bool, shares: tuple[tuple[int, ...], ...], formula: Formula
+    type_name: str,
+    edge: bool,
+    shares: tuple[tuple[int, ...], ...],
+    pushed: ir.Expr | None,
+    formula: Formula,
 ) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ctx = formula.run.context()
@@ -94,7 +157,7 @@ def _scan_task(
         wanted = [name for name in stored.values() if name != "type"]
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for rows in table.batches(wanted, fragments=shares[number]):
+                for rows in table.batches(wanted, pushed, fragments=shares[number]):
                     yield formula.applied(_named(rows, stored, type_name), ctx)
 
     return run

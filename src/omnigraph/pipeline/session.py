@@ -33,6 +33,7 @@ MASTER = "OMNIGRAPH_SPARK_MASTER"
 LOG = "OMNIGRAPH_SPARK_LOG"
 MEMORY = "OMNIGRAPH_SPARK_MEMORY"
 ROWS_PER_BATCH = 65_536
+HASHED_PARTITION_MAX = "32m"
 REMOTE_PARALLELISM = 8  # tasks beside each other, where a server does not say how many
 T = TypeVar("T")
 R = TypeVar("R")
@@ -234,6 +235,8 @@ def settings(master: str) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
+        # Ids are texts, which are hashed more quickly than sorted; larger partitions are sorted, as that can spill.
+        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": HASHED_PARTITION_MAX,
         "spark.driver.extraJavaOptions": " ".join(["-Xlog:disable", *archive_options()]),
         "spark.driver.memory": os.environ.get(MEMORY, "2g"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.lang import ir
 from omnigraph.pipeline.rowset import Bag, RowColumn, fresh_name
-from omnigraph.pipeline.scans import Scanner
+from omnigraph.pipeline.scans import PARTS, Scanner
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,27 +20,80 @@ SOURCE = ("source_type", "source")
 Pair = tuple[str, str]
 
 
-def expand(op: ir.Expand, rows: Bag, scanner: Scanner) -> Bag:
-    """For each row the nodes its source reaches."""
+def starts_anywhere(op: ir.Expand, scanner: Scanner) -> bool:
+    """Whether a hop starts from all nodes of its source's types, of which nothing is read: edges name them all."""
+    match op.input:
+        case ir.NodeScan(var, types, None):
+            near = {step.near for step in op.steps}
+            one_hop = (op.min_hops, op.max_hops) == (1, 1)
+            free = var == op.src and not scanner.fields.get(var) and not op.into
+            return one_hop and free and near <= set(types)
+        case _:
+            return False
+
+
+def expand(op: ir.Expand, rows: Bag | None, scanner: Scanner) -> Bag:
+    """For each row the nodes its source reaches; without rows, for each node there is."""
     if op.edge_var is not None:
         return _arrived(op, rows, _along_edges(op, op.edge_var, scanner), scanner)
-    if (op.min_hops, op.max_hops) == (1, 1):
-        pairs = adjacency(op.steps, scanner).select(*NEAR, *FAR).distinct()
-        return _arrived(op, rows, Bag(_renamed(pairs, NEAR, SOURCE), {}), scanner)
+    if rows is None or (op.min_hops, op.max_hops) == (1, 1):
+        pairs = _renamed(_pairs(op.steps, scanner), NEAR, SOURCE)
+        return _arrived(op, rows, Bag(pairs, {}), scanner)
     return _arrived(op, rows, Bag(_reached(op, rows, scanner), {}), scanner)
 
 
-def adjacency(steps: tuple[ir.EdgeStep, ...], scanner: Scanner) -> DataFrame:
-    """Every way to take one hop: near end, far end, edge. A self-loop of an undirected step is there once."""
-    found = [_orientations(step, scanner) for step in steps]
+def _pairs(steps: tuple[ir.EdgeStep, ...], scanner: Scanner) -> DataFrame:
+    """Where one hop leads, each pair of ends once."""
+    by_types: dict[Pair, list[ir.EdgeStep]] = {}
+    for step in steps:
+        by_types.setdefault((step.near, step.far), []).append(step)
+    found = [_pairs_between(types, own, scanner) for types, own in by_types.items()]
     return reduce(lambda a, b: a.unionByName(b), found)
 
 
-def _orientations(step: ir.EdgeStep, scanner: Scanner) -> DataFrame:
+def _pairs_between(types: Pair, steps: list[ir.EdgeStep], scanner: Scanner) -> DataFrame:
+    """The pairs of nodes of two types, of which Spark compares nothing but ids.
+
+    They lie by the near end before they are compared, because that is where the next join wants them to lie.
+    """
     from pyspark.sql import functions as f
 
-    bag = scanner.scan("", (step.edge,), edge=True)
-    src, dst, edge = bag.col(("", "src")), bag.col(("", "dst")), bag.col(("", "id"))
+    pairs = adjacency(tuple(steps), scanner).select(NEAR[1], FAR[1])
+    catalog = scanner.run.pinned.snapshot().catalog
+    one_way = len(steps) == 1 and steps[0].direction is not ir.Direction.BOTH
+    if not (one_way and catalog.edges[steps[0].edge].key == ("src", "dst")):
+        pairs = pairs.repartition(NEAR[1]).distinct()
+    names = zip((NEAR[0], FAR[0]), types, strict=True)
+    return pairs.withColumns({column: f.lit(name) for column, name in names})
+
+
+def adjacency(
+    steps: tuple[ir.EdgeStep, ...],
+    scanner: Scanner,
+    *,
+    edges: bool = False,
+    var: str = "",
+    predicate: ir.Expr | None = None,
+) -> DataFrame:
+    """Every way to take one hop: near end, far end, and with `edges` the edge, of those that satisfy a predicate."""
+    from pyspark.sql import functions as f
+
+    found = []
+    for step in steps:
+        parts = PARTS if edges else PARTS[1:]
+        bag = scanner.scan(var, (step.edge,), edge=True, predicate=predicate, parts=parts)
+        names = (
+            [f.lit(step.edge).alias(EDGE[0]), bag.col((var, "id")).alias(EDGE[1])] if edges else []
+        )
+        found.append(_orientations(step, bag, var, names))
+    return reduce(lambda a, b: a.unionByName(b), found)
+
+
+def _orientations(step: ir.EdgeStep, bag: Bag, var: str, more: Sequence[Column | str]) -> DataFrame:
+    """The ends of edges as they are walked. A self-loop of an undirected step is there once."""
+    from pyspark.sql import functions as f
+
+    src, dst = bag.col((var, "src")), bag.col((var, "dst"))
 
     def way(near: Column, far: Column) -> DataFrame:
         return bag.frame.select(
@@ -47,8 +101,7 @@ def _orientations(step: ir.EdgeStep, scanner: Scanner) -> DataFrame:
             near.alias(NEAR[1]),
             f.lit(step.far).alias(FAR[0]),
             far.alias(FAR[1]),
-            f.lit(step.edge).alias(EDGE[0]),
-            edge.alias(EDGE[1]),
+            *more,
         )
 
     match step.direction:
@@ -68,7 +121,7 @@ def _reached(op: ir.Expand, rows: Bag, scanner: Scanner) -> DataFrame:
     """Pairs of a source and a node at a distance that was asked for."""
     from pyspark.sql import functions as f
 
-    ways = adjacency(op.steps, scanner).select(*NEAR, *FAR).distinct()
+    ways = _pairs(op.steps, scanner)
     itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
     loops = ways.where(itself).select(*NEAR)
     ways = ways.where(f"NOT ({itself})").localCheckpoint()
@@ -121,7 +174,9 @@ TRAIL_PARTS = ("nodes", "edges", "nodes types", "edges types")
 def _trails(op: ir.Trail, rows: Bag, scanner: Scanner) -> DataFrame:
     from pyspark.sql import functions as f
 
-    ways = _allowed(op, scanner).localCheckpoint()
+    ways = adjacency(
+        op.steps, scanner, edges=True, var=op.edge_var, predicate=op.edge_predicate
+    ).localCheckpoint()
     none = f.array().cast("array<string>")
     level = _sources(op.src, rows).select(
         *SOURCE,
@@ -161,16 +216,6 @@ def _trails(op: ir.Trail, rows: Bag, scanner: Scanner) -> DataFrame:
     return _renamed(pairs, NEAR, FAR)
 
 
-def _allowed(op: ir.Trail, scanner: Scanner) -> DataFrame:
-    """The hops whose edges satisfy the condition on each."""
-    ways = adjacency(op.steps, scanner)
-    if op.edge_predicate is None:
-        return ways
-    names = tuple(dict.fromkeys(step.edge for step in op.steps))
-    edges = scanner.scan(op.edge_var, names, edge=True, predicate=op.edge_predicate)
-    return ways.join(edges.frame, _at(edges, op.edge_var, EDGE), "left_semi")
-
-
 def _sources(var: str, rows: Bag) -> DataFrame:
     """The nodes walks start from, each once."""
     kind, id = rows.col((var, "type")), rows.col((var, "id"))
@@ -178,25 +223,50 @@ def _sources(var: str, rows: Bag) -> DataFrame:
 
 
 def _arrived(
-    op: ir.Expand | ir.ShortestPath | ir.Trail, rows: Bag, ways: Bag, scanner: Scanner
+    op: ir.Expand | ir.ShortestPath | ir.Trail, rows: Bag | None, ways: Bag, scanner: Scanner
 ) -> Bag:
     """Rows joined with where they lead: what the ways bind and the destination's columns come along."""
-    if op.into:
+    if op.into and rows is not None:
         both = _at(rows, op.src, SOURCE) & _at(rows, op.dst, FAR)
         frame = rows.frame.join(ways.frame, both, "inner" if ways.slots else "left_semi")
         return rows.also(frame.drop(*SOURCE, *FAR), ways)
-    early = op.predicate if getattr(op, "edge_var", None) is None else None
+    if rows is None:
+        gone = _bound(ways, op.src, SOURCE, {step.near for step in op.steps})
+    else:
+        gone = rows.also(rows.frame.join(ways.frame, _at(rows, op.src, SOURCE)), ways)
+    there = _destination(op, gone, scanner)
+    return there.with_frame(there.frame.drop(*SOURCE, *FAR))
+
+
+def _destination(op: ir.Expand | ir.ShortestPath | ir.Trail, gone: Bag, scanner: Scanner) -> Bag:
+    """With the node each row has come to. Edges lead to nodes that exist, so it is read only for what is read of it."""
+    late = isinstance(op, ir.Expand) and op.edge_var is not None  # a condition on edges, too
+    early = None if late else op.predicate
+    far = {step.far for step in op.steps}
+    if early is None and not scanner.fields.get(op.dst) and far <= set(op.dst_types):
+        return _bound(gone, op.dst, FAR, op.dst_types)
     there = scanner.scan(op.dst, op.dst_types, predicate=early)
-    frame = rows.frame.join(ways.frame, _at(rows, op.src, SOURCE))
-    frame = frame.join(there.frame, _at(there, op.dst, FAR)).drop(*SOURCE, *FAR)
-    return rows.also(frame, ways).also(frame, there)
+    return gone.also(gone.frame.join(there.frame, _at(there, op.dst, FAR)), there)
+
+
+def _bound(bag: Bag, var: str, place: Pair, types: Iterable[str]) -> Bag:
+    """With a variable bound to the nodes in two columns."""
+    from pyspark.sql import functions as f
+
+    slots = {(var, part): RowColumn(fresh_name(), pa.string()) for part in ("type", "id")}
+    named = zip(slots.values(), place, strict=True)
+    frame = bag.frame.withColumns({slot.name: f.col(name) for slot, name in named})
+    return bag.also(frame, Bag(frame, slots, {var: tuple(types)}))
 
 
 def _along_edges(op: ir.Expand, var: str, scanner: Scanner) -> Bag:
     """One way for each stored edge and orientation."""
-    names = tuple(dict.fromkeys(step.edge for step in op.steps))
-    edges = scanner.scan(var, names, edge=True)
-    pairs = adjacency(op.steps, scanner).join(edges.frame, _at(edges, var, EDGE)).drop(*EDGE)
+    edges = scanner.scan(var, tuple(dict.fromkeys(step.edge for step in op.steps)), edge=True)
+    found = []
+    for step in op.steps:
+        own = edges.frame.where(edges.col((var, "type")) == step.edge)
+        found.append(_orientations(step, edges.with_frame(own), var, edges.names()))
+    pairs = reduce(lambda a, b: a.unionByName(b), found)
     return edges.with_frame(_renamed(pairs, NEAR, SOURCE))
 
 
@@ -236,7 +306,7 @@ def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
     from pyspark.sql import functions as f
 
     itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
-    every = adjacency(op.steps, scanner)
+    every = adjacency(op.steps, scanner, edges=True)
     loops = every.where(itself).groupBy(*NEAR).agg(f.min(EDGE[1]).alias(EDGE[1]))
     ways = every.where(f"NOT ({itself})").localCheckpoint()
     start = _sources(op.src, rows)

@@ -16,6 +16,7 @@ from omnigraph.expressions.filters import closed, push_down, values_asked_for
 from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction, conjuncts, stored_column, stored_columns
+from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.types import INTEGERS, Scalar
 from omnigraph.read.arrays import NO_POSITIONS, Positions
 from omnigraph.read.budget import checked
@@ -79,7 +80,7 @@ def known_share(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> f
     """The share of a type's nodes for which an equality is true: one by id, else by the values there are."""
     columns = ctx.columns(type_name)
     asked, _ = values_asked_for(condition, lambda expr: stored_column(expr) is not None) or NOTHING
-    if asked is not None and _is_identity(asked, var, columns):
+    if asked is not None and is_identity(asked, var, columns.kind):
         return 1 / max(columns.rows, 1)
     if isinstance(asked, ir.Column) and isinstance(condition, ir.Compare):
         return _share_of_value(asked, columns)
@@ -119,17 +120,17 @@ def _ids_asked_for(
     part: ir.Expr, var: str, columns: TableColumns, ctx: Context
 ) -> list[str] | None:
     """The ids a node must have one of for the predicate to be true; None when it says nothing about ids."""
-    asked = values_asked_for(part, lambda expr: _is_identity(expr, var, columns))
+    asked = values_asked_for(part, lambda expr: is_identity(expr, var, columns.kind))
     return None if asked is None else _as_ids(evaluate(asked[1], ctx.bound) or (), asked[0])
 
 
-def _is_identity(expr: ir.Expr, var: str, columns: TableColumns) -> bool:
+def is_identity(expr: ir.Expr, var: str, kind: NodeType | EdgeType) -> bool:
     """Whether the expression is the id of `var`, or the only property its id is made of."""
     match expr:
         case ir.IdOf(v):
             return v == var
-        case ir.Column(v, name, kind) if v == var and columns.kind.key == (name,):
-            return kind.scalar is Scalar.STRING or kind.scalar in INTEGERS
+        case ir.Column(v, name, type) if v == var and kind.key == (name,):
+            return type.scalar is Scalar.STRING or type.scalar in INTEGERS
         case _:
             return False
 
