@@ -67,8 +67,10 @@ class Model:
         self.tags: dict[str, str] = {}
         self.claims: dict[str, Claim] = {}
         self.lives: dict[str, int] = {MAIN: 0}  # how often a branch of a name was made
-        self.cleaned = False
-        self.borrowing: set[str] = set()  # tags of branches that had no commit of their own
+        self.cleaned = 0  # how many commits there were at the last cleanup
+        self.borrowing: set[str] = (
+            set()
+        )  # tags of heads, which may be hidden commits that show the same
         self._commit("0", MAIN, start, (), "init")
 
     def do(self, step: Mapping[str, Any]) -> Answer:
@@ -128,6 +130,11 @@ class Model:
     def is_sure(self, at: str) -> bool:
         """Whether a point certainly can be read: names are, commits as far as cleanup left them."""
         return at in self.heads or at in self.tags or self.point(at).kept
+
+    def is_sure_change(self, commit: Commit) -> bool:
+        """Whether what a commit changed can certainly be told. Between it and the one before there may be a hidden
+        commit (a fork, maintenance, a key without a change), whose files a cleanup takes."""
+        return commit.kept and commit.number >= self.cleaned
 
     def line(self, at: str) -> Iterator[Commit]:
         """A commit and those before it, along first parents."""
@@ -249,7 +256,7 @@ class Model:
         if name in self.heads or name in self.tags:
             return Answer("branch_exists")
         self.tags[name] = point
-        if at in self.borrowing or (at in self.heads and not self._is_own(self.head(at), at)):
+        if at in self.borrowing or at in self.heads:
             self.borrowing.add(name)
         return Answer()
 
@@ -382,7 +389,7 @@ class Model:
         """What is not among the newest commits made on a branch, nor tagged, may be gone; names can be read."""
         named = {commit for name, commit in self.tags.items() if name not in self.borrowing}
         sure = set() if self.cleaned else named
-        self.cleaned = True
+        self.cleaned = len(self.commits)
         for branch in self.heads:
             own = [c.label for c in self.line(branch) if self._is_own(c, branch)]
             sure |= {*own[:keep]}
@@ -432,7 +439,7 @@ def request_of(step: Mapping[str, Any], state: State) -> Any:
             return "mutate", repr(step["statements"]), _words(step["statements"], state)
         case _:
             statements = [s for verb, *rest in step["parts"] if verb == "mutate" for s in rest[0]]
-            loads = [part[1] for part in step["parts"] if part[0] == "load"]
+            loads = [(p[1], sorted(p[2])) for p in step["parts"] if p[0] == "load"]
             known = repr(step["parts"]) if step.get("door") == "server" else repr(loads)
             return "block", known, repr(statements), _words(statements, state)
 

@@ -244,8 +244,7 @@ def history(run: Run, step: Mapping[str, Any], point: Commit) -> None:
             if (
                 own
                 and _event(before.state, commit.state, own, step["id"])
-                and commit.kept
-                and before.kept
+                and run.model.is_sure_change(commit)
             ):
                 must.append(event)  # a change of the schema alone need not be an event of the row
     if any(not commit.kept for commit in run.model.line(step["at"])):

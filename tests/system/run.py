@@ -128,11 +128,7 @@ class Run:
         named = [step[k] for k in ("commit", "to", "at", "from_") if k in step]
         if step["verb"] in ("reset", "tag", "create_branch"):
             return not all(saved.is_sure(name) for name in named)
-        points = [saved.point(name) for name in named]
-        before = [(c, saved.commits[p]) for c in points for p in c.parents[:1]]
-        if any(one.branch != other.branch for one, other in before) and saved.cleaned:
-            return True  # the first commit of a branch has a hidden parent, which goes early
-        return any(not point.kept for point in (*points, *(other for _, other in before)))
+        return not all(saved.is_sure_change(saved.point(name)) for name in named)
 
     def _accepted(self, step: Step, answer: Answer, done: Any, saved: Model) -> None:
         verb = step["verb"]
@@ -257,7 +253,8 @@ class Run:
     def _reads_pruned(self, step: Step) -> bool:
         names = [step["at"], *([step["to"]] if "to" in step else [])]
         if step["read"] in ("changes", "history", "log"):
-            return any(not commit.kept for name in names for commit in self.model.line(name))
+            line = (commit for name in names for commit in self.model.line(name))
+            return not all(map(self.model.is_sure_change, line))
         return not all(self.model.is_sure(name) for name in names)
 
     def _compare(self, state: State, found: Shown, what: str) -> None:
