@@ -115,3 +115,8 @@ def state_of(graph: Graph, branch: str = "main") -> dict[str, list[dict[str, Any
             rows, key=lambda row: json.dumps(row, default=str, sort_keys=True)
         )
     return found
+
+
+def kept_frames(spark: Any) -> set[int]:
+    """What a session holds between jobs: frames that were kept or checkpointed, and not let go of yet."""
+    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())

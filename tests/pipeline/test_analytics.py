@@ -14,6 +14,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.analytics import Analytics
 from omnigraph.pipeline import block_steps, blocks
+from tests.pipeline.planes import kept_frames
 
 pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "node P { name: String @key  size: I64? } edge Knows: P -> P edge Likes: P -> P"
@@ -95,8 +96,17 @@ SHAPES: dict[str, tuple[int, list[tuple[int, int]]]] = {
 }
 
 
-@pytest.mark.parametrize("block_nodes", [30, None])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "block_nodes"),
+    [
+        pytest.param("a hub, loops, cliques and nodes alone", 30, id="many blocks"),
+        pytest.param("nothing", None, id="nothing"),
+        pytest.param("nothing", 30, marks=pytest.mark.nightly),
+        pytest.param("nodes alone", 30, marks=pytest.mark.nightly),
+        pytest.param("nodes alone", None, marks=pytest.mark.nightly),
+        pytest.param("a hub, loops, cliques and nodes alone", None, marks=pytest.mark.nightly),
+    ],
+)
 def test_graphs_of_every_shape(
     shape: str,
     block_nodes: int | None,
@@ -135,9 +145,10 @@ def test_a_long_chain_takes_few_rounds(
 
 
 def test_nothing_is_kept_after_a_measure(graph: Graph, spark: Any) -> None:
+    before = kept_frames(spark)
     for name, how in MEASURES.items():
         getattr(graph.analytics(engine="spark"), name)("P", ["Knows"], **how)
-        assert not spark.sparkContext._jsc.getPersistentRDDs(), name
+        assert kept_frames(spark) <= before, name
 
 
 @pytest.mark.nightly

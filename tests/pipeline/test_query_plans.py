@@ -11,6 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.pipeline import query as on_spark
+from tests.pipeline.planes import kept_frames
 
 pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = """
@@ -90,6 +91,7 @@ def test_pairs_that_are_unique_are_not_compared(plan_of: Any) -> None:
 
 def test_first_rows_are_counted_on_from_and_nothing_stays(graph: Graph, spark: Any) -> None:
     graph.apply_checks("query all() { match { $p: P $p k $q } return { $p.name as n } }")
+    before = kept_frames(spark)
     found = graph.check(only=["all"], engine="spark", record=False).results[0]
     assert (found.measured, len(found.rows)) == (PEOPLE, 20)
-    assert not spark.sparkContext._jsc.getPersistentRDDs()
+    assert kept_frames(spark) <= before
