@@ -7,6 +7,7 @@ alone; others change exactly those. Both log every commit and how long it took.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph, init, open_graph
@@ -34,6 +36,7 @@ DELETE = "query q($n: String) { delete Person where name = $n }"
 AGED = "query q($n: String, $a: I64) { update Person set { age: $a } where name = $n }"
 PEOPLE_MAX = 200_000  # ends of edges; more are not needed to show anything
 PIECES = 12
+ROW_GROUP = 500_000
 BEGUN = 3  # commits after which a writer has opened what it needs
 BEFORE, AFTER = -1, -2  # the ages of people the long work is about; nobody else has them
 
@@ -147,9 +150,9 @@ def _says(text: str) -> Callable[[Graph, int], Iterator[str]]:
     return check
 
 
-def _load(rows: Callable[[int], Mapping[str, pa.Table]], mode: str, engine: str) -> Any:
+def _load(rows: Callable[[int], Mapping[str, pa.Table]], mode: str) -> Any:
     def run(graph: Graph, size: int, given: Any, timeout: float) -> Any:
-        return graph.load(dict(rows(size)), mode=mode, engine=engine, timeout=timeout)
+        return graph.load(dict(rows(size)), mode=mode, engine="local", timeout=timeout)
 
     return run
 
@@ -181,16 +184,28 @@ def _schema(text: str) -> Callable[[Graph, int, Any, float], Any]:
 WORKS: dict[str, Work] = {
     "merge of new edges": Work(_branch, _merge, _edges),
     "merge of changed rows": Work(_changed_branch, _merge, _aged(AFTER)),
-    "load of new edges": Work(_start, _load(_edge_rows, "append", "local"), _edges),
-    "load of changed rows": Work(_everybody, _load(_older, "merge", "local"), _aged(AFTER)),
+    "load of new edges": Work(_start, _load(_edge_rows, "append"), _edges),
+    "load of changed rows": Work(_everybody, _load(_older, "merge"), _aged(AFTER)),
     "revert": Work(_changed, _revert, _aged(BEFORE)),
     "optimize": Work(_scattered, _optimize, _tidy),
     "a unique rule": Work(_everybody, _schema(UNIQUE), _says("@unique")),
     "a column with a value": Work(_everybody, _schema(FILLED), _says("level")),
 }
-SPARK: dict[str, Work] = {
-    "Spark load of new edges": Work(_start, _load(_edge_rows, "append", "spark"), _edges),
-}
+
+
+def _edge_file(graph: Graph, size: int) -> Mapping[str, str]:
+    """What Spark reads: a file of edges."""
+    _start(graph, size)
+    place = Path(tempfile.mkdtemp(prefix="omnigraph-beside-edges-"), "knows.parquet")
+    pq.write_table(acquaintances(size), place, row_group_size=ROW_GROUP)
+    return {"Knows": str(place)}
+
+
+def _load_file(graph: Graph, size: int, given: Any, timeout: float) -> Any:
+    return graph.load(given, mode="append", engine="spark", timeout=timeout)
+
+
+SPARK: dict[str, Work] = {"Spark load of new edges": Work(_edge_file, _load_file, _edges)}
 
 
 # --- writers, in processes of their own --------------------------------------------------------------------------
