@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _at_night(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """All tests, so that any kind of failure shows early: the many parts of sequences are spread among the others.
 
-    Spark takes all cores for itself and comes last.
+    Spark's tests share one worker and come first, so that nobody waits for them alone at the end.
     """
     by_turn: dict[str, list[pytest.Item]] = {"planted": [], "others": [], "parts": [], "spark": []}
     for item in items:
@@ -65,7 +65,7 @@ def _at_night(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         for number, item in enumerate(by_turn[turn])
     ]
     middle = [item for _, item in sorted(spread, key=lambda pair: pair[0])]
-    return [*by_turn["planted"], *middle, *by_turn["spark"]]
+    return [*by_turn["spark"], *by_turn["planted"], *middle]
 
 
 def _turn(item: pytest.Item) -> str:
