@@ -1,7 +1,7 @@
 """A load in a process of its own, with tasks that can be held: `python -m tests.pipeline.faulty_load JSON`.
 
 Every attempt of a task leaves a mark in a folder. `held` tasks of all waves but the first wait for the file `open`
-there; a task that has a `twin` waits until a second attempt of it has staged the same piece.
+there; a task that has a `twin`, and the twin, wait until the other has staged the same piece.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def _faulty(run: Any, faults: list[str], marks: str, first_wave: bool) -> Any:
             (folder / f"{piece}-{attempt}").touch()
             if "held" in faults and not first_wave:
                 wait(OPEN)
-            if "twin" in faults and attempt == 0 and piece == "True-0":
-                wait(f"{piece}-[1-9]")
+            if "twin" in faults and piece == "True-0":
+                wait(f"{piece}-0" if attempt else f"{piece}-[1-9]")
             if "fails" in faults and attempt == 0 and context.partitionId() % 2 == 0:
                 raise RuntimeError("failed after its files were written")
             yield answer
