@@ -43,9 +43,9 @@ class TextFacts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The rows that hold a word, ascending, and how often each does."""
+    """The rows that hold a word, ascending, and how often each does, as narrow as they are stored."""
 
-    rows: npt.NDArray[np.int64]
+    rows: Array
     counts: Array
 
 
@@ -107,14 +107,14 @@ class Segment:
         entries = self._postings([span for span, _ in found])
         places = self._read([("places", *span) for _, span in found])
         return [
-            (np.repeat(each.rows, each.counts), place.astype(np.int64))
+            (np.repeat(each.rows.astype(np.int64), each.counts), place.astype(np.int64))
             for each, place in zip(entries, places, strict=True)
         ]
 
     def _postings(self, spans: list[Span]) -> list[Postings]:
         wanted = [(name, *span) for span in spans for name in ("rows", "counts")]
         read = iter(self._read(wanted))
-        return [Postings(next(read).astype(np.int64), next(read)) for _ in spans]
+        return [Postings(next(read), next(read)) for _ in spans]
 
     def _look_up(self, words: Sequence[str]) -> list[tuple[Span, Span]]:
         """Where the entries and the occurrences of each word lie; nowhere for a word that is not there."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
-from omnigraph.read.arrays import reached_by
+from omnigraph.read.arrays import distinct, reached_by
 from omnigraph.read.search.analyzer import analyzer_of, string_buffers
 from omnigraph.read.search.inverted import Postings, Segment
 from omnigraph.read.search.queries import Clause, QueryReader, QueryWords
@@ -28,10 +28,13 @@ from omnigraph.read.search.source import Bools, Columns, Positions
 K1 = 1.2  # how soon further occurrences of a word stop counting
 B = 0.75  # how much long texts are discounted
 SLACK = 1 + 1e-9  # what rounding may add to a score
+NARROW_ROWS_MAX = 2**32 - 1  # of a table whose positions fit half the bytes
+LEADING = 16  # times as many texts as are wanted tell how high a score must be
 SPARSE_PART = 64  # fewer texts than one in so many are put in order rather than marked
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[Any]  # positions, as narrow as the table allows
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 
@@ -255,8 +258,10 @@ def bm25(
         found = _found(columns, placed, words)
         known = _corpus(columns, prop, lengths, found) if corpus is None else corpus
         weights = {word: _rarity(known, known.holding[word]) for word in found}
-        scoring = _Scoring(found, weights, lengths, known.mean, columns.n)
-        return scoring.all_of(words) if best is None else scoring.best_of(words, best)
+        shortest = _counted(columns, prop, lengths).shortest
+        scoring = _Scoring(found, weights, lengths, known.mean, shortest, columns.n)
+        rows, scores = scoring.all_of(words) if best is None else scoring.best_of(words, best)
+        return rows.astype(np.int64, copy=False), scores
 
     return with_segments(columns, prop, ranked)
 
@@ -265,7 +270,7 @@ def bm25(
 class _Found:
     """The texts that hold a word: where they stand, and how often each holds it."""
 
-    rows: Ints
+    rows: Rows
     counts: npt.NDArray[Any]
 
 
@@ -277,17 +282,29 @@ def _words(columns: Columns, prop: str, query: str) -> list[str]:
 
 def _found(columns: Columns, placed: tuple[Placed, ...], words: list[str]) -> dict[str, _Found]:
     """The texts that hold each word, without those that are deleted."""
-    rows: dict[str, list[Ints]] = {word: [NO_ROWS] for word in words}
-    counts: dict[str, list[npt.NDArray[Any]]] = {word: [np.empty(0, np.uint8)] for word in words}
-    for each in placed:
-        for word, found in zip(words, each.segment.postings(words), strict=True):
-            rows[word].append(found.rows + each.start)
-            counts[word].append(found.counts)
-    every = {w: _Found(np.concatenate(rows[w]), np.concatenate(counts[w])) for w in words}
+    kind = np.uint32 if columns.n <= NARROW_ROWS_MAX else np.int64
+    parts = [[(each.start, part) for part in each.segment.postings(words)] for each in placed]
+    every = {word: _put_together(found, kind) for word, *found in zip(words, *parts, strict=True)}
     if columns.live is None:
         return every
     kept = {word: columns.live[found.rows] for word, found in every.items()}
     return {w: _Found(found.rows[kept[w]], found.counts[kept[w]]) for w, found in every.items()}
+
+
+def _put_together(parts: Sequence[tuple[int, Postings]], kind: type[Any]) -> _Found:
+    """What the segments say of one word; of a single one, as it lies there."""
+    rows = [_moved(found.rows, start, kind) for start, found in parts if len(found.rows)]
+    counts = [found.counts for _, found in parts if len(found.rows)]
+    if len(rows) == 1:
+        return _Found(rows[0], counts[0])
+    return _Found(
+        np.concatenate([np.empty(0, kind), *rows]),
+        np.concatenate([np.empty(0, np.uint8), *counts]),
+    )
+
+
+def _moved(rows: Rows, start: int, kind: type[Any]) -> Rows:
+    return np.add(rows, start, dtype=kind) if start else rows.astype(kind, copy=False)
 
 
 def _lengths(columns: Columns, prop: str, placed: tuple[Placed, ...]) -> npt.NDArray[Any]:
@@ -306,16 +323,31 @@ def _lengths(columns: Columns, prop: str, placed: tuple[Placed, ...]) -> npt.NDA
 def _corpus(
     columns: Columns, prop: str, lengths: npt.NDArray[Any], found: dict[str, _Found]
 ) -> Corpus:
+    counted = _counted(columns, prop, lengths)
+    holding = {word: len(each.rows) for word, each in found.items()}
+    return Corpus(counted.texts, counted.words, holding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The texts of a table version, whatever is asked."""
+
+    texts: int
+    words: int
+    shortest: int  # in words, of those that have any
+
+
+def _counted(columns: Columns, prop: str, lengths: npt.NDArray[Any]) -> _Counted:
     analyzer = analyzer_of(columns.kind.properties[prop])
     kept_as = f"search/corpus/{prop}/{analyzer.signature}"
 
-    def counted() -> tuple[int, int]:
+    def counted() -> _Counted:
         known = lengths if columns.live is None else lengths[columns.live]
         texts = int(np.count_nonzero(known))
-        return texts, int(known.sum(dtype=np.int64)) - texts
+        shortest = int(known[known > 1].min(initial=np.iinfo(known.dtype).max)) - 1
+        return _Counted(texts, int(known.sum(dtype=np.int64)) - texts, shortest)
 
-    texts, words = columns.derived(kept_as, counted, lambda _: 64)
-    return Corpus(texts, words, {word: len(each.rows) for word, each in found.items()})
+    return columns.derived(kept_as, counted, lambda _: 64)
 
 
 def _rarity(corpus: Corpus, holding: int) -> float:
@@ -330,44 +362,47 @@ class _Scoring:
     weights: dict[str, float]
     lengths: npt.NDArray[Any]
     mean: float
+    shortest: int
     size: int
 
-    def all_of(self, words: list[str]) -> tuple[Ints, Floats]:
+    def all_of(self, words: list[str]) -> tuple[Rows, Floats]:
         """The texts that hold some of the words, and their scores."""
         if len(words) == 1:
             found = self.found[words[0]]
             return found.rows, self._score(words[0], found.rows, found.counts)
         held = sum(len(self.found[word].rows) for word in words)
-        if held * SPARSE_PART < self.size:
+        if held * SPARSE_PART <= self.size:
             return self._few(words)
         scores, hits = np.zeros(self.size), np.zeros(self.size, np.bool_)
         for word in words:
             found = self.found[word]
             scores[found.rows] += self._score(word, found.rows, found.counts)
             hits[found.rows] = True
-        rows = np.flatnonzero(hits)
+        rows = np.flatnonzero(hits).astype(found.rows.dtype, copy=False)
         return rows, scores[rows]
 
-    def _few(self, words: list[str]) -> tuple[Ints, Floats]:
-        rows = np.unique(np.concatenate([NO_ROWS, *(self.found[word].rows for word in words)]))
+    def _few(self, words: list[str]) -> tuple[Rows, Floats]:
+        held = [self.found[word].rows for word in words] or [NO_ROWS]
+        rows = distinct(np.concatenate(held), self.size)
         scores = np.zeros(len(rows))
         for word in words:
             found = self.found[word]
             scores[rows.searchsorted(found.rows)] += self._score(word, found.rows, found.counts)
         return rows, scores
 
-    def best_of(self, words: list[str], best: int) -> tuple[Ints, Floats]:
+    def best_of(self, words: list[str], best: int) -> tuple[Rows, Floats]:
         """The same, as far as they can be among the best.
 
-        Rare words weigh most. Once so many texts score more than all remaining words could give, a text without any of
-        the words seen so far is out, and of the remaining words only their occurrences in the others count.
+        Words that can give most come first. Once so many texts score more than all remaining words could give, a text
+        without any of the words seen so far is out, and so is one that the remaining words cannot lift as high.
         """
-        by_weight = sorted(words, key=lambda word: -self.weights[word])
+        most = {word: self._most(word) for word in words}
+        by_weight = sorted(words, key=lambda word: -most[word])
         for i in range(1, len(words)):
-            rest = SLACK * (K1 + 1) * sum(self.weights[word] for word in by_weight[i:])
+            rest = SLACK * sum(most[word] for word in by_weight[i:])
             rows, scores = self.all_of(sorted(by_weight[:i]))
             if 0 < best <= len(rows):
-                limit = reached_by(scores, best)
+                limit = self._reached(rows, scores, words, best)
                 if rest < limit:
                     return self._at(rows[scores + rest >= limit], words)
         rows, scores = self.all_of(words)
@@ -376,7 +411,13 @@ class _Scoring:
             rows, scores = rows[kept], scores[kept]
         return rows, scores
 
-    def _at(self, rows: Ints, words: list[str]) -> tuple[Ints, Floats]:
+    def _reached(self, rows: Rows, scores: Floats, words: list[str], best: int) -> float:
+        """A score that so many texts reach with all words: those that stand best with some of them."""
+        many = min(LEADING * best, len(rows))
+        leading = rows[np.flatnonzero(scores >= reached_by(scores, many))[:many]]
+        return reached_by(self._at(leading, words)[1], best)
+
+    def _at(self, rows: Rows, words: list[str]) -> tuple[Rows, Floats]:
         """The scores of some texts."""
         scores = np.zeros(len(rows))
         for word in words:
@@ -387,11 +428,21 @@ class _Scoring:
             scores[held] += self._score(word, rows[held], found.counts[at[held]])
         return rows, scores
 
-    def _score(self, word: str, rows: Ints, counts: npt.NDArray[Any]) -> Floats:
-        lengths, held = self.lengths[rows].astype(np.float64), counts.astype(np.float64)
-        discount = K1 * (1 - B + B * (lengths - 1) / self.mean)
-        score: Floats = self.weights[word] * held * (K1 + 1) / (held + discount)
-        return score
+    def _most(self, word: str) -> float:
+        """What a word can give to a text: where it stands most often, in the shortest text."""
+        often = int(self.found[word].counts.max(initial=0))
+        if not often:
+            return 0.0
+        return float(self._given(word, self.shortest, often))
+
+    def _score(self, word: str, rows: Rows, counts: npt.NDArray[Any]) -> Floats:
+        lengths = self.lengths[rows].astype(np.float64) - 1
+        given: Floats = self._given(word, lengths, counts.astype(np.float64))
+        return given
+
+    def _given(self, word: str, lengths: Any, held: Any) -> Any:
+        discount = K1 * (1 - B + B * lengths / self.mean)
+        return self.weights[word] * held * (K1 + 1) / (held + discount)
 
 
 def within_edits(vocabulary: pa.StringArray, word: str, edits: int) -> npt.NDArray[np.int64]:

@@ -84,6 +84,29 @@ def test_bm25_agrees_with_the_formula(seed: int) -> None:
     assert scores == pytest.approx([truth[i] for i in sorted(truth)], rel=1e-12)
 
 
+@pytest.mark.parametrize("best", [1, 3, 10, 100])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_texts_are_those_of_all(seed: int, best: int) -> None:
+    """Words as unevenly frequent as in natural language, some texts deleted, in several fragments."""
+    rng = random.Random(seed)
+    words = [f"w{i}x" for i in range(200)]
+    weights = [1 / (1 + i) for i in range(200)]
+    values = [" ".join(rng.choices(words, weights, k=rng.randint(1, 30))) for _ in range(3_000)]
+    cuts = sorted(rng.sample(range(3_000), 3))
+    parts = [values[a:b] for a, b in zip([0, *cuts], [*cuts, 3_000], strict=True)]
+    deleted = rng.sample(range(3_000), rng.choice([0, 300]))
+    columns = MemoryColumns(
+        [fragment(f"f{i}", *part) for i, part in enumerate(parts)], deleted=deleted
+    )
+    for asked in range(1, 6):
+        query = " ".join(rng.sample(words, asked))
+        every = dict(zip(*map(np.ndarray.tolist, bm25(columns, "p", query)), strict=True))
+        some = dict(zip(*map(np.ndarray.tolist, bm25(columns, "p", query, best=best)), strict=True))
+        ranked = sorted(every, key=lambda at: (-every[at], at))[:best]
+        assert some == {at: every[at] for at in some}, "a score depends on how many are wanted"
+        assert sorted(some, key=lambda at: (-some[at], at))[:best] == ranked
+
+
 def test_a_search_is_blind_to_case_inflection_and_stop_words() -> None:
     columns = texts("She carries timber", "the timbers", "stone")
     assert text_mask(columns, "p", "CARRYING the", ir.AnyWord()).tolist() == [True, False, False]
