@@ -65,8 +65,8 @@ def _short_blob(self: Any, start: int = 0, end: int | None = None) -> bytes:
     return bytes(self.stored.read_range(0, max(0, self.size - 1)))
 
 
-def _without_last_row(original: Any, kind: Any, batches: Any) -> Any:
-    return original(kind, (b.slice(0, max(0, b.num_rows - 1)) for b in batches))
+def _without_last_row(original: Any, kind: Any, batches: Any, form: Any) -> Any:
+    return original(kind, (b.slice(0, max(0, b.num_rows - 1)) for b in batches), form)
 
 
 def _no_newer(self: Any, known: Any) -> Any:
@@ -283,7 +283,7 @@ BUGS: dict[str, Patch] = {
     "columns are cached for every version": swap(columns.TableColumns, "column", _any_version),
     "a tag moves with its branch": around(history, "_by_name", _tags_follow),
     "a blob loses its end": swap(blobs.Blob, "read", _short_blob),
-    "an export loses a row": around(export, "_ndjson", _without_last_row),
+    "an export loses a row": around(export, "record_lines", _without_last_row),
     "a warm reader trusts its cache": swap(repository.Repository, "_newer", _no_newer),
     "an explicit null takes the default": around(resolve, "_completed", _null_is_absent),
     "texts are normalised": around(resolve, "_chunks", _normalised),

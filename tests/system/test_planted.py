@@ -31,5 +31,12 @@ def caught_at(bug: str) -> int | None:
     return None
 
 
+@pytest.mark.parametrize("bug", BUGS)
+def test_every_bug_has_a_place(bug: str) -> None:
+    """What a bug replaces is still there, which nobody else would notice until all are caught at night."""
+    with planted(bug):
+        pass
+
+
 def test_there_are_many_bugs_to_plant() -> None:
     assert len(BUGS) >= 30
