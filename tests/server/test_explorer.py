@@ -134,6 +134,19 @@ def test_a_checked_query_tells_all_mistakes_and_what_it_takes(world: World) -> N
     assert broken["diagnostics"][0]["severity"] == "error"
 
 
+def test_a_checked_query_is_about_the_branch_it_uses(world: World) -> None:
+    graph = world.graphs["alpha"]
+    graph.create_branch("wider")
+    graph.apply_schema(graph.schema() + "\nnode Extra { name: String @key }", branch="wider")
+    text = "MATCH (e:Extra) RETURN e.name"
+    there = world.ok("POST", "/query/check", {"query": f"USE wider {text}"})
+    assert there["diagnostics"] == []
+    assert world.ok("POST", "/query/check", {"query": text})["diagnostics"]
+    beside = {"query": text, "branch": "wider"}
+    assert world.ok("POST", "/query/check", beside)["diagnostics"] == []
+    assert world.ok("POST", "/query/check", {"query": "USE wider MATCH ("})["diagnostics"]
+
+
 def test_a_checked_schema_tells_all_mistakes(world: World) -> None:
     told = world.ok("POST", "/schema/check", {"schema_source": "node A { x: Strng\n y: I3 }"})
     assert [d["span"]["line"] for d in told["diagnostics"]] == [1, 2]

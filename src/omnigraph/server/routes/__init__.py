@@ -133,7 +133,7 @@ ROUTES: tuple[Route, ...] = (
           query=BranchQuery, answer=EntityOutput),
     served("history", entities.history, entities.entity_needs),
     served("blame", review.blame, entities.entity_needs),
-    Route("POST", "/query/check", checks.check_query, A.READ, reading.read_on,
+    Route("POST", "/query/check", checks.check_query, A.READ, checks.check_needs,
           body=QueryCheckRequest, answer=CheckOutput),
     Route("POST", "/schema/check", checks.check_schema, A.READ, reading.read_any,
           body=SchemaCheckRequest, answer=CheckOutput),

@@ -16,7 +16,11 @@ from omnigraph.lang.schema import lint_schema, parse_schema
 from omnigraph.lang.schema.ast import NodeDecl, PropertyDecl
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property
+from omnigraph.model.names import MAIN
+from omnigraph.policy.guard import Need
+from omnigraph.policy.questions import Action
 from omnigraph.server.request import Answer, HttpCall
+from omnigraph.statements import named_place
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.answers import CheckOutput
 from omnigraph.wire.requests import QueryCheckRequest, SchemaCheckRequest
@@ -30,7 +34,7 @@ T = TypeVar("T")
 def check_query(call: HttpCall) -> Answer:
     """Everything the compiler says about a text of queries, and what each of them takes."""
     asked: QueryCheckRequest = call.body
-    catalog = call.snapshot(asked.branch, asked.at).catalog
+    catalog = call.snapshot(*_place(asked)).catalog
     if is_cypher_text(asked.query):
         return Answer(_cypher_checked(asked.query, catalog))
     try:
@@ -42,6 +46,25 @@ def check_query(call: HttpCall) -> Answer:
         check(query, catalog, diagnostics)
     described = [StoredQuery.of(asked.query, query).to_json() for query in tree.queries]
     return Answer(CheckOutput([d.to_json() for d in diagnostics.sorted()], described))
+
+
+def check_needs(call: HttpCall) -> Iterable[Need]:
+    """Reading the branch that is named beside the text or, with USE, in it."""
+    branch, point = _place(call.body)
+    if point is None:
+        yield Need(Action.READ, branch)
+    else:
+        call.snapshot(branch, point)
+
+
+def _place(asked: QueryCheckRequest) -> tuple[str, str | None]:
+    """A text that is not finished names no branch yet."""
+    branch = asked.branch or MAIN
+    try:
+        named, point = named_place(asked.query, None, branch, asked.at)
+    except LanguageError:
+        return branch, asked.at
+    return named, None if point is None else str(point)
 
 
 def _cypher_checked(text: str, catalog: Catalog) -> CheckOutput:
