@@ -8,6 +8,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _at_night(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """All tests, so that any kind of failure shows early: the many parts of sequences are spread among the others.
 
-    Spark's tests share one worker and come first, so that nobody waits for them alone at the end.
+    What tests of one file share is made once, so they stay together. Spark's tests share one worker and come first, so
+    that nobody waits for them alone at the end.
     """
     by_turn: dict[str, list[pytest.Item]] = {"planted": [], "others": [], "parts": [], "spark": []}
     for item in items:
         by_turn[_turn(item)].append(item)
-    spread = [
-        (number / len(by_turn[turn]), item)
-        for turn in ("others", "parts")
-        for number, item in enumerate(by_turn[turn])
-    ]
-    middle = [item for _, item in sorted(spread, key=lambda pair: pair[0])]
+    others, parts = by_turn["others"], by_turn["parts"]
+    middle: list[pytest.Item] = []
+    seen = given = 0
+    for _, file in groupby(others, key=lambda item: item.path):
+        together = list(file)
+        seen += len(together)
+        due = len(parts) * seen // len(others)
+        middle += [*together, *parts[given:due]]
+        given = due
     return [*by_turn["spark"], *by_turn["planted"], *middle]
 
 

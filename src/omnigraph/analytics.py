@@ -104,11 +104,9 @@ class Analytics:
             raise OptionInvalid(f"engine must be 'local' or 'spark', got {self.engine!r}")
         snapshot = self.graph._state(self.branch, self.at, (node, *edges))
         if self.engine == "spark":
-            from omnigraph.pipeline import analytics as on_spark
+            from omnigraph.pipeline.analytics import measured
 
-            frames = self.graph._frames(snapshot)
-            with on_spark.spark_network(frames, node, edges) as net:
-                table = getattr(on_spark, what)(net, **how)
+            table = measured(self.graph._frames(snapshot), what, node, edges, how)
         else:
             from omnigraph.read import analytics as local
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.pipeline import isolated
 from tests.support.waiting import wait_until
 
 HOME = Path(pyspark.__file__).parent
@@ -32,16 +33,19 @@ class Cluster:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Cluster]:
-    """Two workers of one core each, and their master; all gone afterwards."""
+def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
+    """Two workers of one core each, and their master; all gone afterwards. Workers that are `alone` share no file."""
     running: list[subprocess.Popen[bytes]] = []
 
     def begin(name: str, kind: str, host: str, *words: str) -> Path:
         log = folder / f"{name}.log"
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
         command += ["--host", host, "--webui-port", "0", *words]
+        separate = alone and kind == "worker.Worker"
+        if separate:
+            command = isolated.worker_command(command)
         environment = {
-            **os.environ,
+            **(isolated.worker_environment() if separate else os.environ),
             "SPARK_HOME": str(HOME),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": LIGHT,
@@ -57,7 +61,8 @@ def standalone(folder: Path) -> Iterator[Cluster]:
         log = begin("master", "master.Master", "127.0.0.1", "--port", "0")
         master = _said(log, r"(spark://127\.0\.0\.1:[1-9][0-9]*)")
         for number in (1, 2):
-            words = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work{number}"))
+            work = "/mnt/work" if alone else str(folder / f"work{number}")
+            words = ("--cores", "1", "--memory", "1g", "--work-dir", work)
             begin(f"worker{number}", "worker.Worker", f"127.0.0.{number}", *words, master)
         for number in (1, 2):
             _said(folder / f"worker{number}.log", "(Successfully registered with master)")

@@ -10,6 +10,7 @@ from omnigraph.errors import NameInvalid
 
 BranchName = NewType("BranchName", str)
 NAME_BYTES_MAX = 255
+SHOWN_CHARACTERS_MAX = 40  # of a name that is refused
 MAIN = BranchName("main")
 
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
@@ -46,12 +47,17 @@ def branch_name(text: object) -> BranchName:
     plain = text.isascii() and text.isprintable()  # most names are, and need no closer look
     name = canonical(text)
     if not name or name != name.strip():
-        raise NameInvalid(f"the name {text!r} is empty or starts or ends with white space")
+        raise NameInvalid(f"the name {_shown(text)} is empty or starts or ends with white space")
     if not plain and any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
-        raise NameInvalid(f"the name {text!r} contains a control character")
+        raise NameInvalid(f"the name {_shown(text)} contains a control character")
     if len(name.encode()) > NAME_BYTES_MAX:
-        raise NameInvalid(f"the name {text[:40]!r}… is longer than {NAME_BYTES_MAX} bytes")
+        raise NameInvalid(f"the name {_shown(text)} is longer than {NAME_BYTES_MAX} bytes")
     return BranchName(name)
+
+
+def _shown(text: str) -> str:
+    """A name in a message: its beginning, however long it is."""
+    return repr(text) if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]!r}…"
 
 
 def encode_name(name: str) -> str:
@@ -75,7 +81,7 @@ def decode_name(path: str) -> str:
     text = "".join(piece.removeprefix("+") for piece in path.split("/"))
     try:
         if _ENCODED.fullmatch(text) is None:
-            raise NameInvalid(f"{path!r} is not an encoded name")
+            raise NameInvalid(f"{_shown(path)} is not an encoded name")
         return _ESCAPE.sub(lambda hit: bytes([int(hit[1], 16)]), text.encode()).decode()
     except UnicodeDecodeError as bad:
-        raise NameInvalid(f"{path!r} is not an encoded name") from bad
+        raise NameInvalid(f"{_shown(path)} is not an encoded name") from bad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph.pipeline import block_steps
 from omnigraph.pipeline.blocks import Begin, Checkpoints, Ints, Layout, NetworkBlocks, Packing
+from omnigraph.pipeline.failures import asked_of_spark
 from omnigraph.pipeline.frames import GraphFrames, frame
 from omnigraph.pipeline.session import arrow_of
 from omnigraph.read.analytics import edges_among
@@ -60,6 +61,18 @@ def spark_network(frames: GraphFrames, node: str, edges: Sequence[str]) -> Itera
         yield SparkNetwork(nodes, reduce(lambda a, b: a.union(b), parts or [none]), links, kept)
     finally:
         kept.clear()
+
+
+def measured(
+    frames: GraphFrames, what: str, node: str, edges: Sequence[str], how: Mapping[str, Any]
+) -> pa.Table:
+    """One of the measures below, for every node of a type."""
+
+    def work() -> pa.Table:
+        with spark_network(frames, node, edges) as net:
+            return MEASURES[what](net, **how)
+
+    return asked_of_spark(work)
 
 
 def degrees(net: SparkNetwork, sides: Sequence[str]) -> pa.Table:
@@ -137,3 +150,9 @@ def _at_sources(numbers: Ints) -> Begin:
         return np.concatenate([fresh - 1, fresh])
 
     return begin
+
+
+MEASURES: dict[str, Callable[..., pa.Table]] = {
+    made.__name__: made
+    for made in (degrees, pagerank, components, reach, triangles, labels, distances)
+}

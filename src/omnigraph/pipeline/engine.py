@@ -14,7 +14,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
-from omnigraph.pipeline.failures import spark_failures
+from omnigraph.pipeline.failures import asked_of_spark, spark_failures
 from omnigraph.pipeline.pinned import NotShared, pin
 from omnigraph.pipeline.session import (
     SparkMissing,
@@ -183,8 +183,9 @@ def counted_on_spark(
     session = spark_session()
     from omnigraph.pipeline.query import run_on_spark
 
-    with spark_failures():
-        return run_on_spark(query, params, snapshot, pinned, session, explain=explain, first=first)
+    return asked_of_spark(
+        lambda: run_on_spark(query, params, snapshot, pinned, session, explain=explain, first=first)
+    )
 
 
 def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> GraphFrames:
@@ -216,8 +217,7 @@ def export_by(
     session = spark_session()
     from omnigraph.pipeline.export import export_on_spark
 
-    with spark_failures():
-        return export_on_spark(session, pinned, snapshot, dest, format, types)
+    return asked_of_spark(lambda: export_on_spark(session, pinned, snapshot, dest, format, types))
 
 
 @contextmanager

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.pipeline.session import log_file
 
+T = TypeVar("T")
+
+log = logging.getLogger("omnigraph.pipeline")
 SAID_CHARACTERS_MAX = 500
+READS_MAX = 3  # of one question, while executors die
 OURS = re.compile(r"^(?:\s*)omnigraph\.[\w.]*?\.?(\w+): (.*)$", re.MULTILINE)
 LACKING = re.compile(r"No module named '([\w.]+)'")
 PYTHONS = re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version")
 PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 MEMORY = re.compile(r"OutOfMemoryError|Could not allocate memory|Python worker exited unexpectedly")
+LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 LAST_LINE = re.compile(r"^(?:[\w.]*(?:Error|Exception))(?:: .*)?$", re.MULTILINE)
 
 
@@ -45,6 +52,23 @@ def spark_failures() -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         raise told(str(error)) from error
+
+
+def asked_of_spark(work: Callable[[], T]) -> T:
+    """What a read gives. Rows kept between its steps are gone with an executor that dies: then it is made again."""
+    for _ in range(READS_MAX - 1):
+        try:
+            return _asked(work)
+        except OmnigraphError as failed:
+            if not LOST.search(str(failed.__cause__)):
+                raise
+            log.warning("an executor is gone, and rows it kept: the read is made again")
+    return _asked(work)
+
+
+def _asked(work: Callable[[], T]) -> T:
+    with spark_failures():
+        return work()
 
 
 def told(said: str) -> OmnigraphError:

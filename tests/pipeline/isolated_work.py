@@ -1,0 +1,88 @@
+"""Everything Spark does for a graph, one after the other, in a driver: `python -m tests.pipeline.isolated_work JSON`.
+
+Each line it prints is an object: the name of what begins, or what came of it. Whoever started it may kill executors in
+between; it says nothing of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import omnigraph
+from omnigraph.errors import OmnigraphError
+from omnigraph.pipeline.session import spark_session
+from omnigraph.pipeline.streams import each_batch
+
+SCHEMA = "node P { name: String @key  age: I32? }  edge K: P -> P { w: F64? }"
+QUERY = (
+    "query q() { match { $p: P { age: 7 } $p k $q } return { count(*) as n, sum($q.age) as s } }"
+)
+BATCH_ROWS = 50
+BATCHES = 4
+
+
+def main(
+    graph: str, inputs: dict[str, dict[str, str]], out: str, folder: str, conf: dict[str, str]
+) -> None:
+    """Do the work, phase by phase."""
+    given = " ".join(f"--conf {name}={value}" for name, value in conf.items())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{given} pyspark-shell"
+    session = spark_session(master=conf["spark.master"])
+    g = omnigraph.open(graph)
+    phases: dict[str, Callable[[], Any]] = {
+        "load": lambda: _loaded(g, inputs["new"], "append"),
+        "merge": lambda: _loaded(g, inputs["changed"], "merge"),
+        "query": lambda: g.query(QUERY, engine="spark").rows,
+        "stream": lambda: _stream(session, g, folder),
+        "analytics": lambda: _measured(g),
+        "maintenance": lambda: [report.type for report in g.optimize(engine="spark")],
+        "export": lambda: g.export(out, format="parquet", engine="spark").rows,
+    }
+    for name, work in phases.items():
+        _say(begins=name)
+        try:
+            _say(phase=name, answer=work())
+        except OmnigraphError as error:
+            _say(phase=name, error=error.code, message=str(error)[:2000])
+
+
+def _say(**told: Any) -> None:
+    print(json.dumps(told, default=str), flush=True)
+
+
+def _loaded(g: Any, source: dict[str, str], mode: str) -> dict[str, int]:
+    done = g.load(source, mode, engine="spark")
+    return {**done.nodes, **done.edges}
+
+
+def _stream(session: Any, g: Any, folder: str) -> int:
+    """People who come in micro-batches, made by the executors themselves."""
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", BATCH_ROWS)
+    people = rows.load().selectExpr("concat('s', value) AS name", "CAST(value % 90 AS int) AS age")
+    seen = 0
+
+    def counted(batch: Any, number: int) -> None:
+        nonlocal seen
+        load(batch, number)
+        seen = number + 1
+
+    load = each_batch(g.branch("main"), "P", mode="append")
+    started = people.writeStream.foreachBatch(counted).option("checkpointLocation", folder).start()
+    while seen < BATCHES and started.isActive:
+        started.awaitTermination(0.2)
+    started.stop()
+    return seen
+
+
+def _measured(g: Any) -> list[float]:
+    found = g.analytics(engine="spark").pagerank("P", ["K"], iterations=3)
+    ranks = found.table["value"].to_pylist()
+    return [len(ranks), round(sum(ranks), 6)]
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

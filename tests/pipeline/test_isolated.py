@@ -1,0 +1,194 @@
+"""A cluster whose executors share nothing with the driver but the network, and lose their processes in every phase."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.storage.objects import open_remote
+from tests.pipeline import isolated
+from tests.pipeline.cluster import Cluster, below, standalone
+from tests.pipeline.isolated_work import BATCH_ROWS, BATCHES, QUERY, SCHEMA
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.nightly, pytest.mark.s3]
+EXECUTOR = "CoarseGrainedExecutorBackend"
+PEOPLE, EDGES, CHANGED = 3_000, 9_000, 500
+WAIT_SECONDS = 900
+PHASES = ("load", "merge", "query", "stream", "analytics", "maintenance", "export")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if not isolated.can_isolate():
+        pytest.skip("machines of their own need `unshare` and the rights of root")
+    with standalone(tmp_path_factory.mktemp("cluster"), alone=True) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the guide calls environment.tar.gz."""
+    return isolated.packed_environment(tmp_path_factory.mktemp("packed"))
+
+
+@pytest.fixture
+def graph(s3_root: str) -> Graph:
+    return omnigraph.init(f"{s3_root}/graph", schema=SCHEMA)
+
+
+@pytest.fixture
+def inputs(s3_root: str, tmp_path: Path) -> dict[str, dict[str, str]]:
+    """Files in the store: new rows, and changed ones."""
+    names = [f"p{i}" for i in range(PEOPLE)]
+    ages = pa.array([i % 90 for i in range(PEOPLE)], pa.int32())
+    ends = {
+        "from": [names[i % PEOPLE] for i in range(EDGES)],
+        "to": [names[i * 7 % PEOPLE] for i in range(EDGES)],
+    }
+    tables = {
+        "people": pa.table({"name": names, "age": ages}),
+        "knows": pa.table(ends),
+        "older": pa.table({"name": names[:CHANGED], "age": pa.array([91] * CHANGED, pa.int32())}),
+    }
+    place = f"{s3_root}/input"
+    for name, table in tables.items():
+        pq.write_table(table, tmp_path / name, row_group_size=500)
+        store, key = open_remote(f"{place}/{name}.parquet")
+        store.put_file(key, tmp_path / name)
+    return {
+        "new": {"P": f"{place}/people.parquet", "K": f"{place}/knows.parquet"},
+        "changed": {"P": f"{place}/older.parquet"},
+    }
+
+
+@pytest.mark.parametrize("killed", ["nobody", "executors"])
+def test_every_phase_ends_right_on_machines_of_their_own(
+    killed: str,
+    cluster: Cluster,
+    environment: Path,
+    graph: Graph,
+    inputs: dict[str, dict[str, str]],
+    s3_root: str,
+    tmp_path: Path,
+) -> None:
+    child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path)
+    told = _followed(child, cluster if killed == "executors" else None)
+    for phase in PHASES:
+        assert "error" not in told[phase], f"{phase}: {told[phase]}"
+    assert told["load"]["answer"] == {"P": PEOPLE, "K": EDGES}
+    assert told["merge"]["answer"] == {"P": CHANGED}
+    assert told["query"]["answer"] == graph.query(QUERY, at=_after_merge(graph)).rows
+    assert told["stream"]["answer"] >= BATCHES
+    streamed = graph.query("query q() { match { $p: P } return { count(*) as n } }").scalar()
+    assert (streamed - PEOPLE) % BATCH_ROWS == 0, "a part of a micro-batch is there"
+    assert told["analytics"]["answer"] == [streamed, 1.0]
+    assert told["maintenance"]["answer"] == ["P", "K"]
+    assert told["export"]["answer"] == {"P": streamed, "K": EDGES}
+    loads = [c for c in graph.log(limit=100) if c.kind == "load"]
+    assert len(loads) == 2 + (streamed - PEOPLE) // BATCH_ROWS, (
+        "a load is more or less than one commit"
+    )
+
+
+def test_executors_without_the_package_are_told_of(
+    cluster: Cluster,
+    graph: Graph,
+    inputs: dict[str, dict[str, str]],
+    s3_root: str,
+    tmp_path: Path,
+) -> None:
+    child = _started(cluster, None, graph, inputs, f"{s3_root}/out", tmp_path)
+    told = _followed(child, None)
+    assert told["load"]["error"] == "executors_differ", told["load"]
+    assert len(graph.log()) == 1, "something was published"
+
+
+# --- the driver ------------------------------------------------------------------------------------------------------
+
+
+def _started(
+    cluster: Cluster,
+    environment: Path | None,
+    graph: Graph,
+    inputs: dict[str, dict[str, str]],
+    out: str,
+    folder: Path,
+) -> subprocess.Popen[str]:
+    conf = {
+        "spark.master": cluster.master,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.task.maxFailures": "8",
+    }
+    python = str(Path(sys.executable).resolve())  # which is there, without any package
+    if environment is not None:
+        conf["spark.archives"] = f"{environment}#{isolated.ENVIRONMENT}"
+        python = f"./{isolated.ENVIRONMENT}/bin/python"
+    given = {
+        "graph": graph.uri,
+        "inputs": inputs,
+        "out": out,
+        "folder": str(folder / "checkpoint"),
+        "conf": conf,
+    }
+    with (folder / "driver.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.pipeline.isolated_work", json.dumps(given)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            process_group=0,
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": python,
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "OMNIGRAPH_SPARK_LOG": str(folder / "spark.log"),
+            },
+        )
+
+
+def _followed(child: subprocess.Popen[str], cluster: Cluster | None) -> dict[str, Any]:
+    """What came of every phase; with a cluster, one of its executors is killed as each begins."""
+    told: dict[str, Any] = {}
+    assert child.stdout is not None
+    try:
+        for number, line in enumerate(child.stdout):
+            said = json.loads(line)
+            if "phase" in said:
+                told[said["phase"]] = said
+            elif cluster is not None:
+                _kill_executor(cluster.workers[number % 2])
+        assert child.wait(timeout=WAIT_SECONDS) == 0, "the driver failed"
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+    return told
+
+
+def _kill_executor(worker: int) -> None:
+    found = wait_until(
+        lambda: below(worker, EXECUTOR), timeout=WAIT_SECONDS, interval=0.05, what="an executor"
+    )
+    os.kill(found[0], signal.SIGKILL)
+
+
+def _after_merge(graph: Graph) -> str:
+    """The commit the query has read: the second load."""
+    loads = [c for c in graph.log(limit=100) if c.kind == "load"]
+    return loads[-2].id
