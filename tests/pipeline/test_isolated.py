@@ -167,12 +167,11 @@ def _followed(child: subprocess.Popen[str], cluster: Cluster | None) -> dict[str
     told: dict[str, Any] = {}
     assert child.stdout is not None
     try:
-        for number, line in enumerate(child.stdout):
-            said = json.loads(line)
+        for said in map(json.loads, child.stdout):
             if "phase" in said:
                 told[said["phase"]] = said
             elif cluster is not None:
-                _kill_executor(cluster.workers[number % 2])
+                _kill_executor(cluster.workers[len(told) % 2])
         assert child.wait(timeout=WAIT_SECONDS) == 0, "the driver failed"
     finally:
         if child.poll() is None:

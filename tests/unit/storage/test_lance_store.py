@@ -21,6 +21,7 @@ from omnigraph.storage.lance import LanceTables
 from omnigraph.storage.lance.absorb import ABSORB_ROWS_MAX
 from omnigraph.storage.tables import (
     ADDRESS,
+    CHEAP_ROWS,
     ColumnEdit,
     IndexEdit,
     Staged,
@@ -512,6 +513,25 @@ def test_compaction_rewrites_thinned_fragments_and_indices_follow(store: LanceTa
     assert [f.deleted_rows for f in table.fragments()] == [0] * len(table.fragments())
     assert table.indices()[0].covered_fragments == {f.fragment_id for f in table.fragments()}
     assert (staged.rows, addresses(table, "k1", "k201") is not None) == (52, True)
+
+
+def test_indices_move_on_when_nothing_is_left_of_what_was_rewritten(store: LanceTables) -> None:
+    """Others absorbed all small fragments: the index of the large one is built already and need not be again."""
+    large = staged_rows(store, CHEAP_ROWS + 1)
+    small = store.stage(large.ref, TableEdit(append=rows(600_000, 40)))
+    base = store.stage(small.ref, TableEdit(append=rows(700_000, 30)))
+    assert len(store.open(base.ref).fragments()) == 3
+    mine = store.stage(base.ref, TableEdit(compact=True, indices=BTREE))
+    assert len(store.open(mine.ref).fragments()) == 2, "the small ones are one"
+    others = store.stage(base.ref, TableEdit(append=rows(800_000, 200)))
+    assert len(store.open(others.ref).fragments()) == 2, "the small ones are absorbed"
+    moved = store.recommit(mine, others.ref)
+    assert moved is not None, "all is to be done again"
+    table = store.open(moved.ref)
+    (index,) = table.indices()
+    assert index.covered_fragments == {table.fragments()[0].fragment_id}
+    assert sorted(ids_of(table)) == sorted(ids_of(store.open(others.ref)))
+    assert addresses(table, "k3", "k600001", "k700029", "k800199") is not None
 
 
 # --- files, failures, costs ------------------------------------------------------------------------------------------

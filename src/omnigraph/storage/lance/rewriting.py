@@ -82,7 +82,7 @@ def _next_id(table: LanceTable, made: Rewriting) -> int:
 
 
 def rebased(made: Rewriting, table: LanceTable, base: LanceTable) -> Moved | None:
-    """The same for another version; none if there is no place for it, or nothing is left of it."""
+    """The same for another version, as far as anything is left of it; none if there is no place for it."""
     there = {fragment.fragment_id: fragment for fragment in table.fragments()}
     moved = Moved(RowChange(), {})
     for group in made.groups:
@@ -98,7 +98,7 @@ def rebased(made: Rewriting, table: LanceTable, base: LanceTable) -> Moved | Non
         moved.rows.replaced |= {twin.identity for twin in alike.values() if twin is not None}
         moved.rows.new += group.new
         moved.deletions.update(_split(gone, group.new))
-    return None if moved.rows.is_empty else moved
+    return moved
 
 
 @dataclass(frozen=True, slots=True)
