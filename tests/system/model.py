@@ -86,7 +86,11 @@ class Model:
         return verb(**arguments) if step.get("key") is None else self._keyed(step, verb, arguments)
 
     def _keyed(self, step: Mapping[str, Any], verb: Callable[..., Answer], given: Any) -> Answer:
-        """A key belongs to one request on one branch; through a server everybody has their own."""
+        """A key belongs to one request on one branch; through a server everybody has their own.
+
+        What was done under it is told again, also if its branch is gone and there is another of its name; what was
+        not can be tried again on that very branch alone.
+        """
         branch = step["branch"]
         self.head(branch)
         key = f"{step['actor']}:{step['key']}" if step.get("door") == "server" else step["key"]
@@ -95,10 +99,12 @@ class Model:
         )  # what cannot be written down is not asked for
         asked = (request_of(step, self.state(branch)), branch, self.lives[branch])
         known = self.claims.get(key)
-        if known is not None and (known.request, known.branch, known.life) != asked:
+        if known is not None and (known.request, known.branch) != asked[:2]:
             return Answer("idempotency_mismatch")
         if known is not None and known.answer is not None:
             return replace(known.answer, replayed=True)
+        if known is not None and known.life != self.lives[branch]:
+            return Answer("idempotency_mismatch")
         answer = verb(**given)
         self.claims[key] = Claim(*asked, answer if answer.error is None else None)
         return answer
