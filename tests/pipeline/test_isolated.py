@@ -110,7 +110,7 @@ def test_executors_without_the_package_are_told_of(
     s3_root: str,
     tmp_path: Path,
 ) -> None:
-    child = _started(cluster, None, graph, inputs, f"{s3_root}/out", tmp_path)
+    child = _started(cluster, None, graph, inputs, f"{s3_root}/out", tmp_path, ("load",))
     told = _followed(child, None)
     assert told["load"]["error"] == "executors_differ", told["load"]
     assert len(graph.log()) == 1, "something was published"
@@ -126,6 +126,7 @@ def _started(
     inputs: dict[str, dict[str, str]],
     out: str,
     folder: Path,
+    wanted: tuple[str, ...] = PHASES,
 ) -> subprocess.Popen[str]:
     conf = {
         "spark.master": cluster.master,
@@ -145,6 +146,7 @@ def _started(
         "out": out,
         "folder": str(folder / "checkpoint"),
         "conf": conf,
+        "wanted": wanted,
     }
     with (folder / "driver.log").open("w") as log:
         return subprocess.Popen(
