@@ -33,8 +33,13 @@ class Cluster:
 
 
 @contextmanager
-def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
-    """Two workers of one core each, and their master; all gone afterwards. Workers that are `alone` share no file."""
+def standalone(
+    folder: Path, *, alone: bool = False, scratch_bytes: int = isolated.SCRATCH_BYTES
+) -> Iterator[Cluster]:
+    """Two workers of one core each, and their master; all gone afterwards.
+
+    Workers that are `alone` share no file, and have so much room for what stages leave for others.
+    """
     running: list[subprocess.Popen[bytes]] = []
 
     def begin(name: str, kind: str, host: str, *words: str) -> Path:
@@ -45,7 +50,7 @@ def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
         if separate:
             command = isolated.worker_command(command)
         environment = {
-            **(isolated.worker_environment() if separate else os.environ),
+            **(isolated.worker_environment(scratch_bytes) if separate else os.environ),
             "SPARK_HOME": str(HOME),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": LIGHT,

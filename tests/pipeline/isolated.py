@@ -40,10 +40,13 @@ for place in $KEPT; do
   mount --bind /mnt/$number "$place"
 done
 if [ -d "$PACKAGES" ]; then mount -t tmpfs own "$PACKAGES"; fi
-mkdir /mnt/work
+mkdir /mnt/work /mnt/scratch
+mount -t tmpfs -o "size=$SCRATCH_BYTES" own /mnt/scratch
 cd /mnt/work
 exec "$@"
 """
+SCRATCH = "/mnt/scratch"
+SCRATCH_BYTES = 4 << 30  # of which nobody takes more than they use
 
 
 def can_isolate() -> bool:
@@ -63,7 +66,7 @@ def worker_command(command: list[str]) -> list[str]:
     return ["unshare", "--mount", "--propagation", "private", "sh", "-euc", SCRIPT, "sh", *command]
 
 
-def worker_environment() -> dict[str, str]:
+def worker_environment(scratch_bytes: int) -> dict[str, str]:
     """What such a machine knows: neither the variables of the driver nor its secrets."""
     hidden = [ROOT, Path(sys.prefix), Path.home(), Path(tempfile.gettempdir())]
     kept = [Path(sys.base_prefix), Path(pyspark.__file__).parent, *_java()]
@@ -73,9 +76,19 @@ def worker_environment() -> dict[str, str]:
         "HOME": "/nowhere",
         "KEPT": " ".join(map(str, kept)),
         "HIDDEN": " ".join(map(str, hidden)),
+        "SCRATCH_BYTES": str(scratch_bytes),
+        "SPARK_LOCAL_DIRS": SCRATCH,
         "PACKAGES": sysconfig.get_path("purelib", vars=base),
         **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
     }
+
+
+def lose_shuffle_files(worker: int) -> int:
+    """Remove what stages of a running job have left for others on a machine; how many files that were."""
+    look = ["find", SCRATCH, "-name", "shuffle_*.data", "-delete", "-print"]
+    command = ["nsenter", "--mount", "--target", str(worker), *look]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return len(done.stdout.splitlines())
 
 
 def _java() -> list[Path]:

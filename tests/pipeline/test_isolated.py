@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -27,13 +29,15 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.nightly, pytest.mark
 EXECUTOR = "CoarseGrainedExecutorBackend"
 PEOPLE, EDGES, CHANGED = 3_000, 9_000, 500
 WAIT_SECONDS = 900
+FULL_BYTES = 1 << 20
+UNABLE = "machines of their own need `unshare` and the rights of root"
 PHASES = ("load", "merge", "query", "stream", "analytics", "maintenance", "export")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if not isolated.can_isolate():
-        pytest.skip("machines of their own need `unshare` and the rights of root")
+        pytest.skip(UNABLE)
     with standalone(tmp_path_factory.mktemp("cluster"), alone=True) as made:
         yield made
 
@@ -74,9 +78,9 @@ def inputs(s3_root: str, tmp_path: Path) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("killed", ["nobody", "executors"])
+@pytest.mark.parametrize("lost", ["nothing", "executors", "shuffle files"])
 def test_every_phase_ends_right_on_machines_of_their_own(
-    killed: str,
+    lost: str,
     cluster: Cluster,
     environment: Path,
     graph: Graph,
@@ -85,7 +89,8 @@ def test_every_phase_ends_right_on_machines_of_their_own(
     tmp_path: Path,
 ) -> None:
     child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path)
-    told = _followed(child, cluster if killed == "executors" else None)
+    with _losing(lost, cluster) as begins:
+        told = _followed(child, begins)
     for phase in PHASES:
         assert "error" not in told[phase], f"{phase}: {told[phase]}"
     assert told["load"]["answer"] == {"P": PEOPLE, "K": EDGES}
@@ -111,8 +116,26 @@ def test_executors_without_the_package_are_told_of(
     tmp_path: Path,
 ) -> None:
     child = _started(cluster, None, graph, inputs, f"{s3_root}/out", tmp_path, ("load",))
-    told = _followed(child, None)
+    told = _followed(child)
     assert told["load"]["error"] == "executors_differ", told["load"]
+    assert len(graph.log()) == 1, "something was published"
+
+
+def test_executors_whose_disk_is_full_are_told_of(
+    environment: Path,
+    graph: Graph,
+    inputs: dict[str, dict[str, str]],
+    s3_root: str,
+    tmp_path: Path,
+) -> None:
+    if not isolated.can_isolate():
+        pytest.skip(UNABLE)
+    (tmp_path / "cluster").mkdir()
+    with standalone(tmp_path / "cluster", alone=True, scratch_bytes=FULL_BYTES) as cluster:
+        child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path, ("load",))
+        told = _followed(child)
+    assert told["load"]["error"] == "spark_failed", told["load"]
+    assert "No space left on device" in told["load"]["message"]
     assert len(graph.log()) == 1, "something was published"
 
 
@@ -164,22 +187,64 @@ def _started(
         )
 
 
-def _followed(child: subprocess.Popen[str], cluster: Cluster | None) -> dict[str, Any]:
-    """What came of every phase; with a cluster, one of its executors is killed as each begins."""
+def _followed(
+    child: subprocess.Popen[str], begins: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
+    """What came of every phase; somebody is told as each begins."""
     told: dict[str, Any] = {}
     assert child.stdout is not None
     try:
         for said in map(json.loads, child.stdout):
             if "phase" in said:
                 told[said["phase"]] = said
-            elif cluster is not None:
-                _kill_executor(cluster.workers[len(told) % 2])
+            else:
+                begins(len(told))
         assert child.wait(timeout=WAIT_SECONDS) == 0, "the driver failed"
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
     return told
+
+
+@contextmanager
+def _losing(what: str, cluster: Cluster) -> Iterator[Callable[[int], None]]:
+    """Something is lost in every phase: by turns an executor, or what stages have left for others."""
+    if what == "executors":
+        yield lambda number: _kill_executor(cluster.workers[number % 2])
+    elif what == "shuffle files":
+        with _Vandal(cluster) as vandal:
+            yield lambda _: vandal.again.set()
+        assert vandal.files, "nothing was lost"
+    else:
+        yield lambda _: None
+
+
+class _Vandal:
+    """Removes shuffle files, once in every phase that has any."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.again, self.over = Event(), Event()
+        self.files = 0
+        self._cluster = cluster
+        self._thread = Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self.over.is_set():
+            if self.again.is_set():
+                found = sum(map(isolated.lose_shuffle_files, self._cluster.workers))
+                self.files += found
+                if found:
+                    self.again.clear()
+            self.over.wait(0.05)
+
+    def __enter__(self) -> _Vandal:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._thread.join()
 
 
 def _kill_executor(worker: int) -> None:

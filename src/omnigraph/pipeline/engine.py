@@ -217,7 +217,8 @@ def export_by(
     session = spark_session()
     from omnigraph.pipeline.export import export_on_spark
 
-    return asked_of_spark(lambda: export_on_spark(session, pinned, snapshot, dest, format, types))
+    with spark_failures():
+        return export_on_spark(session, pinned, snapshot, dest, format, types)
 
 
 @contextmanager

@@ -1,0 +1,52 @@
+"""What goes wrong on Spark: told in our words, and tried again where that helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omnigraph.pipeline.failures import READS_MAX, SparkFailed, asked_of_spark
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+class Read:
+    """A read that keeps rows between two steps, and loses them the first few times, as when an executor dies."""
+
+    def __init__(self, spark: Any, losses: int) -> None:
+        self.spark, self.losses = spark, losses
+        self.times = 0
+
+    def __call__(self) -> int:
+        self.times += 1
+        kept = self.spark.range(10).localCheckpoint()
+        if self.times <= self.losses:
+            kept._jdf.queryExecution().logical().rdd().unpersist(True)
+        return int(kept.count())
+
+
+def test_a_read_is_made_again_when_rows_it_kept_are_gone(spark: Any) -> None:
+    read = Read(spark, losses=READS_MAX - 1)
+    assert asked_of_spark(read) == 10
+    assert read.times == READS_MAX
+
+
+def test_a_read_is_not_made_again_for_ever(spark: Any) -> None:
+    read = Read(spark, losses=READS_MAX)
+    with pytest.raises(SparkFailed):
+        asked_of_spark(read)
+    assert read.times == READS_MAX
+
+
+def test_another_failure_is_told_at_once(spark: Any) -> None:
+    times = 0
+
+    def read() -> Any:
+        nonlocal times
+        times += 1
+        return spark.sql("SELECT raise_error('on purpose')").collect()
+
+    with pytest.raises(SparkFailed, match="on purpose"):
+        asked_of_spark(read)
+    assert times == 1
