@@ -33,13 +33,8 @@ class Cluster:
 
 
 @contextmanager
-def standalone(
-    folder: Path, *, alone: bool = False, scratch_bytes: int = isolated.SCRATCH_BYTES
-) -> Iterator[Cluster]:
-    """Two workers of one core each, and their master; all gone afterwards.
-
-    Workers that are `alone` share no file, and have so much room for what stages leave for others.
-    """
+def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
+    """Two workers of one core each, and their master; all gone afterwards. Workers that are `alone` share no file."""
     running: list[subprocess.Popen[bytes]] = []
 
     def begin(name: str, kind: str, host: str, *words: str) -> Path:
@@ -50,7 +45,7 @@ def standalone(
         if separate:
             command = isolated.worker_command(command)
         environment = {
-            **(isolated.worker_environment(scratch_bytes) if separate else os.environ),
+            **(isolated.worker_environment() if separate else os.environ),
             "SPARK_HOME": str(HOME),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": LIGHT,

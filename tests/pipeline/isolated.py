@@ -41,12 +41,11 @@ for place in $KEPT; do
 done
 if [ -d "$PACKAGES" ]; then mount -t tmpfs own "$PACKAGES"; fi
 mkdir /mnt/work /mnt/scratch
-mount -t tmpfs -o "size=$SCRATCH_BYTES" own /mnt/scratch
+mount -t tmpfs own /mnt/scratch
 cd /mnt/work
 exec "$@"
 """
 SCRATCH = "/mnt/scratch"
-SCRATCH_BYTES = 4 << 30  # of which nobody takes more than they use
 
 
 def can_isolate() -> bool:
@@ -66,7 +65,7 @@ def worker_command(command: list[str]) -> list[str]:
     return ["unshare", "--mount", "--propagation", "private", "sh", "-euc", SCRIPT, "sh", *command]
 
 
-def worker_environment(scratch_bytes: int) -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """What such a machine knows: neither the variables of the driver nor its secrets."""
     hidden = [ROOT, Path(sys.prefix), Path.home(), Path(tempfile.gettempdir())]
     kept = [Path(sys.base_prefix), Path(pyspark.__file__).parent, *_java()]
@@ -76,7 +75,6 @@ def worker_environment(scratch_bytes: int) -> dict[str, str]:
         "HOME": "/nowhere",
         "KEPT": " ".join(map(str, kept)),
         "HIDDEN": " ".join(map(str, hidden)),
-        "SCRATCH_BYTES": str(scratch_bytes),
         "SPARK_LOCAL_DIRS": SCRATCH,
         "PACKAGES": sysconfig.get_path("purelib", vars=base),
         **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
@@ -85,10 +83,24 @@ def worker_environment(scratch_bytes: int) -> dict[str, str]:
 
 def lose_shuffle_files(worker: int) -> int:
     """Remove what stages of a running job have left for others on a machine; how many files that were."""
-    look = ["find", SCRATCH, "-name", "shuffle_*.data", "-delete", "-print"]
-    command = ["nsenter", "--mount", "--target", str(worker), *look]
+    return len(_there(worker, "find", SCRATCH, "-name", "shuffle_*.data", "-delete", "-print"))
+
+
+def fill_disk(worker: int) -> None:
+    """Leave no room for what stages leave for others, until `empty_disk`."""
+    _, used = _there(worker, "df", "--output=used", SCRATCH)
+    _there(worker, "mount", "-o", f"remount,size={used.strip()}k", SCRATCH)
+
+
+def empty_disk(worker: int) -> None:
+    _there(worker, "mount", "-o", "remount,size=50%", SCRATCH)
+
+
+def _there(worker: int, *words: str) -> list[str]:
+    """What a command says on a machine."""
+    command = ["nsenter", "--mount", "--target", str(worker), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return len(done.stdout.splitlines())
+    return done.stdout.splitlines()
 
 
 def _java() -> list[Path]:

@@ -29,15 +29,13 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.nightly, pytest.mark
 EXECUTOR = "CoarseGrainedExecutorBackend"
 PEOPLE, EDGES, CHANGED = 3_000, 9_000, 500
 WAIT_SECONDS = 900
-FULL_BYTES = 1 << 20
-UNABLE = "machines of their own need `unshare` and the rights of root"
 PHASES = ("load", "merge", "query", "stream", "analytics", "maintenance", "export")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if not isolated.can_isolate():
-        pytest.skip(UNABLE)
+        pytest.skip("machines of their own need `unshare` and the rights of root")
     with standalone(tmp_path_factory.mktemp("cluster"), alone=True) as made:
         yield made
 
@@ -122,21 +120,25 @@ def test_executors_without_the_package_are_told_of(
 
 
 def test_executors_whose_disk_is_full_are_told_of(
+    cluster: Cluster,
     environment: Path,
     graph: Graph,
     inputs: dict[str, dict[str, str]],
     s3_root: str,
     tmp_path: Path,
 ) -> None:
-    if not isolated.can_isolate():
-        pytest.skip(UNABLE)
-    (tmp_path / "cluster").mkdir()
-    with standalone(tmp_path / "cluster", alone=True, scratch_bytes=FULL_BYTES) as cluster:
-        child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path, ("load",))
-        told = _followed(child)
-    assert told["load"]["error"] == "spark_failed", told["load"]
-    assert "No space left on device" in told["load"]["message"]
-    assert len(graph.log()) == 1, "something was published"
+    wanted = ("load", "analytics", "merge")
+    change = {1: isolated.fill_disk, 2: isolated.empty_disk}
+
+    def begins(number: int) -> None:
+        for worker in cluster.workers if number in change else ():
+            change[number](worker)
+
+    child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path, wanted)
+    told = _followed(child, begins)
+    assert told["analytics"]["error"] == "spark_failed", told["analytics"]
+    assert "No space left on device" in told["analytics"]["message"]
+    assert told["merge"]["answer"] == {"P": CHANGED}, "there is room again"
 
 
 # --- the driver ------------------------------------------------------------------------------------------------------

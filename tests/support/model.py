@@ -60,7 +60,7 @@ class Model:
             entity = self._id(kind, given)
             if entity is None:
                 self.found.add("key")
-            elif entity in seen and (kind.key is not None or mode == "append"):
+            elif entity in seen and (kind.key is not None or mode != "merge"):
                 self.found.add("duplicate")
             elif entity in stored and mode == "append":
                 self.found.add("key_conflict")

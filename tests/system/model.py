@@ -142,6 +142,17 @@ class Model:
         commit (a fork, maintenance, a key without a change), whose files a cleanup takes."""
         return commit.kept and commit.number >= self.cleaned
 
+    def may_lack_base(self, into: str, source: str) -> bool:
+        """Whether what a merge begins from may be gone: a cleanup keeps it for branches, not for those made later."""
+        base = self.base(self.head(into), self.head(source))
+        return not base.kept and (self._is_new(into) or self._is_new(source))
+
+    def _is_new(self, branch: str) -> bool:
+        """Whether nothing was written on a branch before the last cleanup."""
+        own = (branch, self.lives[branch])
+        made = (c.number for c in self.commits.values() if (c.branch, c.life) == own)
+        return min(made, default=self.cleaned) >= self.cleaned
+
     def line(self, at: str) -> Iterator[Commit]:
         """A commit and those before it, along first parents."""
         found = self.point(at)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.system.schema import ENDS, Row, State, Type
-from tests.system.values import same, stored
+from tests.system.values import EitherZero, same, stored
 
 NO_TYPES: frozenset[object] = frozenset()
 
@@ -46,11 +46,12 @@ def value_rules(kind: Type, row: Row) -> Iterator[str]:
             yield "range"
 
 
-def within(value: float, low: int | None, high: int | None) -> bool:
+def within(value: float | EitherZero, low: int | None, high: int | None) -> bool:
     """Whether a number lies in a range; NaN lies in none."""
-    return (
-        not math.isnan(value) and (low is None or value >= low) and (high is None or value <= high)
-    )
+    number = 0.0 if isinstance(value, EitherZero) else value
+    if math.isnan(number):
+        return False
+    return (low is None or number >= low) and (high is None or number <= high)
 
 
 def _repeats(rows: object, group: frozenset[object]) -> bool:

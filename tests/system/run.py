@@ -125,6 +125,8 @@ class Run:
             )
 
     def _may_be_pruned(self, step: Step, saved: Model) -> bool:
+        if step["verb"] == "merge":
+            return saved.may_lack_base(step["into"], step["source"])
         named = [step[k] for k in ("commit", "to", "at", "from_") if k in step]
         if step["verb"] in ("reset", "tag", "create_branch"):
             return not all(saved.is_sure(name) for name in named)

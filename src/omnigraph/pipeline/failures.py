@@ -21,6 +21,7 @@ LACKING = re.compile(r"No module named '([\w.]+)'")
 PYTHONS = re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version")
 PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 MEMORY = re.compile(r"OutOfMemoryError|Could not allocate memory|Python worker exited unexpectedly")
+DISK = re.compile(r"No space left on device|Disk quota exceeded")
 LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 LAST_LINE = re.compile(r"^(?:[\w.]*(?:Error|Exception))(?:: .*)?$", re.MULTILINE)
 
@@ -86,6 +87,10 @@ def told(said: str) -> OmnigraphError:
     if MEMORY.search(said):
         help = "Nothing was changed. Give executors more memory (spark.executor.memory, OMNIGRAPH_SPARK_MEMORY)."
         return SparkFailed(f"Spark ran out of memory: {_short(said)}", help=help)
+    full = DISK.search(said)
+    if full is not None:
+        help = "Nothing was changed. Spark keeps what stages hand on in spark.local.dir: give it a larger disk."
+        return SparkFailed(f"a disk that Spark uses is full: {full[0]}", help=help)
     log = f"Nothing was changed. Spark's own messages are in its log, here usually {log_file()}."
     return SparkFailed(f"Spark gave up: {_short(said)}", help=log)
 
@@ -108,6 +113,7 @@ def _named(base: type[OmnigraphError], name: str) -> type[OmnigraphError] | None
 
 def _short(said: str) -> str:
     """The line of a trace that says most."""
-    lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
+    written = (line.strip().removeprefix(": ") for line in said.splitlines())
+    lines = [line.removeprefix("Caused by: ") for line in written if line]
     telling = [line for line in lines if LAST_LINE.match(line) and ": " in line]
     return (telling or lines or ["no reason is given"])[0][:SAID_CHARACTERS_MAX]
