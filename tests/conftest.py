@@ -85,7 +85,9 @@ def _turn(item: pytest.Item) -> str:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     """Keep how a run of everything went: how many tests, for how long, and beside what else."""
-    asked = config.option.keyword or config.option.markexpr
+    asked = config.option.keyword or config.option.markexpr or config.getoption("lf", False)
+    if hasattr(config, "workerinput"):
+        return  # whoever started it tells of all
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or asked:
         return
     stats = terminalreporter.stats

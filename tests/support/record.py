@@ -87,11 +87,11 @@ def latest(kept: Path = KEPT) -> dict[str, Run]:
 
 
 def _sum(one: Run, other: Run) -> Run:
-    figures = {
+    added = {
         name: value if isinstance(value, str) else value + _number(one.figures.get(name))
         for name, value in other.figures.items()
     }
-    return replace(other, figures=figures)
+    return replace(other, figures={**one.figures, **added})
 
 
 def _number(value: Figure | None) -> int | float:
