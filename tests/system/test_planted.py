@@ -31,11 +31,16 @@ def caught_at(bug: str) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_every_bug_has_a_place(bug: str) -> None:
+def test_every_bug_has_a_place() -> None:
     """What a bug replaces is still there, which nobody else would notice until all are caught at night."""
-    with planted(bug):
-        pass
+    lost = []
+    for bug in BUGS:
+        try:
+            with planted(bug):
+                pass
+        except AttributeError as gone:
+            lost.append(f"{bug}: {gone}")
+    assert not lost
 
 
 def test_there_are_many_bugs_to_plant() -> None:

@@ -329,7 +329,7 @@ def _corpus(
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _TextCounts:
     """The texts of a table version, whatever is asked."""
 
     texts: int
@@ -337,15 +337,15 @@ class _Counted:
     shortest: int  # in words, of those that have any
 
 
-def _counted(columns: Columns, prop: str, lengths: npt.NDArray[Any]) -> _Counted:
+def _counted(columns: Columns, prop: str, lengths: npt.NDArray[Any]) -> _TextCounts:
     analyzer = analyzer_of(columns.kind.properties[prop])
     kept_as = f"search/corpus/{prop}/{analyzer.signature}"
 
-    def counted() -> _Counted:
+    def counted() -> _TextCounts:
         known = lengths if columns.live is None else lengths[columns.live]
         texts = int(np.count_nonzero(known))
         shortest = int(known[known > 1].min(initial=np.iinfo(known.dtype).max)) - 1
-        return _Counted(texts, int(known.sum(dtype=np.int64)) - texts, shortest)
+        return _TextCounts(texts, int(known.sum(dtype=np.int64)) - texts, shortest)
 
     return columns.derived(kept_as, counted, lambda _: 64)
 
