@@ -91,8 +91,8 @@ def told(said: str) -> OmnigraphError:
     if full is not None:
         help = "Nothing was changed. Spark keeps what stages hand on in spark.local.dir: give it a larger disk."
         return SparkFailed(f"a disk that Spark uses is full: {full[0]}", help=help)
-    log = f"Nothing was changed. Spark's own messages are in its log, here usually {log_file()}."
-    return SparkFailed(f"Spark gave up: {_short(said)}", help=log)
+    where = f"Nothing was changed. Spark's own messages are in its log, here usually {log_file()}."
+    return SparkFailed(f"Spark gave up: {_short(said)}", help=where)
 
 
 def _ours(said: str) -> OmnigraphError | None:

@@ -18,8 +18,8 @@ from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property
 from omnigraph.model.names import MAIN
 from omnigraph.policy.guard import Need
-from omnigraph.policy.questions import Action
 from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.routes.reading import read_at
 from omnigraph.statements import named_place
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.answers import CheckOutput
@@ -50,11 +50,7 @@ def check_query(call: HttpCall) -> Answer:
 
 def check_needs(call: HttpCall) -> Iterable[Need]:
     """Reading the branch that is named beside the text or, with USE, in it."""
-    branch, point = _place(call.body)
-    if point is None:
-        yield Need(Action.READ, branch)
-    else:
-        call.snapshot(branch, point)
+    return read_at(call, *_place(call.body))
 
 
 def _place(asked: QueryCheckRequest) -> tuple[str, str | None]:

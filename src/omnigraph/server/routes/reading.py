@@ -52,7 +52,11 @@ def read_on(call: HttpCall, stored: StoredQuery | None = None) -> Iterable[Need]
         return
     if getattr(asked, "snapshot", None) and getattr(asked, "branch", None):
         raise RequestInvalid("give branch or snapshot, not both")
-    branch, point = _place(asked, stored)
+    yield from read_at(call, *_place(asked, stored))
+
+
+def read_at(call: HttpCall, branch: str, point: str | None) -> Iterator[Need]:
+    """Reading a branch; who may read a point is known when it is found."""
     if point is None:
         yield Need(Action.READ, branch)
     else:
