@@ -16,7 +16,6 @@ from omnigraph.analytics import Analytics
 from omnigraph.pipeline import block_steps, blocks
 from tests.pipeline.planes import kept_frames
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "node P { name: String @key  size: I64? } edge Knows: P -> P edge Likes: P -> P"
 MEASURES: dict[str, dict[str, Any]] = {
     "degrees": {"direction": "in"},

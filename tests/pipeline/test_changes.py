@@ -16,7 +16,6 @@ from omnigraph.pipeline.streams import StreamLag, stream_lag
 from tests.pipeline.patience import patiently
 from tests.pipeline.planes import new_graph, person
 
-pytestmark = pytest.mark.xdist_group("spark")
 Told = tuple[str, str, str, Any, Any]
 
 

@@ -14,7 +14,6 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.pipeline import engine
 from omnigraph.read.checking import ROWS_SHOWN_MAX
 
-pytestmark = pytest.mark.xdist_group("spark")
 CHECKS = """
 query ageless() { match { $p: Person $p.age is null } return { $p.name as name } }
 query lonely() @rows("..3") { match { $p: Person not { $p knows $q } } return { $p.name as name } }

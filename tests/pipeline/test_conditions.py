@@ -19,7 +19,6 @@ from tests.support.record import record
 from tests.support.rings import count
 from tests.unit.expressions.test_rooms_agree import OVERFLOW, schema
 
-pytestmark = pytest.mark.xdist_group("spark")
 CASES = count(60, 10_000)
 PER_QUERY = min(CASES, 250)
 ROWS = 40

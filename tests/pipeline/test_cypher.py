@@ -13,7 +13,6 @@ from omnigraph import Graph
 from tests.support.rings import count
 from tests.unit.lang.cypher.test_both_languages import PAIRS, ROWS, SCHEMA
 
-pytestmark = pytest.mark.xdist_group("spark")
 # One for each operator and kind of value that `.gq` has no word for.
 MORE = (
     "UNWIND [[1], [2, 3], []] AS x RETURN x, size(x) AS n",

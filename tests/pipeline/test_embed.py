@@ -19,8 +19,6 @@ from omnigraph.read.search.providers import EmbedRefused
 from tests.pipeline.planes import state_of, write_lines
 from tests.unit.read.search.embedding_server import Answer, EmbeddingServer, embedding_server
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SCHEMA = """
 node Doc { slug: String @key  text: String?  note: I32?  vec: Vector(4)? @embed(text) }
 node Strict { slug: String @key  text: String  vec: Vector(4) @embed(text) }

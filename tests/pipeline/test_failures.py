@@ -8,8 +8,6 @@ import pytest
 
 from omnigraph.pipeline.failures import READS_MAX, SparkFailed, asked_of_spark
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 class Read:
     """A read that keeps rows between two steps, and loses them the first few times, as when an executor dies."""

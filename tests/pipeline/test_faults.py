@@ -22,7 +22,6 @@ from tests.pipeline.planes import SCHEMA, edge, person, write_lines
 from tests.support.rings import count
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.xdist_group("spark")
 PEOPLE = 400
 WAIT_SECONDS = 900
 EXECUTOR = "CoarseGrainedExecutorBackend"

@@ -11,8 +11,6 @@ import omnigraph
 from omnigraph import Graph
 from tests.pipeline.planes import new_graph, state_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:

@@ -9,7 +9,6 @@ import pytest
 from tests.docs.pages import ROOT, blocks, run_page
 from tests.pipeline.patience import patiently
 
-pytestmark = pytest.mark.xdist_group("spark")
 GUIDE = ROOT / "docs" / "guides" / "spark.md"
 
 

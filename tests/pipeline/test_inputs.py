@@ -23,7 +23,6 @@ from omnigraph.pipeline.verify import RepeatedRows
 from omnigraph.write.input.files import SourceNotFound
 from omnigraph.write.input.options import CsvFormat, Options
 
-pytestmark = pytest.mark.xdist_group("spark")
 ENGINES = ("local", "spark")
 SCHEMA = """
 node Person { name: String @key  age: I32?  town: String?  joined: Date? }

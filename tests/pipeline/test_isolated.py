@@ -25,7 +25,7 @@ from tests.pipeline.cluster import Cluster, below, standalone
 from tests.pipeline.isolated_work import BATCH_ROWS, BATCHES, QUERY, SCHEMA
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.nightly, pytest.mark.s3]
+pytestmark = [pytest.mark.nightly, pytest.mark.s3]
 EXECUTOR = "CoarseGrainedExecutorBackend"
 PEOPLE, EDGES, CHANGED = 3_000, 9_000, 500
 WAIT_SECONDS = 900

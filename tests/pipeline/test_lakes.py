@@ -25,7 +25,6 @@ from omnigraph.write.input.mapping import RowMap, Wide
 from omnigraph.write.input.options import Options
 from tests.support.rings import count
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = """
 node Person {
     name: String @key

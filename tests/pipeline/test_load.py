@@ -19,8 +19,6 @@ from omnigraph.validate import KeyConflict
 from omnigraph.write.input.options import Options
 from tests.pipeline.planes import SCHEMA, edge, new_graph, person, state_of, write_lines
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:

@@ -15,7 +15,6 @@ from omnigraph.pipeline.pinned import NotShared
 from omnigraph.storage.tables import Table
 from omnigraph.write.load import load
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "node Item { code: String @key  size: I64 @index }"
 FILES = 6
 ROWS = 2_000

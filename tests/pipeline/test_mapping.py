@@ -23,7 +23,6 @@ from omnigraph.write.input.options import Options
 from omnigraph.write.repeats import Repeats
 from tests.pipeline.planes import state_of
 
-pytestmark = pytest.mark.xdist_group("spark")
 ENGINES = ("local", "spark")
 SHOP = """
 node Customer { email: String @key  name: String?  vip: Bool? }

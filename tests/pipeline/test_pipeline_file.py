@@ -14,7 +14,6 @@ from omnigraph.cli.main import main
 from omnigraph.pipeline.spec import PipelineInvalid, read_spec, sources_of
 from tests.pipeline.planes import new_graph, person, write_lines
 
-pytestmark = pytest.mark.xdist_group("spark")
 FILE = """
 graph: GRAPH
 branch: import

@@ -13,8 +13,6 @@ from omnigraph.pipeline import load as bulk
 from omnigraph.pipeline.load import Tuning
 from tests.pipeline.planes import Outcome, edge, person, run, write_lines
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Records = list[dict[str, Any] | str]
 GOOD: Records = [
     person("cara@x", age=20, nick="c"),

@@ -16,7 +16,6 @@ from omnigraph.write.input.mapping import RowMap, Wide
 from omnigraph.write.input.options import Options
 from tests.pipeline.planes import comparable, edge, new_graph, person, state_of, write_lines
 
-pytestmark = pytest.mark.xdist_group("spark")
 ENGINES = ("local", "spark")
 
 

@@ -26,7 +26,6 @@ from tests.pipeline.queries import (
 from tests.support.random_queries import SCHEMA, QueryMaker
 from tests.support.rings import count
 
-pytestmark = pytest.mark.xdist_group("spark")
 RANDOM_QUERIES = 150
 OVERFLOW = (
     "arithmetic_overflow"  # which values are calculated, and so overflow, is up to the engine

@@ -13,7 +13,6 @@ from omnigraph import Graph
 from omnigraph.pipeline import query as on_spark
 from tests.pipeline.planes import kept_frames
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = """
 node P { name: String @key  age: I32?  note: String? }
 edge K: P -> P { w: F64? }

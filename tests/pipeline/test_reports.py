@@ -12,8 +12,6 @@ from omnigraph import OmnigraphError
 from omnigraph.cli.main import main
 from tests.pipeline.planes import new_graph, person, write_lines
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
 def test_a_load_leaves_a_report_with_its_commit(

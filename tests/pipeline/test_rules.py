@@ -26,7 +26,6 @@ from tests.pipeline.planes import comparable, write_lines
 from tests.pipeline.random_rules import RuleMaker
 from tests.support.rings import count
 
-pytestmark = pytest.mark.xdist_group("spark")
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 BATCHES = 4  # for each schema
 FIRST_SEED = 8  # this and the next five break every kind of rule

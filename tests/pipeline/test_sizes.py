@@ -14,7 +14,6 @@ from omnigraph.pipeline import load as bulk
 from omnigraph.pipeline.analytics import spark_network
 from omnigraph.pipeline.table_versions import numbers
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "node P { name: String @key  code: I64? @unique }  edge K: P -> P @card(0..)  edge One: P -> P @card(0..1)"
 PEOPLE = 400_000
 ON_SPARK = bulk.Tuning(judged_rows_max=0)

@@ -14,7 +14,6 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.pipeline.streams import AfterBatches, each_batch
 from tests.support.rings import count
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "node P { name: String @key  age: I32? }  edge K: P -> P"
 COLUMNS = "`from` string, `to` string"
 

@@ -17,8 +17,6 @@ from omnigraph.pipeline import load as bulk
 from omnigraph.pipeline.load import Tuning
 from tests.pipeline.planes import comparable, edge, new_graph, person, write_lines
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Records = list[dict[str, Any] | str]
 MANY = 130  # more than an error has room for
 NUMBERS = range(MANY)

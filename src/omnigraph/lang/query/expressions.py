@@ -25,6 +25,7 @@ INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 COMPARING_WORDS = ("contains", "starts_with", "in")
+AFTER_OPERAND = frozenset((*COMPARISONS, *COMPARING_WORDS, "is", "not"))
 TYPE_NAMES = tuple(s.value for s in Scalar)
 TYPE_ALIASES = {
     "int": "I64",
@@ -46,7 +47,11 @@ CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
 class ExpressionParser:
-    """A recursive-descent parser of expressions; one method per line of the grammar."""
+    """A recursive-descent parser of expressions; one method per line of the grammar.
+
+    Most operands stand alone (in lists, calls and projections), so each level first asks whether its operator follows
+    at all, and leaves the reading of one to a method of its own.
+    """
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
@@ -60,14 +65,18 @@ class ExpressionParser:
 
     def or_expr(self) -> ast.Expr:
         """or_expr = and_expr { "or" and_expr } ;"""
-        return self._connective("or", self.and_expr)
+        first = self.and_expr()
+        return first if self.cursor.token.text != "or" else self._joined("or", first, self.and_expr)
 
     def and_expr(self) -> ast.Expr:
         """and_expr = not_expr { "and" not_expr } ;"""
-        return self._connective("and", self.not_expr)
+        first = self.not_expr()
+        return (
+            first if self.cursor.token.text != "and" else self._joined("and", first, self.not_expr)
+        )
 
-    def _connective(self, word: str, part: Callable[[], ast.Expr]) -> ast.Expr:
-        parts = [part()]
+    def _joined(self, word: str, first: ast.Expr, part: Callable[[], ast.Expr]) -> ast.Expr:
+        parts = [first]
         while self.at_word(word):
             self.cursor.advance()
             parts.append(part())
@@ -77,7 +86,7 @@ class ExpressionParser:
 
     def not_expr(self) -> ast.Expr:
         """not_expr = "not" not_expr | comparison ;"""
-        if not self.at_word("not"):
+        if self.cursor.token.text != "not" or not self.at_word("not"):
             return self.comparison()
         start = self.cursor.advance()
         self._count_operator(start)
@@ -87,6 +96,8 @@ class ExpressionParser:
     def comparison(self) -> ast.Expr:
         """comparison = sum [ compare_op sum | [ "not" ] "in" sum | "is" [ "not" ] "null" ] ;"""
         left = self.sum()
+        if self.cursor.token.text not in AFTER_OPERAND:
+            return left
         found = self._comparison_of(left)
         if found is left:
             return left
@@ -126,14 +137,23 @@ class ExpressionParser:
 
     def sum(self) -> ast.Expr:
         """sum = product { ( "+" | "-" ) product } ;"""
-        return self._left_to_right(("+", "-"), self.product)
+        left = self.product()
+        symbols = ("+", "-")
+        if self.cursor.token.text not in symbols:
+            return left
+        return self._left_to_right(symbols, left, self.product)
 
     def product(self) -> ast.Expr:
         """product = signed { ( "*" | "/" | "%" ) signed } ;"""
-        return self._left_to_right(("*", "/", "%"), self.signed)
+        left = self.signed()
+        symbols = ("*", "/", "%")
+        if self.cursor.token.text not in symbols:
+            return left
+        return self._left_to_right(symbols, left, self.signed)
 
-    def _left_to_right(self, symbols: tuple[str, ...], part: Callable[[], ast.Expr]) -> ast.Expr:
-        left = part()
+    def _left_to_right(
+        self, symbols: tuple[str, ...], left: ast.Expr, part: Callable[[], ast.Expr]
+    ) -> ast.Expr:
         while self.cursor.at(*symbols):
             token = self.cursor.advance()
             self._count_operator(token)
@@ -164,7 +184,7 @@ class ExpressionParser:
 
     def signed(self) -> ast.Expr:
         """signed = "-" signed | primary ;"""
-        if not self.cursor.at("-"):
+        if self.cursor.token.text != "-":
             return self.primary()
         start = self.cursor.advance()
         self._count_operator(start)
