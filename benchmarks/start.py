@@ -48,9 +48,8 @@ def run(core: bool = False) -> None:
 
 
 def _compiled_in(folder: Path) -> dict[str, str]:
-    """An environment in which modules are kept compiled, whatever this one does with them."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    """An environment in which modules are compiled once, into a folder of their own."""
+    return {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
 def _core_install(folder: Path) -> Path:

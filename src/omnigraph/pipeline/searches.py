@@ -24,7 +24,9 @@ from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
 from omnigraph.pipeline.table_versions import SHARES_PER_CORE, numbers
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import bound_mode, highlight_of
-from omnigraph.read.search import Corpus, bm25, corpus_of, distances, highlighted, text_match
+from omnigraph.read.search.highlight import highlighted
+from omnigraph.read.search.text import Corpus, bm25, corpus_of, text_match
+from omnigraph.read.search.vectors import distances
 from omnigraph.storage.tables import FragmentInfo
 
 if TYPE_CHECKING:

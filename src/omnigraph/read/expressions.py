@@ -156,7 +156,7 @@ def _text_match(expr: ir.TextMatch, rows: Rows, ctx: Context) -> pa.Array:
     mode = bound_mode(expr.mode, ctx)
 
     def fetch(i: int, positions: Any) -> pa.Array:
-        from omnigraph.read.search import text_match as search_text
+        from omnigraph.read.search.text import text_match as search_text
 
         columns = ctx.columns(entities.types[i], entities.edge)
         return search_text(columns, expr.field.property, query, mode, positions)
@@ -174,7 +174,7 @@ def _highlight(expr: ir.Highlight, rows: Rows, ctx: Context) -> pa.Array:
         return pa.nulls(rows.n, pa.string())
 
     def fetch(i: int, positions: Any) -> pa.Array:
-        from omnigraph.read.search import highlighted
+        from omnigraph.read.search.highlight import highlighted
 
         columns = ctx.columns(entities.types[i], entities.edge)
         return highlighted(

@@ -154,7 +154,7 @@ def _distances(
     at: Positions,
 ) -> Floats:
     """Distances at these positions; with `keep`, of the nearest only, which need not compute all of them."""
-    from omnigraph.read.search import distances
+    from omnigraph.read.search.vectors import distances
 
     if not keep:
         return distances(columns, ranking.field.property, query, ranking.metric, at)
@@ -175,7 +175,7 @@ def _nearest(
     asked: Positions | None,
 ) -> tuple[Whole, Floats]:
     """So many of the nearest, by position."""
-    from omnigraph.read.search import nearest
+    from omnigraph.read.search.vectors import nearest
 
     prop, metric = ranking.field.property, ranking.metric
     if not ranking.approx:
@@ -199,7 +199,7 @@ def _bm25(
 def _texts(
     prop: str, query: str | None, best: int | None, columns: TableColumns
 ) -> tuple[Ints, Floats]:
-    from omnigraph.read.search import bm25
+    from omnigraph.read.search.text import bm25
 
     if query is None:
         return np.empty(0, np.int64), np.empty(0)

@@ -10,9 +10,9 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang import ir
-from omnigraph.read.search import text_match
 from omnigraph.read.search.analyzer import ANALYZERS
 from omnigraph.read.search.queries import CLAUSES_MAX
+from omnigraph.read.search.text import text_match
 from tests.unit.read.search import oracle
 from tests.unit.read.search.memory import texts
 from tests.unit.read.search.test_text import VOCABULARY, corpus

@@ -15,7 +15,8 @@ from omnigraph.model.catalog import NodeType, Property
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.read.cache import Cache
 from omnigraph.read.columns import TableColumns
-from omnigraph.read.search import bm25, distances, nearest, text_match
+from omnigraph.read.search.text import bm25, text_match
+from omnigraph.read.search.vectors import distances, nearest
 from omnigraph.storage.lance import LanceTables
 from omnigraph.storage.tables import ADDRESS, TableEdit, TableRef
 from tests.unit.read.search import oracle

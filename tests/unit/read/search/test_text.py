@@ -9,8 +9,8 @@ import pytest
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.read.cache import Cache
-from omnigraph.read.search import bm25, text_mask, text_match
 from omnigraph.read.search.segments import runs_of, segments
+from omnigraph.read.search.text import bm25, text_mask, text_match
 from tests.unit.read.search import oracle
 from tests.unit.read.search.memory import MemoryColumns, texts
 

@@ -6,8 +6,13 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.lang.ir import Metric
-from omnigraph.read.search import distances, nearest
-from omnigraph.read.search.vectors import ESTIMATES_PER_BLOCK, ROWS_PER_BLOCK, VectorInvalid
+from omnigraph.read.search.vectors import (
+    ESTIMATES_PER_BLOCK,
+    ROWS_PER_BLOCK,
+    VectorInvalid,
+    distances,
+    nearest,
+)
 from tests.unit.read.search.memory import MemoryColumns, vectors
 
 Matrix = npt.NDArray[np.float32]
