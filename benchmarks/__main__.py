@@ -55,8 +55,6 @@ def main(wanted: list[str]) -> int:
         f"omnigraph {version('omnigraph')}, pylance {version('pylance')}, "
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}"
     )
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package comes compiled
-    sys.dont_write_bytecode = False
     sys.argv = sys.argv[:1]  # a benchmark that reads arguments is not to read ours
     for name in wanted or known:
         run_one(name)

@@ -4,7 +4,8 @@ Texts have thirty words as unevenly frequent as in natural language; vectors com
 engine stores the same rows and then answers in a process of its own: `cold` is the first answer after it is opened,
 `warm` the median of later ones, `memory` what the process holds after the first answer and how much of that came with
 it. Recall is the share of the ten nearest that are found, measured against exact distances. Engines that are not
-installed are left out: `pip install tantivy faiss-cpu` brings two of them.
+installed are left out: `pip install tantivy faiss-cpu duckdb-extension-fts` brings three of them (the last with the
+release of DuckDB it was made for).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 
 from benchmarks._search_engines import ENGINES, NEAREST, matrix
 
-TEXT_ENGINES = ("omnigraph", "lance", "sqlite fts5", "tantivy")
+TEXT_ENGINES = ("omnigraph", "lance", "sqlite fts5", "tantivy", "duckdb")
 VECTOR_ENGINES = (
     "omnigraph exact",
     "lance exact",

@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,18 @@ START_SECONDS = 600
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short-lived processes do not pay for more
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cluster:
     """What a load needs to know of a cluster, and what a test may kill."""
 
     master: str
-    workers: tuple[int, ...]  # process ids
+    start_worker: Callable[[int], int]
+    workers: list[int]  # process ids
+
+    def replace_worker(self, index: int) -> None:
+        """A worker and its executors are killed, as if their machine were lost; another takes its place."""
+        os.killpg(self.workers[index], signal.SIGKILL)
+        self.workers[index] = self.start_worker(index)
 
 
 @contextmanager
@@ -38,7 +44,7 @@ def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
     running: list[subprocess.Popen[bytes]] = []
 
     def begin(name: str, kind: str, host: str, *words: str) -> Path:
-        log = folder / f"{name}.log"
+        log = folder / f"{name}-{len(running)}.log"
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
         command += ["--host", host, "--webui-port", "0", *words]
         separate = alone and kind == "worker.Worker"
@@ -57,16 +63,18 @@ def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
             )
         return log
 
+    def start_worker(index: int) -> int:
+        number = index + 1
+        work = "/mnt/work" if alone else str(folder / f"work{number}")
+        words = ("--cores", "1", "--memory", "1g", "--work-dir", work)
+        log = begin(f"worker{number}", "worker.Worker", f"127.0.0.{number}", *words, master)
+        _said(log, "(Successfully registered with master)")
+        return running[-1].pid
+
     try:
         log = begin("master", "master.Master", "127.0.0.1", "--port", "0")
         master = _said(log, r"(spark://127\.0\.0\.1:[1-9][0-9]*)")
-        for number in (1, 2):
-            work = "/mnt/work" if alone else str(folder / f"work{number}")
-            words = ("--cores", "1", "--memory", "1g", "--work-dir", work)
-            begin(f"worker{number}", "worker.Worker", f"127.0.0.{number}", *words, master)
-        for number in (1, 2):
-            _said(folder / f"worker{number}.log", "(Successfully registered with master)")
-        yield Cluster(master, tuple(child.pid for child in running[1:]))
+        yield Cluster(master, start_worker, [start_worker(index) for index in (0, 1)])
     finally:
         for child in running:
             if child.poll() is None:

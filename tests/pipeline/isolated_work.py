@@ -1,7 +1,7 @@
 """Everything Spark does for a graph, one after the other, in a driver: `python -m tests.pipeline.isolated_work JSON`.
 
-Each line it prints is an object: the name of what begins, or what came of it. Whoever started it may kill executors in
-between; it says nothing of them.
+Each line it prints is an object: the name of what begins, that tasks of it are running, or what came of it. Whoever
+started it may kill executors, workers or the driver in between; it says nothing of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from threading import Event, Thread
 from typing import Any
 
 import omnigraph
@@ -38,9 +39,10 @@ def main(
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{given} pyspark-shell"
     session = spark_session(master=conf["spark.master"])
     g = omnigraph.open(graph)
+    watch = _Watch(session)
     phases: dict[str, Callable[[], Any]] = {
-        "load": lambda: _loaded(g, inputs["new"], "append"),
-        "merge": lambda: _loaded(g, inputs["changed"], "merge"),
+        "load": lambda: _loaded(g, inputs["new"], "append", "new people"),
+        "merge": lambda: _loaded(g, inputs["changed"], "merge", "older people"),
         "query": lambda: g.query(QUERY, engine="spark").rows,
         "stream": lambda: _stream(session, g, folder),
         "analytics": lambda: _measured(g),
@@ -49,6 +51,7 @@ def main(
     }
     for name in wanted:
         _say(begins=name)
+        watch.phase = name
         try:
             _say(phase=name, answer=phases[name]())
         except OmnigraphError as error:
@@ -56,11 +59,32 @@ def main(
 
 
 def _say(**told: Any) -> None:
-    print(json.dumps(told, default=str), flush=True)
+    sys.stdout.write(json.dumps(told, default=str) + "\n")
+    sys.stdout.flush()
 
 
-def _loaded(g: Any, source: dict[str, str], mode: str) -> dict[str, int]:
-    done = g.load(source, mode, engine="spark")
+class _Watch:
+    """Says once of every phase that its tasks are running."""
+
+    def __init__(self, session: Any) -> None:
+        self.phase: str | None = None
+        self._tracker = session.sparkContext.statusTracker()
+        Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        pause = Event()
+        while not pause.wait(0.01):
+            if self.phase is not None and self._is_busy():
+                phase, self.phase = self.phase, None
+                _say(busy=phase)
+
+    def _is_busy(self) -> bool:
+        stages = map(self._tracker.getStageInfo, self._tracker.getActiveStageIds())
+        return any(stage is not None and stage.numActiveTasks for stage in stages)
+
+
+def _loaded(g: Any, source: dict[str, str], mode: str, key: str) -> dict[str, int]:
+    done = g.load(source, mode, engine="spark", idempotency_key=key)
     return {**done.nodes, **done.edges}
 
 

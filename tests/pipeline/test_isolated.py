@@ -19,6 +19,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.storage.objects import open_remote
 from tests.pipeline import isolated
 from tests.pipeline.cluster import Cluster, below, standalone
@@ -76,7 +77,7 @@ def inputs(s3_root: str, tmp_path: Path) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("lost", ["nothing", "executors", "shuffle files"])
+@pytest.mark.parametrize("lost", ["nothing", "executors", "workers", "shuffle files"])
 def test_every_phase_ends_right_on_machines_of_their_own(
     lost: str,
     cluster: Cluster,
@@ -87,8 +88,37 @@ def test_every_phase_ends_right_on_machines_of_their_own(
     tmp_path: Path,
 ) -> None:
     child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path)
-    with _losing(lost, cluster) as begins:
-        told = _followed(child, begins)
+    with _losing(lost, cluster) as heard:
+        told = _followed(child, heard)
+    _all_done_once(told, graph)
+
+
+def test_a_driver_killed_in_every_phase_leaves_its_work_to_the_next(
+    cluster: Cluster,
+    environment: Path,
+    graph: Graph,
+    inputs: dict[str, dict[str, str]],
+    s3_root: str,
+    tmp_path: Path,
+) -> None:
+    told: dict[str, Any] = {}
+    for number, phase in enumerate(PHASES):
+        out, left = f"{s3_root}/out{number}", PHASES[max(number - 1, 0) :]
+        child = _started(cluster, environment, graph, inputs, out, tmp_path, left)
+        told |= _followed(child, _killed_when_busy(child, phase))
+        assert child.returncode == -signal.SIGKILL, f"{phase} was over too early"
+        assert phase not in told
+    child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path, PHASES[-1:])
+    told |= _followed(child)
+    assert child.returncode == 0, "the driver failed"
+    _all_done_once(told, graph)
+    for _ in range(2):  # which give up what the dead had begun
+        collect(graph._repo, Retention(keep=1_000))
+    left_over = collect(graph._repo, Retention(keep=1_000), dry_run=True)
+    assert left_over.objects_deleted == 0, left_over
+
+
+def _all_done_once(told: dict[str, Any], graph: Graph) -> None:
     for phase in PHASES:
         assert "error" not in told[phase], f"{phase}: {told[phase]}"
     assert told["load"]["answer"] == {"P": PEOPLE, "K": EDGES}
@@ -128,14 +158,16 @@ def test_executors_whose_disk_is_full_are_told_of(
     tmp_path: Path,
 ) -> None:
     wanted = ("load", "analytics", "merge")
-    change = {1: isolated.fill_disk, 2: isolated.empty_disk}
+    change = {"analytics": isolated.fill_disk, "merge": isolated.empty_disk}
 
-    def begins(number: int) -> None:
-        for worker in cluster.workers if number in change else ():
-            change[number](worker)
+    def heard(said: dict[str, str]) -> None:
+        if said.get("begins") in change:
+            for worker in cluster.workers:
+                change[said["begins"]](worker)
 
     child = _started(cluster, environment, graph, inputs, f"{s3_root}/out", tmp_path, wanted)
-    told = _followed(child, begins)
+    told = _followed(child, heard)
+    assert child.returncode == 0, "the driver failed"
     assert told["analytics"]["error"] == "spark_failed", told["analytics"]
     assert "No space left on device" in told["analytics"]["message"]
     assert told["merge"]["answer"] == {"P": CHANGED}, "there is room again"
@@ -160,6 +192,7 @@ def _started(
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
         "spark.task.maxFailures": "8",
+        "spark.ui.liveUpdate.period": "0",  # what runs is known at once
     }
     python = str(Path(sys.executable).resolve())  # which is there, without any package
     if environment is not None:
@@ -190,9 +223,9 @@ def _started(
 
 
 def _followed(
-    child: subprocess.Popen[str], begins: Callable[[int], None] = lambda _: None
+    child: subprocess.Popen[str], heard: Callable[[dict[str, str]], None] = lambda _: None
 ) -> dict[str, Any]:
-    """What came of every phase; somebody is told as each begins."""
+    """What came of every phase; somebody is told as each begins and as its tasks run."""
     told: dict[str, Any] = {}
     assert child.stdout is not None
     try:
@@ -200,8 +233,8 @@ def _followed(
             if "phase" in said:
                 told[said["phase"]] = said
             else:
-                begins(len(told))
-        assert child.wait(timeout=WAIT_SECONDS) == 0, "the driver failed"
+                heard(said)
+        child.wait(timeout=WAIT_SECONDS)
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
@@ -209,17 +242,36 @@ def _followed(
     return told
 
 
+def _killed_when_busy(child: subprocess.Popen[str], phase: str) -> Callable[[dict[str, str]], None]:
+    def heard(said: dict[str, str]) -> None:
+        if said.get("busy") == phase:
+            os.killpg(child.pid, signal.SIGKILL)
+
+    return heard
+
+
 @contextmanager
-def _losing(what: str, cluster: Cluster) -> Iterator[Callable[[int], None]]:
-    """Something is lost in every phase: by turns an executor, or what stages have left for others."""
-    if what == "executors":
-        yield lambda number: _kill_executor(cluster.workers[number % 2])
-    elif what == "shuffle files":
+def _losing(what: str, cluster: Cluster) -> Iterator[Callable[[dict[str, str]], None]]:
+    """Something is lost in every phase: by turns an executor or a worker, or what stages have left for others."""
+    lost: list[str] = []
+
+    def heard(said: dict[str, str]) -> None:
+        if "busy" not in said:
+            return
+        turn = len(lost) % 2
+        lost.append(said["busy"])
+        if what == "executors":
+            _kill_executor(cluster.workers[turn])
+        elif what == "workers":
+            cluster.replace_worker(turn)
+
+    if what == "shuffle files":
         with _Vandal(cluster) as vandal:
-            yield lambda _: vandal.again.set()
+            yield lambda said: vandal.again.set() if "begins" in said else None
         assert vandal.files, "nothing was lost"
     else:
-        yield lambda _: None
+        yield heard
+        assert tuple(lost) == PHASES, "not every phase had tasks that were seen"
 
 
 class _Vandal:
