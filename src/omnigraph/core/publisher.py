@@ -284,7 +284,8 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
             _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
             return
         contest.lost += 1
-        repo.stand_back(lost + 1)
+        if not contest.wants_room(moving):
+            repo.stand_back(lost + 1)
         judged = head.commit  # what came before it was judged when it became the head
         missed = _missed(repo, attempt, judged, moving)
         began = repo.clock.now()

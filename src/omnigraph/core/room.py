@@ -23,8 +23,8 @@ SECONDS = "seconds"
 LOOKS = (
     16  # at the branch while somebody else has room, so that nobody waits much longer than needed
 )
-SLACK = 2.0  # rounds of the asker that fit into the time it asks for
-SECONDS_MIN = 0.2
+SLACK = 3.0  # times what the last round took after the head was known: reading and creating come on top
+SECONDS_MIN = 0.1
 
 
 def following(repo: Repository, head: Commit, kind: str, **fields: object) -> Commit:
@@ -93,13 +93,22 @@ class Contest:
     def wants_room(self, micros: int) -> float:
         """For how many seconds to ask, for something that takes so long; none while ordinary ways may still do, or if
         no room would be enough."""
-        limits, now = self.repo.limits, self.repo.clock.now()
-        early = now - self.began < limits.room_after_seconds * 1_000_000
-        if self.lost < limits.room_after_losses or early or now < self.quiet_until:
+        now = self.repo.clock.now()
+        if now < self.quiet_until or not self._fits(micros):
             return 0.0
-        if not self._fits(micros):
-            return 0.0
-        return min(max(SECONDS_MIN, SLACK * micros / 1_000_000), limits.room_seconds_max)
+        most = self.repo.limits.room_seconds_max
+        seconds = min(max(SECONDS_MIN, SLACK * micros / 1_000_000), most)
+        return seconds if self._is_starved(now) or self._is_long_for(seconds) else 0.0
+
+    def _is_starved(self, now: int) -> bool:
+        limits = self.repo.limits
+        spent = now - self.began
+        return self.lost >= limits.room_after_losses and spent >= limits.room_after_seconds * 1e6
+
+    def _is_long_for(self, seconds: float) -> bool:
+        """Whether what is lost took longer than what the others are asked to wait."""
+        enough = self.lost >= self.repo.limits.room_after_losses_of_long
+        return enough and self.prepared >= seconds * 1e6
 
     def question(self, head: Commit, seconds: float, actor: str | None, work: str) -> Commit:
         """The commit that asks for room after a head, to be recognised as our own."""

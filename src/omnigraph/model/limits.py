@@ -22,6 +22,7 @@ class Limits:
     stand_back_seconds_max: float = 0.1  # before a race for the next commit that was lost before
     room_after_losses: int = 6  # lost races after which a write asks others to make room
     room_after_seconds: float = 2.0  # that it must have tried before it asks
+    room_after_losses_of_long: int = 2  # the same of work that took longer than what it asks for
     room_seconds_max: float = 3.0  # that others wait for one who asks
     meetings_max: int = 8  # runs of work too long for that, each met by somebody
     group_members_max: int = 64  # plans folded into one commit

@@ -33,6 +33,7 @@ _M1, _M2, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 
 _SHIFT = np.uint64(32)
 _MASK = 0xFFFFFFFFFFFFFFFF
 FEW_STRINGS = 16
+BLOCK_STRINGS = 1 << 15  # whose hashes stay in the caches of a core
 
 
 def _mix(h: Tokens) -> Tokens:
@@ -75,19 +76,26 @@ def _string_hashes(values: pa.Array, salt: int) -> Tokens:
     if data:
         padded[:-8] = np.frombuffer(data, np.uint8)
     words: Tokens = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
+    hashed = np.empty(len(values), np.uint64)
+    for first in range(0, len(hashed), BLOCK_STRINGS):
+        block = offsets[first : first + BLOCK_STRINGS + 1]
+        hashed[first : first + BLOCK_STRINGS] = _block_hashes(words, block, salt)
+    return hashed
+
+
+def _block_hashes(words: Tokens, offsets: npt.NDArray[np.int64], salt: int) -> Tokens:
+    """The hashes of strings between these offsets; `words` are the eight bytes from each place on."""
     starts, lengths = offsets[:-1], np.diff(offsets)
     h = _mix(lengths.astype(np.uint64) ^ np.uint64(salt & _MASK))
-    rows = np.flatnonzero(lengths > 0)
     at = 0
+    for at in range(8, int(lengths.min()) + 1, 8):  # eight bytes that all of them have
+        h = _mix(h ^ words[starts + (at - 8)])
+    rows = np.flatnonzero(lengths > at)
     while len(rows):
-        word = words[starts[rows] + at]
-        tail = np.minimum(lengths[rows] - at, 8)
-        kept = np.where(
-            tail == 8,
-            np.uint64(_MASK),
-            (np.uint64(1) << (tail * 8).astype(np.uint64)) - np.uint64(1),
+        unused = np.maximum(at + 8 - lengths[rows], 0) * 8
+        h[rows] = _mix(
+            h[rows] ^ (words[starts[rows] + at] & np.uint64(_MASK) >> unused.astype(np.uint64))
         )
-        h[rows] = _mix(h[rows] ^ (word & kept))
         at += 8
         rows = rows[lengths[rows] > at]
     return h

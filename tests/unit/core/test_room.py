@@ -248,6 +248,18 @@ def test_a_contest_does_not_ask_while_ordinary_ways_may_do(repo: Repository, han
     assert contest.wants_room(0) == 0.0, "it has hardly lost"
 
 
+def test_work_that_took_long_asks_for_a_little_after_few_losses(repo: Repository) -> None:
+    contest = Contest.begin(replace_limits(repo, room_after_seconds=2.0))
+    contest.prepared = 400_000
+    contest.lost = 1
+    assert contest.wants_room(50_000) == 0.0, "the first loss is tried again at once"
+    contest.lost = 2
+    assert contest.wants_room(50_000) == pytest.approx(0.15)
+    assert contest.wants_room(150_000) == 0.0, "others would wait longer than it took"
+    contest.has_asked(0.1)
+    assert contest.wants_room(50_000) == 0.0, "others have a right to their turn"
+
+
 def replace_limits(repo: Repository, **limits: Any) -> Repository:
     repo.limits = replace(repo.limits, **limits)
     return repo
