@@ -7,8 +7,9 @@ and without group commit. Then 100 writers on 100 branches, and the memory of a 
 
 Before that, one process and workers take turns with each other, with the bare application, and with another checkout of
 omnigraph where OMNIGRAPH_BENCH_BEFORE names one (its `.venv` is used), so that all meet the same machine. The least CPU
-and the highest rate of all turns count, since what else the machine does only adds. And the same look-up is asked a
-thousand times: one by one, and as one request of `query_many`.
+and the highest rate of all turns count, since what else the machine does only adds. Where `wrk` is installed, it is the
+client of these turns: on two cores a client in Python takes a good part of what two workers could use. And the same
+look-up is asked a thousand times: one by one, and as one request of `query_many`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import argparse
 import asyncio
 import json
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -224,6 +227,24 @@ async def _all_clients(
     await asyncio.gather(*(client(number) for number in range(clients)))
 
 
+def measure_by_wrk(
+    server: Running, path: str, script: str, clients: int, seconds: float
+) -> Measured:
+    """The same by a program that hardly takes anything of the cores."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        flags = ["-t1", f"-c{clients}", f"-d{max(round(seconds), 1)}s", "-s", file.name]
+        command = ["wrk", *flags, f"http://{server.host}:{server.port}{path}"]
+        used = server.cpu_seconds()
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        used = server.cpu_seconds() - used
+    answered = re.search(r"(\d+) requests in ([\d.]+)s", told)
+    if answered is None or "Non-2xx" in told or "Socket errors" in told:
+        raise RuntimeError(told)
+    return Measured(float(answered[2]), used, [0.0] * int(answered[1]))
+
+
 def _request(path: str, raw: bytes) -> bytes:
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
@@ -254,6 +275,31 @@ def adding(*, branches: bool = False) -> Body:
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One kind of request, as both clients make it; `name` is the parameter in Lua, of the number i."""
+
+    path: str
+    text: str
+    body: Body
+    name: str = f'"p" .. i * 101 % {PEOPLE}'
+
+    def take(self, server: Running, seconds: float) -> Measured:
+        if shutil.which("wrk") is None:
+            return measure(server, BASE + self.path, self.body, TURN_CLIENTS, seconds)
+        body = json.dumps({"query": self.text, "params": {"n": "%s"}})
+        script = f"""
+            local i = 0
+            wrk.method = "POST"
+            wrk.headers["Content-Type"] = "application/json"
+            request = function()
+              i = i + 1
+              return wrk.format(nil, nil, nil, string.format([==[{body}]==], {self.name}))
+            end
+        """
+        return measure_by_wrk(server, BASE + self.path, script, TURN_CLIENTS, seconds)
+
+
 def ladder(
     server: Running, name: str, path: str, body: Body, seconds: float, bare: dict[int, float]
 ) -> dict[int, float]:
@@ -269,10 +315,12 @@ def ladder(
 
 def turns(store: str, seconds: float) -> None:
     """Versions and numbers of workers beside each other."""
-    kinds: dict[str, tuple[str, Body]] = {
-        "point query": ("/query", asking(POINT)),
-        "2 hops": ("/query", asking(HOPS)),
-        "insertion": ("/mutate", adding()),
+    jobs = {
+        "point query": Job("/query", POINT, asking(POINT)),
+        "2 hops": Job("/query", HOPS, asking(HOPS)),
+        "insertion": Job(
+            "/mutate", ADD, adding(), 'string.format("%d-%f-%d", os.time(), os.clock(), i)'
+        ),
     }
     with ExitStack() as running:
         sides = {"bare": running.enter_context(process("-c", BARE))}
@@ -286,22 +334,17 @@ def turns(store: str, seconds: float) -> None:
             sides[name] = running.enter_context(served)
         print(f"{TURNS} turns of {seconds:g} s, {TURN_CLIENTS} clients")
         print(f"{'':<22}{'':<14}{'req/s':>10}{'cpu ms':>9}{'of before':>11}{'cpu':>7}")
-        for kind, (path, body) in kinds.items():
-            _turns_of(
-                kind,
-                {n: s for n, s in sides.items() if (n, path) != ("bare", "/mutate")},
-                path,
-                body,
-                seconds,
-            )
+        for kind, job in jobs.items():
+            asked = {n: s for n, s in sides.items() if (n, job.path) != ("bare", "/mutate")}
+            _turns_of(kind, asked, job, seconds)
         many(sides["one process"])
 
 
-def _turns_of(kind: str, sides: dict[str, Running], path: str, body: Body, seconds: float) -> None:
+def _turns_of(kind: str, sides: dict[str, Running], job: Job, seconds: float) -> None:
     found: dict[str, list[Measured]] = {name: [] for name in sides}
     for turn in range(TURNS + 1):
         for name, server in sides.items():
-            taken = measure(server, BASE + path, body, TURN_CLIENTS, seconds if turn else 0.3)
+            taken = job.take(server, seconds if turn else 0.3)
             found[name] += [taken] if turn else []
     best = {
         name: (max(m.rate for m in each), min(m.cpu / len(m.took) for m in each) * 1e3)
