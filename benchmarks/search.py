@@ -4,14 +4,15 @@ Texts have thirty words as unevenly frequent as in natural language; vectors com
 engine stores the same rows and then answers in a process of its own: `cold` is the first answer after it is opened,
 `warm` the median of later ones, `memory` what the process holds after the first answer and how much of that came with
 it. Recall is the share of the ten nearest that are found, measured against exact distances. Engines that are not
-installed are left out: `pip install tantivy faiss-cpu duckdb-extension-fts` brings three of them (the last with the
-release of DuckDB it was made for).
+installed are left out: `pip install tantivy faiss-cpu` brings two of them. DuckDB's text index is an extension made for
+one release: `pip install --target FOLDER duckdb-extension-fts`, and OMNIGRAPH_BENCH_DUCKDB=FOLDER.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks._search_engines import ENGINES, NEAREST, matrix
+from benchmarks._search_engines import NEAREST, matrix
 
 TEXT_ENGINES = ("omnigraph", "lance", "sqlite fts5", "tantivy", "duckdb")
 VECTOR_ENGINES = (
@@ -32,6 +33,7 @@ VECTOR_ENGINES = (
     "lance ivf_pq",
     "faiss hnsw",
 )
+FOLDERS = {"duckdb": os.environ.get("OMNIGRAPH_BENCH_DUCKDB")}  # where packages of their own are
 WORDS_PER_TEXT = 30
 VOCABULARY = 100_000
 ASKED = ((100, 20_000), (50, 500, 5_000), (300,))  # words of the queries, by how frequent they are
@@ -68,11 +70,14 @@ def vectors(count: int, width: int, rng: np.random.Generator) -> pa.Table:
     return pa.table({"slug": pa.array(np.arange(count)).cast(pa.string()), "v": column})
 
 
-def answered(name: str, folder: Path, queries: list[Any]) -> dict[str, Any]:
+def told(name: str, folder: Path, **more: Any) -> dict[str, Any]:
     """What an engine says in a process of its own."""
-    asked = json.dumps({"engine": name, "folder": str(folder), "queries": queries})
+    own = [FOLDERS[name]] if FOLDERS.get(name) else []
+    asked = json.dumps({"engine": name, "folder": str(folder), "packages": own, **more})
     command = [sys.executable, "-m", "benchmarks._search_engines"]
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -81,25 +86,32 @@ def compare(engines: tuple[str, ...], table: pa.Table, queries: list[Any], truth
     print(
         f"  {'':18} {'build':>9} {'stored':>9} {'cold':>10} {'warm':>10} {'memory':>9} {'grown':>8}"
     )
-    for name in engines:
-        with tempfile.TemporaryDirectory(prefix="omnigraph-search-") as folder:
-            place = Path(folder) / "stored"
-            try:
-                built = ENGINES[name].build(place, table)
-            except ImportError as missing:
-                print(f"  {name:18} left out: {missing}")
-                continue
-            stored = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-            found = answered(name, place, queries)
-        line = f"  {name:18} {built:7.1f} s {stored / 1e6:6.0f} MB {found['cold'] * 1e3:7.1f} ms"
-        line += f" {found['warm'] * 1e3:7.2f} ms {found['bytes'] / 1e6:6.0f} MB"
-        line += f" {found['grown'] / 1e6:5.0f} MB"
-        if truth is not None:
-            share = np.mean(
-                [len(set(a) & set(b)) for a, b in zip(found["found"], truth, strict=True)]
-            )
-            line += f"   recall {share / NEAREST:.3f}"
-        print(line, flush=True)
+    with tempfile.TemporaryDirectory(prefix="omnigraph-search-") as folder:
+        rows = Path(folder, "rows.arrow")
+        with pa.OSFile(str(rows), "w") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        for name in engines:
+            compare_one(name, rows, queries, truth)
+
+
+def compare_one(name: str, rows: Path, queries: list[Any], truth: Any) -> None:
+    with tempfile.TemporaryDirectory(prefix="omnigraph-search-") as folder:
+        place = Path(folder) / "stored"
+        made = told(name, place, rows=str(rows))
+        if "missing" in made:
+            print(f"  {name:18} left out: {made['missing']}")
+            return
+        stored = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+        found = told(name, place, queries=queries)
+    line = (
+        f"  {name:18} {made['seconds']:7.1f} s {stored / 1e6:6.0f} MB {found['cold'] * 1e3:7.1f} ms"
+    )
+    line += f" {found['warm'] * 1e3:7.2f} ms {found['bytes'] / 1e6:6.0f} MB"
+    line += f" {found['grown'] / 1e6:5.0f} MB"
+    if truth is not None:
+        share = np.mean([len(set(a) & set(b)) for a, b in zip(found["found"], truth, strict=True)])
+        line += f"   recall {share / NEAREST:.3f}"
+    print(line, flush=True)
 
 
 def bench_texts(count: int, rng: np.random.Generator) -> None:
