@@ -147,10 +147,11 @@ class _Block:
     firsts: Array
 
     def spans(self, word: bytes) -> tuple[Span, Span]:
-        letters, cuts = self.letters.tobytes(), (self.ends - self.ends[0]).tolist()
+        letters, cuts = memoryview(self.letters), memoryview(self.ends)  # of which few are looked at
+        first = cuts[0]
 
         def spelled(i: int) -> bytes:
-            return letters[cuts[i] : cuts[i + 1]]
+            return bytes(letters[cuts[i] - first : cuts[i + 1] - first])
 
         at = bisect_left(range(len(cuts) - 1), word, key=spelled)
         if at == len(cuts) - 1 or spelled(at) != word:
