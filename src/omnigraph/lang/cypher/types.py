@@ -72,15 +72,7 @@ def temporal_kind(kind: ValueType) -> TemporalKind | None:
 
 def holds_temporal(kind: ValueType) -> bool:
     """Whether there are temporal values that no property holds in values of a type."""
-    match kind:
-        case ir.TemporalValue():
-            return True
-        case ir.ListValue(item):
-            return holds_temporal(item)
-        case ir.MapValue(fields):
-            return any(holds_temporal(part) for _, part in fields)
-        case _:
-            return False
+    return _holds(kind, ir.TemporalValue)
 
 
 def list_of(item: ValueType) -> ValueType:
@@ -255,12 +247,14 @@ def carried(kind: ValueType) -> ValueType:
 
 
 def holds_reference(kind: ValueType) -> bool:
+    return _holds(kind, ir.RefValue, ir.TrailValue)
+
+
+def _holds(kind: ValueType, *wanted: type[ValueType]) -> bool:
     match kind:
-        case ir.RefValue() | ir.TrailValue():
-            return True
         case ir.ListValue(item):
-            return holds_reference(item)
+            return _holds(item, *wanted)
         case ir.MapValue(fields):
-            return any(holds_reference(part) for _, part in fields)
+            return any(_holds(part, *wanted) for _, part in fields)
         case _:
-            return False
+            return isinstance(kind, wanted)
