@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.query import QueryKindMismatch, ast
-from omnigraph.lang.query.describe import KINDS
+from omnigraph.lang.query.describe import described
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
 from omnigraph.policy.guard import Need
@@ -46,7 +46,7 @@ class StoredQuery:
     def of(cls, text: str, query: ast.Query) -> StoredQuery:
         """One of the queries of a text in `.gq`."""
         mutates = isinstance(query.body, ast.Mutation)
-        params = tuple(_param(p) for p in query.params)
+        params = tuple(described(p.name, p.type) for p in query.params)
         return cls(text, query.name, mutates, params, query.description, query.instruction)
 
     @classmethod
@@ -82,17 +82,6 @@ class StoredQuery:
 
 def _first_comment(text: str) -> Iterator[str]:
     return takewhile(lambda line: line.startswith("//"), text.lstrip().splitlines())
-
-
-def _param(param: ast.Param) -> dict[str, Any]:
-    kind = param.type
-    if kind.vector_dim is not None:
-        shape: dict[str, Any] = {"kind": "vector", "vector_dim": kind.vector_dim}
-    elif kind.is_list:
-        shape = {"kind": "list", "item_kind": KINDS[kind.scalar]}
-    else:
-        shape = {"kind": KINDS[kind.scalar]}
-    return {"name": param.name, **shape, "nullable": kind.nullable}
 
 
 # --- for agents ------------------------------------------------------------------------------------------------------

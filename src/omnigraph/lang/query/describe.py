@@ -38,7 +38,7 @@ class Operation:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "result": [_column(c.name, c.type) for c in self.result],
+            "result": [described(c.name, c.type) for c in self.result],
             "reads": [{"kind": kind, "type_name": name} for kind, name in self.reads],
             "writes": [{"kind": kind, "type_name": name} for kind, name in self.writes],
         }
@@ -110,11 +110,12 @@ def _sorted(found: set[Entity]) -> tuple[Entity, ...]:
     return tuple(sorted(found, key=lambda entity: (ORDER[entity[0]], entity[1])))
 
 
-def _column(name: str, kind: ir.ValueType) -> dict[str, Any]:
+def described(name: str, kind: ir.ValueType) -> dict[str, Any]:
+    """A column or a parameter: its name, and what values it takes."""
     if not isinstance(kind, PropType):
-        return {"name": name, "kind": "object", "nullable": kind.nullable}
-    if kind.vector_dim is not None:
-        more: dict[str, Any] = {"kind": "vector", "vector_dim": kind.vector_dim}
+        more: dict[str, Any] = {"kind": "object"}
+    elif kind.vector_dim is not None:
+        more = {"kind": "vector", "vector_dim": kind.vector_dim}
     elif kind.is_list:
         more = {"kind": "list", "item_kind": KINDS[kind.scalar]}
     else:
