@@ -236,6 +236,19 @@ def quote(value: str) -> str:
     return f'"{value}"'
 
 
+def format_value(value: str | int | float | bool | None) -> str:
+    """A constant as the languages write it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quote(value)
+        case _:
+            return repr(value)
+
+
 def shorten(text: str, chars: int = 40) -> str:
     """A text that fits into a message."""
     line = text.replace("\n", " ").replace("\r", " ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from omnigraph.lang.lexer import quote
+from omnigraph.lang.lexer import format_value, quote
 from omnigraph.lang.query import ast
 
 # How tightly an expression binds; a part that binds less tightly than its place asks for stands in brackets.
@@ -70,19 +70,6 @@ def _call(node: ast.Call) -> str:
         return f"{node.name}(*)"
     args = ", ".join(map(format_expr, node.args))
     return f"{node.name}({'distinct ' * node.distinct}{args})"
-
-
-def format_value(value: str | int | float | bool | None) -> str:
-    """A constant as the language writes it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quote(value)
-        case _:
-            return repr(value)
 
 
 def format_clause(

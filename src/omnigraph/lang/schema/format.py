@@ -6,7 +6,7 @@ Single blank lines between members are kept.
 
 from __future__ import annotations
 
-from omnigraph.lang.lexer import quote
+from omnigraph.lang.lexer import format_value, quote
 from omnigraph.lang.schema.ast import (
     Annotation,
     CheckRule,
@@ -18,7 +18,6 @@ from omnigraph.lang.schema.ast import (
     NodeDecl,
     PropertyDecl,
     RangeRule,
-    Scalar,
     Schema,
     TypeRef,
     Value,
@@ -132,8 +131,8 @@ def _member(member: Member) -> str:
         case FieldsRule():
             return f"@{member.word}({', '.join(map(str, member.fields))})"
         case RangeRule():
-            low = "" if member.minimum is None else _scalar(member.minimum)
-            high = "" if member.maximum is None else _scalar(member.maximum)
+            low = "" if member.minimum is None else format_value(member.minimum)
+            high = "" if member.maximum is None else format_value(member.maximum)
             return f"@range({member.name}, {low}..{high})"
         case CheckRule():
             return f"@check({member.name}, {quote(member.pattern)})"
@@ -154,15 +153,5 @@ def _annotation(annotation: Annotation) -> str:
 
 def _value(value: Value) -> str:
     if isinstance(value.value, tuple):
-        return f"[{', '.join(map(_scalar, value.value))}]"
-    return str(value.value) if value.is_word else _scalar(value.value)
-
-
-def _scalar(value: Scalar) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quote(value)
-        case _:
-            return repr(value)
+        return f"[{', '.join(map(format_value, value.value))}]"
+    return str(value.value) if value.is_word else format_value(value.value)
