@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from omnigraph.lang import ir
-from omnigraph.lang.diagnostics import Diagnostics
-from omnigraph.lang.query.scope import Reported
+from omnigraph.lang.query.scope import Reporting
 from omnigraph.lang.source import Located
-from omnigraph.model.catalog import Catalog, EdgeType, Property
+from omnigraph.model.catalog import EdgeType, Property
 
 LABEL = "label"  # the annotation by which edge types share a relationship type
 
 
 @dataclass(slots=True)
-class Binding:
+class Binding(Reporting):
     """What the parts of the binder share for one query."""
 
-    catalog: Catalog
-    diagnostics: Diagnostics
     values: Mapping[str, Any]  # of the parameters
     params: dict[str, ir.ValueType] = field(default_factory=dict)  # those the query reads
     names: dict[str, int] = field(default_factory=dict)
@@ -28,18 +25,6 @@ class Binding:
         default_factory=list
     )  # what procedures tell, of those parameters
     deleted: dict[str, ir.Expr] = field(default_factory=dict)  # variables of those, and their types
-
-    def error(self, code: str, message: str, at: Located, help: str = "") -> Reported:
-        """Report an error and give what to raise."""
-        self.diagnostics.error(code, message, at, help=help)
-        return Reported()
-
-    def unknown(
-        self, code: str, message: str, at: Located, word: str, options: Iterable[str]
-    ) -> Reported:
-        """Report a name that does not exist, with the one that was probably meant."""
-        self.diagnostics.unknown(code, message, at, word=word, options=options)
-        return Reported()
 
     def fresh(self, name: str = "") -> str:
         """A name no other variable of the plan has: the name itself where it is free."""

@@ -43,12 +43,11 @@ class Var:
 
 
 @dataclass(slots=True)
-class CheckContext:
-    """What every part of the checker needs: the schema, the parameters, and where errors go."""
+class Reporting:
+    """The schema, and where errors go."""
 
     catalog: Catalog
     diagnostics: Diagnostics
-    params: Mapping[str, PropType]
 
     def error(self, code: str, message: str, at: Located, help: str = "") -> Reported:
         """Report an error and give what to raise."""
@@ -61,6 +60,13 @@ class CheckContext:
         """Report a name that does not exist, with the one that was probably meant."""
         self.diagnostics.unknown(code, message, at, word=word, options=options)
         return Reported()
+
+
+@dataclass(slots=True)
+class CheckContext(Reporting):
+    """What every part of the checker needs."""
+
+    params: Mapping[str, PropType]
 
 
 @dataclass(slots=True)
