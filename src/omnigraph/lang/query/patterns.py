@@ -116,12 +116,9 @@ class PatternChecker:
 
     def may_bind(self, node: ast.Variable, var: Var) -> None:
         """Whether the variable is free, or bound to the same type already."""
-        self.not_a_parameter(node)
-        known = self.scope.vars.get(node.name)
+        known = self.bound(node)
         if known is None:
             return
-        if known.kind is BROKEN:
-            raise Reported
         if known.kind is not VarKind.NODE:
             code, what = ("T23", "an edge") if known.kind is VarKind.EDGE else ("Q018", "a path")
             message = f"`${node.name}` is the variable of {what}, not of a node"
@@ -130,6 +127,14 @@ class PatternChecker:
             message = f"`${node.name}` has the type `{known.label}` already, not `{var.label}`"
             raise self.context.error("T5", message, node.at)
         self.not_optional(known, node)
+
+    def bound(self, node: ast.Variable) -> Var | None:
+        """What the variable is bound to, if it is."""
+        self.not_a_parameter(node)
+        known = self.scope.vars.get(node.name)
+        if known is not None and known.kind is BROKEN:
+            raise Reported
+        return known
 
     def not_a_parameter(self, node: ast.Variable) -> None:
         if node.name in self.context.params:
@@ -224,12 +229,9 @@ class PatternChecker:
 
     def endpoint(self, node: ast.Variable) -> None:
         """An endpoint is a node, or not bound yet."""
-        self.not_a_parameter(node)
-        known = self.scope.vars.get(node.name)
+        known = self.bound(node)
         if known is None:
             return
-        if known.kind is BROKEN:
-            raise Reported
         if known.kind is VarKind.EDGE:
             message = f"the edge variable `${node.name}` cannot be an endpoint"
             raise self.context.error("T23", message, node.at)
