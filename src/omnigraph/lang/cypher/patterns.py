@@ -41,6 +41,18 @@ class Rel:
     known: ir.RefOf | None = None  # the relationship it has to be, bound before
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a relationship is followed: from which end, and whether the other is bound as well."""
+
+    src: str
+    dst: str
+    steps: tuple[ir.EdgeStep, ...]
+    kinds: tuple[str, ...]
+    into: bool
+    backwards: bool
+
+
 @dataclass(slots=True)
 class PatternBinder:
     """Binds the patterns of one MATCH."""
@@ -322,10 +334,11 @@ class PatternBinder:
         into = rel.left in have and rel.right in have
         steps = rel.steps if forward else tuple(map(_turned, rel.steps))
         kinds = self.nodes[dst].types
+        walk = Walk(src, dst, steps, kinds, into, not forward)
         if rel.shortest:
-            self.flow.plan = self.shortest(rel, src, dst, steps, kinds, into, not forward)
+            self.flow.plan = self.shortest(rel, walk)
         elif rel.pattern.hops is not None:
-            self.flow.plan = self.trail(rel, src, dst, steps, kinds, into, not forward)
+            self.flow.plan = self.trail(rel, walk)
         else:
             self.flow.plan = ir.Expand(
                 input=self.flow.plan,
@@ -337,16 +350,7 @@ class PatternBinder:
                 into=into,
             )
 
-    def trail(
-        self,
-        rel: Rel,
-        src: str,
-        dst: str,
-        steps: tuple[ir.EdgeStep, ...],
-        kinds: tuple[str, ...],
-        into: bool,
-        backwards: bool,
-    ) -> ir.Op:
+    def trail(self, rel: Rel, walk: Walk) -> ir.Op:
         low, high = rel.pattern.hops or (1, 1)
         edge_var, predicate = "", None
         if rel.pattern.properties is not None:
@@ -355,44 +359,35 @@ class PatternBinder:
             predicate = _all(self.equalities(edge, rel.pattern.properties))
         return ir.Trail(
             input=self.flow.plan,
-            src=src,
-            dst=dst,
+            src=walk.src,
+            dst=walk.dst,
             path_var=rel.var,
-            steps=steps,
-            dst_types=kinds,
+            steps=walk.steps,
+            dst_types=walk.kinds,
             min_hops=1 if low is None else low,
             max_hops=high,
             edge_predicate=predicate,
             edge_var=edge_var,
-            into=into,
-            backwards=backwards,
+            into=walk.into,
+            backwards=walk.backwards,
         )
 
-    def shortest(
-        self,
-        rel: Rel,
-        src: str,
-        dst: str,
-        steps: tuple[ir.EdgeStep, ...],
-        kinds: tuple[str, ...],
-        into: bool,
-        backwards: bool,
-    ) -> ir.Op:
+    def shortest(self, rel: Rel, walk: Walk) -> ir.Op:
         if rel.pattern.properties is not None:
             message = "the relationships of a shortest path are chosen by their type alone"
             raise self.binding.error("C015", message, rel.pattern.at)
         low, high = rel.pattern.hops or (1, 1)
         return ir.ShortestPath(
             input=self.flow.plan,
-            src=src,
-            dst=dst,
+            src=walk.src,
+            dst=walk.dst,
             path_var=rel.var,
-            steps=steps,
-            dst_types=kinds,
+            steps=walk.steps,
+            dst_types=walk.kinds,
             min_hops=1 if low is None else low,
             max_hops=SHORTEST_HOPS_MAX if high is None else high,
-            into=into,
-            backwards=backwards,
+            into=walk.into,
+            backwards=walk.backwards,
             every=rel.shortest == ALL_SHORTEST,
         )
 
