@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.schema import ast
@@ -21,7 +22,7 @@ from omnigraph.lang.schema.members import (
     report_repeated,
     text_of,
 )
-from omnigraph.lang.schema.rules import check_rules
+from omnigraph.lang.schema.rules import TypeRules, check_rules
 from omnigraph.lang.schema.words import CONSTRAINTS
 from omnigraph.lang.source import Place
 from omnigraph.model.catalog import (
@@ -34,6 +35,7 @@ from omnigraph.model.catalog import (
 )
 from omnigraph.model.types import Scalar
 
+T = TypeVar("T", NodeType, EdgeType)
 Subject = tuple[str, str, str | None]  # kind, name of the type, name of the property
 
 
@@ -124,21 +126,8 @@ class Checker:
         rules = check_rules(owner, members, ast.rules(decl), self.schema.unread)
         self._check_embeds(owner, members)
         self._remember(decl, members)
-        self.draft.nodes[decl.name.text] = NodeType(
-            name=decl.name.text,
-            type_id=0,
-            table_id="",
-            properties=_sorted(members),
-            key=rules.key,
-            uniques=rules.uniques,
-            indices=rules.indices,
-            ranges=rules.ranges,
-            checks=rules.checks,
-            description=header.description,
-            instruction=header.instruction,
-            annotations=header.annotations,
-            implements=implements,
-        )
+        found = NodeType(name=decl.name.text, type_id=0, table_id="", implements=implements)
+        self.draft.nodes[found.name] = _complete(found, members, rules, header)
 
     def _edge(self, decl: ast.EdgeDecl) -> None:
         owner = self._owner(decl)
@@ -148,23 +137,15 @@ class Checker:
         members = self._members(decl)
         rules = check_rules(owner, members, ast.rules(decl), self.schema.unread)
         self._remember(decl, members)
-        self.draft.edges[decl.name.text] = EdgeType(
+        found = EdgeType(
             name=decl.name.text,
             type_id=0,
             table_id="",
-            properties=_sorted(members),
-            key=rules.key,
-            uniques=rules.uniques,
-            indices=rules.indices,
-            ranges=rules.ranges,
-            checks=rules.checks,
-            description=header.description,
-            instruction=header.instruction,
-            annotations=header.annotations,
             from_type=decl.from_type.text,
             to_type=decl.to_type.text,
             cardinality=decl.cardinality or Cardinality(),
         )
+        self.draft.edges[found.name] = _complete(found, members, rules, header)
 
     # --- parts of a declaration ---
 
@@ -297,6 +278,21 @@ def _same(one: Built, other: Built) -> bool:
 
 def _is_text(prop: Property) -> bool:
     return prop.type.is_plain and prop.type.scalar is Scalar.STRING
+
+
+def _complete(kind: T, members: Mapping[str, Built], rules: TypeRules, header: TypeHeader) -> T:
+    return replace(
+        kind,
+        properties=_sorted(members),
+        key=rules.key,
+        uniques=rules.uniques,
+        indices=rules.indices,
+        ranges=rules.ranges,
+        checks=rules.checks,
+        description=header.description,
+        instruction=header.instruction,
+        annotations=header.annotations,
+    )
 
 
 def _sorted(members: Mapping[str, Built]) -> dict[str, Property]:
