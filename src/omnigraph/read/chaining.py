@@ -38,7 +38,7 @@ def given(op: ir.Resumed, ctx: Context) -> Rows:
         for var, slot, types, edge in op.entities
     }
     for var, name, kind in op.values:
-        array = refs.arrived(handed.columns[name], kind, ctx)
+        array = refs.each_reference(handed.columns[name], kind, ctx, refs.arrived)
         variables[var] = Values(lists.fitted(array, arrow_shape(kind)))
     return Rows(handed.n, variables)
 

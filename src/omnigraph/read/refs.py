@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +21,7 @@ from omnigraph.read.rows import Entities, Paths, Variable, step_counts
 
 POSITION_BITS = 32
 TEXT = pa.string()
+Remade = Callable[[pa.Array, ir.RefValue, Context], pa.Array]
 CARRIED = pa.struct([("type", TEXT), ("id", TEXT)])
 EDGE = "-"  # before the name of an edge type, for a node type may have the same
 
@@ -119,7 +122,7 @@ def resolve(expr: ir.Expr, given: pa.Array, ctx: Context) -> pa.Array:
         case ir.WrittenOut(part):
             return _written(given, part.type, ctx)
         case ir.Carried(part):
-            return _carried(given, part.type, ctx)
+            return each_reference(given, part.type, ctx, carried)
         case _:
             raise AssertionError(f"{type(expr).__name__} reads no reference")
 
@@ -218,41 +221,35 @@ def _path(given: pa.Array, kind: ir.TrailValue, ctx: Context) -> pa.Array:
 # --- from one state to another -------------------------------------------------------------------------------------
 
 
-def _carried(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
-    """A value with every reference in it as the type and the id of what it names."""
+def each_reference(given: pa.Array, kind: ir.ValueType, ctx: Context, made: Remade) -> pa.Array:
+    """A value with every reference in it made into something else."""
     match kind:
-        case ir.RefValue(types, edge):
-            named = entities(given, types, edge, ctx)
-            ids = values.entity_column(named, "id", ctx) if types else pa.nulls(len(given), TEXT)
-            return lists.structs([_types(named), ids], CARRIED, _valid(given))
+        case ir.RefValue():
+            return made(given, kind, ctx)
         case ir.TrailValue() | ir.MapValue():
-            parts = [_carried(pc.struct_field(given, name), k, ctx) for name, k in _fields(kind)]
-            names = [name for name, _ in _fields(kind)]
-            shape = pa.struct([(n, a.type) for n, a in zip(names, parts, strict=True)])
+            fields = _fields(kind)
+            parts = [each_reference(pc.struct_field(given, n), k, ctx, made) for n, k in fields]
+            shape = pa.struct([(n, a.type) for (n, _), a in zip(fields, parts, strict=True)])
             return lists.structs(parts, shape, _valid(given))
         case ir.ListValue(item):
             apart = lists.taken_apart(given)
-            return Lists(apart.counts, _carried(apart.members, item, ctx), apart.valid).made()
+            members = each_reference(apart.members, item, ctx, made)
+            return Lists(apart.counts, members, apart.valid).made()
         case _:
             return given
 
 
-def arrived(given: pa.Array, kind: ir.ValueType, ctx: Context) -> pa.Array:
-    """The inverse of `Carried`, in this state; what is not there any more is null."""
-    match kind:
-        case ir.RefValue(types, edge):
-            ids, names = pc.struct_field(given, "id"), pc.struct_field(given, "type")
-            return references(found(ids, names, types, edge, ctx), ctx)
-        case ir.TrailValue() | ir.MapValue():
-            parts = [arrived(pc.struct_field(given, name), k, ctx) for name, k in _fields(kind)]
-            names = [name for name, _ in _fields(kind)]
-            shape = pa.struct([(n, a.type) for n, a in zip(names, parts, strict=True)])
-            return lists.structs(parts, shape, _valid(given))
-        case ir.ListValue(item):
-            apart = lists.taken_apart(given)
-            return Lists(apart.counts, arrived(apart.members, item, ctx), apart.valid).made()
-        case _:
-            return given
+def carried(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:
+    """References as the types and the ids of what they name."""
+    named = entities(given, kind.types, kind.edge, ctx)
+    ids = values.entity_column(named, "id", ctx) if kind.types else pa.nulls(len(given), TEXT)
+    return lists.structs([_types(named), ids], CARRIED, _valid(given))
+
+
+def arrived(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:
+    """The inverse of `carried`, in this state; what is not there any more is null."""
+    ids, names = pc.struct_field(given, "id"), pc.struct_field(given, "type")
+    return references(found(ids, names, kind.types, kind.edge, ctx), ctx)
 
 
 def found(
