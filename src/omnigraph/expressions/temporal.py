@@ -303,7 +303,11 @@ def _convert(expr: ir.TemporalCall, operands: list[Value], n: int) -> pa.Array |
     (part,), (value,) = expr.args, operands
     if _stored(part, value) is None:
         return None
-    match kind_of_result(expr.type):
+    return _converted(value, kind_of_result(expr.type), n)
+
+
+def _converted(value: Value, kind: TemporalKind | None, n: int) -> pa.Array | None:
+    match kind:
         case TemporalKind.DATE:
             return value.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
         case TemporalKind.DATETIME:
@@ -371,16 +375,7 @@ def _truncate(expr: ir.TemporalCall, operands: list[Value], n: int) -> pa.Array 
     sizes = UNITS[:5] if stored is Scalar.DATE or kind is TemporalKind.DATE else UNITS
     if stored is None or expr.names or name not in sizes:
         return None
-    floored = pc.floor_temporal(value, unit=name)
-    match kind:
-        case TemporalKind.DATE:
-            return floored.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
-        case TemporalKind.DATETIME:
-            return _zoned(_micros(floored, n), _valid(value, n))
-        case TemporalKind.LOCAL_DATETIME:
-            return _as_column(_moments(_micros(floored, n)), _valid(value, n))
-        case _:
-            return None
+    return _converted(pc.floor_temporal(value, unit=name), kind, n)
 
 
 def _between(months: bool, days: bool, rest: bool) -> Any:
