@@ -7,7 +7,6 @@ and come back. Floats are among them, because Spark takes NaN for equal to itsel
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from omnigraph.expressions.comparing import FLIPPED, fit
+from omnigraph.expressions.scalar import OPERATORS
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.lang.ir import CompareOp as Op
@@ -25,15 +25,6 @@ from omnigraph.pipeline.rowset import Bag, ddl, expression_type, key_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-TESTS: dict[Op, Callable[[Any, Any], Any]] = {
-    Op.EQ: operator.eq,
-    Op.NE: operator.ne,
-    Op.LT: operator.lt,
-    Op.LE: operator.le,
-    Op.GT: operator.gt,
-    Op.GE: operator.ge,
-}
 
 
 class _NotNative(Exception):
@@ -102,7 +93,7 @@ class _InSpark:
         integers = all(map(at.is_integer, kinds))
         if not integers and (kinds[0] != kinds[1] or not _is_plain(kinds[0])):
             raise _NotNative
-        found: Column = TESTS[op](self.value(left), self.value(right))
+        found: Column = OPERATORS[op](self.value(left), self.value(right))
         return found
 
     def _with_constant(self, op: Op, part: ir.Expr, constant: ir.Expr) -> Column:
@@ -119,7 +110,7 @@ class _InSpark:
             op, value = fitted
         elif not (_is_plain(kind) and isinstance(value, str if at.is_string(kind) else bool)):
             raise _NotNative
-        found: Column = TESTS[op](column, _literal(value, kind))
+        found: Column = OPERATORS[op](column, _literal(value, kind))
         return found
 
     def _among(self, item: ir.Expr, members: Any) -> Column:
