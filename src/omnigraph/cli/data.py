@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli import completing, shapes
+from omnigraph.cli import shapes
 from omnigraph.cli.commits import changed_branches, checks_text, load_lines, published, short
 from omnigraph.cli.context import (
     actor_of,
@@ -44,6 +44,7 @@ from omnigraph.cli.options import (
     Settings,
     Show,
     Text,
+    Types,
     Violations,
     Where,
     WriterOptions,
@@ -472,15 +473,7 @@ def export(
     ] = "ndjson",
     branch: Branch = None,
     at: At = None,
-    type_: Annotated[
-        list[str] | None,
-        Option(
-            "--type",
-            help="Only this type; repeatable.",
-            metavar="T",
-            autocompletion=completing.types,
-        ),
-    ] = None,
+    type_: Types = None,
     engine: Engine = "auto",
     order: Annotated[
         str | None, Option("--order", help="id: sort the rows of each type by ID.", metavar="id")

@@ -30,6 +30,7 @@ from omnigraph.cli.options import (
     Message,
     OutputFormat,
     Show,
+    Types,
     Where,
     WriterOptions,
     Yes,
@@ -217,15 +218,7 @@ def changes(
     kind: Annotated[
         list[str] | None, Option("--kind", help="Only node or edge changes; repeatable.")
     ] = None,
-    type_: Annotated[
-        list[str] | None,
-        Option(
-            "--type",
-            help="Only this type; repeatable.",
-            metavar="T",
-            autocompletion=completing.types,
-        ),
-    ] = None,
+    type_: Types = None,
     op: Annotated[
         list[str] | None, Option("--op", help="Only insert, update or delete; repeatable.")
     ] = None,

@@ -60,6 +60,15 @@ class ProgressMode(StrEnum):
     NONE = "none"
 
 
+Types = Annotated[
+    list[str] | None,
+    Option(
+        "--type",
+        help="Only this type; repeatable.",
+        metavar="T",
+        autocompletion=completing.types,
+    ),
+]
 Branch = Annotated[
     str | None,
     Option(
