@@ -79,17 +79,9 @@ class Checking(Schemas):
 
         They branch, merge and are looked back at like the schema. An empty text takes all of them away.
         """
-        with metrics.operation("apply_checks"):
-            done = self.publish(
-                ops.apply_checks(self._repo, text),
-                branch=branch,
-                message=message,
-                actor=actor,
-                alone=True,
-                deadline=Deadline(timeout),
-                need=ops.Need(Action.SCHEMA_APPLY, target_branch=branch),
-                dry_run=dry_run,
-            )
+        write = ops.apply_checks(self._repo, text)
+        need = ops.Need(Action.SCHEMA_APPLY, target_branch=branch)
+        done = self._alone("apply_checks", write, branch, need, message, actor, timeout, dry_run)
         changed = done.value
         return outcomes.ChecksResult(
             changed.added, changed.changed, changed.removed, outcomes.Commit.published(done)

@@ -247,6 +247,12 @@ class MergeResult:
     conflicts: tuple[Conflict, ...] = ()
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
+    @classmethod
+    def published(cls, done: Published) -> MergeResult:
+        """How a merge that just ended did."""
+        found = done.value
+        return cls(found.outcome, Commit.published(done), found.conflicts, found.counts)
+
     def settled(self) -> MergeResult:
         """The same, or an error that names the conflicts."""
         if not self.conflicts:

@@ -583,8 +583,7 @@ def _merge_result(done: Published) -> MergeResult:
     if isinstance(found, Mapping):  # what was done before, under the same key
         counts = found.get("counts", {})
         return outcomes.MergeResult(found["outcome"], outcomes.Commit.published(done), (), counts)
-    commit = outcomes.Commit.published(done)
-    return outcomes.MergeResult(found.outcome, commit, found.conflicts, found.counts)
+    return outcomes.MergeResult.published(done)
 
 
 def _to_see(state: ProposalState) -> Need:

@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.core.clock import Deadline
 from omnigraph.deferred import Deferred
 from omnigraph.policy.questions import Action
-from omnigraph.storage import metrics
 from omnigraph.verbs import verb
 from omnigraph.versions import Versions
 
@@ -65,17 +63,8 @@ class Schemas(Versions):
             lambda hashed: self._repo.schema(hashed).ir,
             allow_data_loss=allow_data_loss,
         )
-        with metrics.operation("apply_schema"):
-            done = self.publish(
-                write,
-                branch=branch,
-                message=message,
-                actor=actor,
-                alone=True,
-                deadline=Deadline(timeout),
-                need=ops.Need(Action.SCHEMA_APPLY, target_branch=branch),
-                dry_run=dry_run,
-            )
+        need = ops.Need(Action.SCHEMA_APPLY, target_branch=branch)
+        done = self._alone("apply_schema", write, branch, need, message, actor, timeout, dry_run)
         outcome: SchemaOutcome = done.value
         if outcome.collect and done.commit is not None:
             # hard drops: the branch's own past goes with the data

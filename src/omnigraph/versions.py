@@ -239,9 +239,10 @@ class Versions:
         decided = ops.decisions(strategy, resolutions)
         write = ops.merge(self._repo, source, into, decided)
         need = ops.Need(Action.BRANCH_MERGE, source, into, reads=(source,))
-        return self._merged("merge", write, into, need, message, actor, timeout, dry_run)
+        done = self._alone("merge", write, into, need, message, actor, timeout, dry_run)
+        return outcomes.MergeResult.published(done)
 
-    def _merged(
+    def _alone(
         self,
         operation: str,
         write: Verb,
@@ -251,10 +252,12 @@ class Versions:
         actor: str | None,
         timeout: float | None,
         dry_run: bool,
-    ) -> MergeResult:
-        """Publish a verb that takes over whole tables: alone, since later writers of a group would not see them."""
+    ) -> Published:
+        """Publish a verb that takes over whole tables, or changes what rows have to be: alone, since later writers
+        of a group would not see it.
+        """
         with metrics.operation(operation):
-            done = self.publish(
+            return self.publish(
                 write,
                 branch=branch,
                 message=message,
@@ -264,10 +267,6 @@ class Versions:
                 need=need,
                 dry_run=dry_run,
             )
-        found = done.value
-        return outcomes.MergeResult(
-            found.outcome, outcomes.Commit.published(done), found.conflicts, found.counts
-        )
 
     def _taken(self, commit: object, branch: str, actor: str | None) -> Need:
         """What a policy is asked about a write that takes over what a commit holds."""
@@ -291,7 +290,8 @@ class Versions:
         decided = ops.decisions(strategy, resolutions)
         write = ops.revert(self._repo, commit, branch, decided)
         need = self._taken(commit, branch, actor)
-        return self._merged("revert", write, branch, need, message, actor, timeout, dry_run)
+        done = self._alone("revert", write, branch, need, message, actor, timeout, dry_run)
+        return outcomes.MergeResult.published(done)
 
     @verb
     def cherry_pick(
@@ -310,7 +310,8 @@ class Versions:
         decided = ops.decisions(strategy, resolutions)
         write = ops.cherry_pick(self._repo, commit, branch, decided)
         need = self._taken(commit, branch, actor)
-        return self._merged("cherry_pick", write, branch, need, message, actor, timeout, dry_run)
+        done = self._alone("cherry_pick", write, branch, need, message, actor, timeout, dry_run)
+        return outcomes.MergeResult.published(done)
 
     @verb
     def reset(
@@ -326,7 +327,8 @@ class Versions:
         """Make a branch what it was at another point, as a new commit; nothing is copied and nothing is lost."""
         write = ops.reset(self._repo, to, branch)
         need = self._taken(to, branch, actor)
-        return self._merged("reset", write, branch, need, message, actor, timeout, dry_run)
+        done = self._alone("reset", write, branch, need, message, actor, timeout, dry_run)
+        return outcomes.MergeResult.published(done)
 
     @verb
     def diff(
