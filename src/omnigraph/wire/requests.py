@@ -60,13 +60,18 @@ class StrictRequest(Spelled, frozen=True, forbid_unknown_fields=True):
     """A body or query string whose fields are all known."""
 
 
-class QueryRequest(WireRequest, frozen=True):
+class TextRequest(WireRequest, frozen=True):
+    """A text to run, under the names that published clients give it."""
+
     text: str | None = field(default=None, name="query")
     query_source: str | None = None
     name: str | None = None
     query_name: str | None = None
     params: dict[str, Any] | None = None
     branch: str | None = None
+
+
+class QueryRequest(TextRequest, frozen=True):
     snapshot: str | None = None
     at: str | None = None
     max_rows: int | None = None
@@ -90,13 +95,7 @@ class QueryManyRequest(StrictRequest, frozen=True):
     timeout: float | None = None
 
 
-class MutateRequest(WireRequest, frozen=True):
-    text: str | None = field(default=None, name="query")
-    query_source: str | None = None
-    name: str | None = None
-    query_name: str | None = None
-    params: dict[str, Any] | None = None
-    branch: str | None = None
+class MutateRequest(TextRequest, frozen=True):
     message: Message | None = None
     timeout: float | None = None
     dry_run: bool = False
