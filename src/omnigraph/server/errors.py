@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from omnigraph.errors import CODES, Kind, OmnigraphError, is_discreet
+from omnigraph.errors import CODES, Kind, LimitExceeded, OmnigraphError, is_discreet
 
 STATUSES = {
     Kind.INVALID: 400,
@@ -141,6 +141,14 @@ class ServerBusy(OmnigraphError):
 def exceeded(name: str, limit: float, observed: float) -> dict[str, object]:
     """The details of a limit that was exceeded: its name, its value, and what was seen."""
     return {"limit": name, "limit_value": limit, "observed": observed}
+
+
+def within(name: str, most: int, given: int, least: int = 0) -> int:
+    """How many a client asks for, if it may."""
+    if least <= given <= most:
+        return given
+    what = f"{least} to {most}" if least else f"at most {most}"
+    raise LimitExceeded(f"limit is {what}", details=exceeded(name, most, given))
 
 
 def status_of(error: OmnigraphError) -> int:

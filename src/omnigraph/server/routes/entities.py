@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import EntityNotFound, Kind, LimitExceeded, TableNotFound
+from omnigraph.errors import EntityNotFound, Kind, TableNotFound
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.types import Scalar
@@ -19,7 +19,7 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import Blob, open_blob
 from omnigraph.read.edges import Degree, degrees
-from omnigraph.server.errors import Headed, exceeded
+from omnigraph.server.errors import Headed, within
 from omnigraph.server.request import BYTES, Answer, HttpCall
 from omnigraph.server.routes.about import may
 from omnigraph.server.routes.reading import read_on
@@ -101,11 +101,8 @@ def _properties(row: dict[str, Any]) -> dict[str, Any]:
 def history(call: HttpCall) -> Answer:
     """The commits that changed one node or edge, newest first; `at` goes on from an earlier answer's `next`."""
     asked: EntityHistoryQuery = call.query
-    limit = EVENTS if asked.limit is None else asked.limit
-    if not 0 < limit <= EVENTS_MAX:
-        raise LimitExceeded(
-            f"limit is 1 to {EVENTS_MAX}", details=exceeded("events_max", EVENTS_MAX, limit)
-        )
+    wanted = EVENTS if asked.limit is None else asked.limit
+    limit = within("events_max", EVENTS_MAX, wanted, least=1)
     found = call.graph.history(
         call.path["type"], call.path["id"], asked.branch or "main", asked.at, limit
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.core.proposals import no_proposal
-from omnigraph.errors import LimitExceeded
-from omnigraph.server.errors import exceeded
+from omnigraph.server.errors import within
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.server.routes.versions import settled_merge
 from omnigraph.wire.requests import BranchQuery
@@ -108,12 +107,8 @@ def _number(call: HttpCall) -> int:
 def proposals(call: HttpCall) -> Answer:
     """Branches offered for merging, newest first."""
     asked: ProposalsQuery = call.query
-    limit = PROPOSALS_SHOWN if asked.limit is None else asked.limit
-    if not 0 <= limit <= PROPOSALS_SHOWN_MAX:
-        raise LimitExceeded(
-            f"limit is at most {PROPOSALS_SHOWN_MAX}",
-            details=exceeded("proposals_shown_max", PROPOSALS_SHOWN_MAX, limit),
-        )
+    wanted = PROPOSALS_SHOWN if asked.limit is None else asked.limit
+    limit = within("proposals_shown_max", PROPOSALS_SHOWN_MAX, wanted)
     return Answer(ProposalsOutput.of(call.graph.proposals(asked.state, asked.target, limit)))
 
 

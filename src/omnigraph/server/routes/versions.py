@@ -8,19 +8,13 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.errors import (
-    CommitNotFound,
-    CommitPruned,
-    LimitExceeded,
-    OmnigraphError,
-    OptionInvalid,
-)
+from omnigraph.errors import CommitNotFound, CommitPruned, OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.outcomes import Commit, MergeConflicts, MergeResult
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.server.errors import exceeded, merge_summary
+from omnigraph.server.errors import merge_summary, within
 from omnigraph.server.request import Answer, HttpCall
 from omnigraph.server.routes.about import may
 from omnigraph.wire.answers import (
@@ -148,11 +142,7 @@ def get_commit(call: HttpCall) -> Answer:
 def diff(call: HttpCall) -> Answer:
     """What turns one point into another: counts, schema steps, and the first rows."""
     asked: DiffQuery = call.query
-    if not 0 <= asked.limit <= call.bounds.diff_rows_max:
-        raise LimitExceeded(
-            f"limit is at most {call.bounds.diff_rows_max}",
-            details=exceeded("diff_rows_max", call.bounds.diff_rows_max, asked.limit),
-        )
+    within("diff_rows_max", call.bounds.diff_rows_max, asked.limit)
     found = call.graph.diff(
         asked.a,
         asked.b,
@@ -266,11 +256,8 @@ COMMITS_MAX = 1000
 def history(call: HttpCall) -> Answer:
     """The commits of all branches the caller may read; `before` goes on from an earlier answer's `next`."""
     asked: HistoryQuery = call.query
-    limit = COMMITS if asked.limit is None else asked.limit
-    if not 0 < limit <= COMMITS_MAX:
-        raise LimitExceeded(
-            f"limit is 1 to {COMMITS_MAX}", details=exceeded("commits_max", COMMITS_MAX, limit)
-        )
+    wanted = COMMITS if asked.limit is None else asked.limit
+    limit = within("commits_max", COMMITS_MAX, wanted, least=1)
     graph = call.unguarded
     names = [n for n in sorted(graph.branches()) if may(call.guard, Need(Action.READ, n))]
     found: dict[str, Commit] = {}
