@@ -15,6 +15,7 @@ from omnigraph.agents.stored import StoredQuery
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
+from omnigraph.outcomes import Commit
 from omnigraph.policy.guard import Guard, Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.bodies import Spool
@@ -159,6 +160,11 @@ class Answer:
     app: ASGIApp | None = None  # answers by itself, as files do
     commit: str | None = None  # for the access log
     release: Callable[[], None] | None = None  # gives back what it held, once it was sent or left
+
+
+def committed(content: Any, commit: Commit | None) -> Answer:
+    """The answer to a write, and the commit it made, if there is one."""
+    return Answer(content, commit=None if commit is None else commit.id)
 
 
 # --- reading a request ----------------------------------------------------------------------------------------------

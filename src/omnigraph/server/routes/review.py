@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.core.proposals import no_proposal
 from omnigraph.server.errors import within
-from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.request import Answer, HttpCall, committed
 from omnigraph.server.routes.versions import settled_merge
 from omnigraph.wire.requests import BranchQuery
 from omnigraph.wire.review import (
@@ -54,7 +54,7 @@ def apply_checks(call: HttpCall) -> Answer:
         dry_run=asked.dry_run,
         timeout=call.bounds.write_seconds_max,
     )
-    return Answer(ChecksAppliedOutput.of(done), commit=done.commit.id if done.commit else None)
+    return committed(ChecksAppliedOutput.of(done), done.commit)
 
 
 def check(call: HttpCall) -> Answer:
@@ -201,4 +201,4 @@ def merge(call: HttpCall) -> Answer:
     )
     found = call.graph.proposal(number)
     output = settled_merge(call, done, found.source, found.target)
-    return Answer(output, commit=done.commit.id if done.commit else None)
+    return committed(output, done.commit)

@@ -15,7 +15,7 @@ from omnigraph.outcomes import Commit, MergeConflicts, MergeResult
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.errors import merge_summary, within
-from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.request import Answer, HttpCall, committed
 from omnigraph.server.routes.about import may
 from omnigraph.wire.answers import (
     BranchesOutput,
@@ -176,7 +176,7 @@ def merge(call: HttpCall) -> Answer:
     output = settled_merge(call, done, asked.source, target)
     if asked.delete_branch and not asked.dry_run:
         output = _with_deletion(call, output, asked.source)
-    return Answer(output, commit=done.commit.id if done.commit else None)
+    return committed(output, done.commit)
 
 
 def settled_merge(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
@@ -231,7 +231,7 @@ def _undo(call: HttpCall, verb: Any) -> Answer:
         timeout=call.bounds.write_seconds_max,
     )
     output = settled_merge(call, done, asked.commit, branch)
-    return Answer(output, commit=done.commit.id if done.commit else None)
+    return committed(output, done.commit)
 
 
 def reset(call: HttpCall) -> Answer:
@@ -241,10 +241,7 @@ def reset(call: HttpCall) -> Answer:
     done = call.graph.reset(
         asked.to, branch, asked.dry_run, message=asked.message, actor=call.actor
     )
-    return Answer(
-        MergeOutput.of(done, asked.to, branch, call.actor),
-        commit=done.commit.id if done.commit else None,
-    )
+    return committed(MergeOutput.of(done, asked.to, branch, call.actor), done.commit)
 
 
 # --- the history of all branches -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from omnigraph.outcomes import MergeConflicts
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.errors import RequestInvalid
-from omnigraph.server.request import Answer, HttpCall
+from omnigraph.server.request import Answer, HttpCall, committed
 from omnigraph.server.routes.versions import conflicts_told
 from omnigraph.statements import file_of, lone_statement, target_of, written_branch
 from omnigraph.wire.answers import (
@@ -132,8 +132,7 @@ def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer
             dry_run=asked.dry_run,
             timeout=call.seconds(call.bounds.write_seconds_max, asked.timeout),
         )
-    commit = done.commit.id if done.commit else None
-    return Answer(ChangeOutput.of(done, branch, name, call.actor), commit=commit)
+    return committed(ChangeOutput.of(done, branch, name, call.actor), done.commit)
 
 
 @contextmanager
@@ -214,4 +213,4 @@ def apply_schema(call: HttpCall) -> Answer:
     )
     head = call.unguarded.snapshot(asked.branch or "main")
     content = AppliedOutput.of(done, call.graph.uri, head)
-    return Answer(content, commit=done.commit.id if done.commit else None)
+    return committed(content, done.commit)
