@@ -18,7 +18,7 @@ from omnigraph.policy.questions import Action
 from omnigraph.server.bodies import Spool, media_of
 from omnigraph.server.errors import MediaUnsupported, RequestInvalid
 from omnigraph.server.load_sources import BodyLines, allowed_reference, readable, tables_in
-from omnigraph.server.request import NDJSON, Answer, HttpCall
+from omnigraph.server.request import NDJSON, Answer, HttpCall, committed
 from omnigraph.server.routes.writing import explained
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.answers import CheckedOutput, LoadOutput, PreviewColumn, PreviewOutput, loaded
@@ -70,24 +70,32 @@ def _source(call: HttpCall) -> Any:
 
 def _load(call: HttpCall, source: Any, uri: Any) -> Answer:
     asked: LoadRequest = call.body
-    branch = asked.branch or "main"
-    with explained(call, branch), readable(call, source) as given:
-        done = call.graph.load(
+    with explained(call, asked.branch or "main"), readable(call, source) as given:
+        return _loaded(
+            call,
+            asked,
             given,
-            mode=asked.mode,
-            branch=branch,
-            create_from=asked.create_from,
-            message=asked.message,
-            actor=call.actor,
+            uri,
             idempotency_key=call.idempotency_key(),
             dry_run=asked.dry_run,
-            timeout=call.bounds.load_seconds_max,
             progress=None if call.job is None else call.job.progress,
             options=Options(compatible=True) if isinstance(source, BodyLines) else None,
             violations=False,  # the caller could not read a file of this machine
         )
-    commit = done.commit.id if done.commit else None
-    return Answer(LoadOutput.of(done, asked, call.actor, uri), commit=commit)
+
+
+def _loaded(call: HttpCall, asked: LoadRequest, source: Any, uri: Any, **more: Any) -> Answer:
+    done = call.graph.load(
+        source,
+        mode=asked.mode,
+        branch=asked.branch or "main",
+        create_from=asked.create_from,
+        message=asked.message,
+        actor=call.actor,
+        timeout=call.bounds.load_seconds_max,
+        **more,
+    )
+    return committed(LoadOutput.of(done, asked, call.actor, uri), done.commit)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -141,21 +149,11 @@ def _checked(call: HttpCall, asked: ImportRequest, source: Any, options: Options
 
 
 def _imported(call: HttpCall, asked: ImportRequest, source: Any, options: Options) -> Answer:
-    branch = asked.branch or "main"
-    with explained(call, branch):
-        done = call.graph.load(
-            source,
-            mode=asked.mode,
-            branch=branch,
-            create_from=asked.create_from,
-            message=asked.message,
-            actor=call.actor,
-            timeout=call.bounds.load_seconds_max,
-            options=options,
-        )
-    wanted = LoadRequest(branch=asked.branch, create_from=asked.create_from, mode=asked.mode)
-    commit = done.commit.id if done.commit else None
-    return Answer(LoadOutput.of(done, wanted, call.actor, UNSET), commit=commit)
+    wanted = LoadRequest(
+        branch=asked.branch, create_from=asked.create_from, mode=asked.mode, message=asked.message
+    )
+    with explained(call, asked.branch or "main"):
+        return _loaded(call, wanted, source, UNSET, options=options)
 
 
 def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
