@@ -7,9 +7,9 @@ them, to those who may read them.
 from __future__ import annotations
 
 from omnigraph.core import layout
-from omnigraph.core.records import Commit, Struct, decode, encode
+from omnigraph.core.records import Commit, Struct, encode, object_at
 from omnigraph.core.repository import Repository
-from omnigraph.errors import ObjectExists, ObjectNotFound, StoreOutcomeUnknown
+from omnigraph.errors import ObjectExists, StoreOutcomeUnknown
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import numbered
 
@@ -75,9 +75,4 @@ def stored_runs(repo: Repository, commit: Commit) -> list[StoredRun]:
 
 
 def _read(repo: Repository, folder: str, place: int) -> StoredRun | None:
-    key = numbered(folder, place)
-    try:
-        found: StoredRun = decode(StoredRun, repo.objects.get(key), key)
-    except ObjectNotFound:
-        return None
-    return found
+    return object_at(repo.objects, StoredRun, numbered(folder, place))

@@ -10,13 +10,13 @@ from omnigraph.core.records import (
     LiveRef,
     Seal,
     Tombstone,
-    decode,
     decode_ref,
     encode,
+    object_at,
     operations_of,
 )
 from omnigraph.core.repository import Repository
-from omnigraph.errors import IdempotencyMismatch, ObjectNotFound, StoreOutcomeUnknown
+from omnigraph.errors import IdempotencyMismatch, StoreOutcomeUnknown
 
 
 def claim(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
@@ -42,12 +42,7 @@ def joined(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim | None:
 
 def existing_claim(repo: Repository, key: str) -> KeyClaim | None:
     """The claim of a key, if there is one."""
-    where = layout.claim_key(key)
-    try:
-        found: KeyClaim = decode(KeyClaim, repo.objects.get(where), where)
-    except ObjectNotFound:
-        return None
-    return found
+    return object_at(repo.objects, KeyClaim, layout.claim_key(key))
 
 
 def mismatch(key: str, name: str, branch: str) -> IdempotencyMismatch:

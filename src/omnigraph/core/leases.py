@@ -12,7 +12,15 @@ from typing import Any
 import msgspec
 
 from omnigraph.core import layout
-from omnigraph.core.records import Commit, GcRecord, StoredPlan, Tombstone, decode, encode
+from omnigraph.core.records import (
+    Commit,
+    GcRecord,
+    StoredPlan,
+    Tombstone,
+    decode,
+    encode,
+    object_at,
+)
 from omnigraph.core.repository import Repository
 from omnigraph.errors import Corrupt, ObjectNotFound
 
@@ -43,11 +51,8 @@ def is_expired(repo: Repository, plan: StoredPlan) -> bool:
 def load_plan(repo: Repository, plan: str) -> StoredPlan | None:
     """A plan by its id."""
     key = layout.plan_key(plan)
-    try:
-        found: StoredPlan = decode(StoredPlan, repo.objects.get(key), key)
-    except ObjectNotFound:
-        return None
-    if found.plan != plan:
+    found = object_at(repo.objects, StoredPlan, key)
+    if found is not None and found.plan != plan:
         raise Corrupt(f"the object {key} says it is plan {found.plan!r}", details={"object": key})
     return found
 

@@ -19,7 +19,15 @@ import msgspec
 
 from omnigraph.core import layout
 from omnigraph.core.idempotency import existing_claim, landed_anywhere
-from omnigraph.core.records import Seal, Struct, decode, encode, operations_of, written_by
+from omnigraph.core.records import (
+    Seal,
+    Struct,
+    decode,
+    encode,
+    object_at,
+    operations_of,
+    written_by,
+)
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (
     Corrupt,
@@ -204,11 +212,8 @@ def events(repo: Repository, number: int, last: int) -> list[ProposalEvent]:
 
 def _event(repo: Repository, number: int, place: int) -> ProposalEvent | None:
     key = numbered(layout.proposal_folder(number), place)
-    try:
-        state: ProposalState = decode(ProposalState, repo.objects.get(key), key)
-    except ObjectNotFound:
-        return None  # a cleanup leaves the last state alone
-    return state.event
+    state = object_at(repo.objects, ProposalState, key)
+    return None if state is None else state.event  # a cleanup leaves the last state alone
 
 
 # --- writing -----------------------------------------------------------------------------------------------------

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import zlib
 from threading import Lock
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from omnigraph.errors import Corrupt, LimitExceeded
+from omnigraph.errors import Corrupt, LimitExceeded, ObjectNotFound
 from omnigraph.model.limits import DEFAULT
+
+if TYPE_CHECKING:
+    from omnigraph.storage.objects import ObjectStore
 
 FORMAT = 1
 T = TypeVar("T")
@@ -279,6 +282,15 @@ def decode(kind: Any, data: bytes, key: str) -> Any:
         return decoder.decode(unpack(data, key))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Corrupt(f"the object {key} is damaged: {error}", details={"object": key}) from error
+
+
+def object_at(objects: ObjectStore, kind: type[T], key: str) -> T | None:
+    """The object of this kind under a key, if there is one."""
+    try:
+        found: T = decode(kind, objects.get(key), key)
+    except ObjectNotFound:
+        return None
+    return found
 
 
 def decode_chain_object(data: bytes, key: str) -> ChainObject:

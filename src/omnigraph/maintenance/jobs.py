@@ -15,7 +15,7 @@ import msgspec
 from omnigraph.core import layout
 from omnigraph.core.history import is_pruned_now, pruned_error
 from omnigraph.core.leases import remove_plan, save_plan
-from omnigraph.core.records import StoredPlan, Struct, decode, encode
+from omnigraph.core.records import StoredPlan, Struct, encode, object_at
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Corrupt, ObjectNotFound
@@ -62,9 +62,8 @@ def save_job(repo: Repository, record: JobRecord) -> None:
 def load_job(repo: Repository, job: str) -> JobRecord | None:
     """A record by its id, with what has become of it meanwhile; none if there is no such job."""
     key = layout.job_key(job)
-    try:
-        found: JobRecord = decode(JobRecord, repo.objects.get(key), key)
-    except ObjectNotFound:
+    found = object_at(repo.objects, JobRecord, key)
+    if found is None:
         return None
     if found.job != job:  # what is over is deleted under this name
         raise Corrupt(f"the object {key} says it is job {found.job!r}", details={"object": key})

@@ -17,11 +17,11 @@ from omnigraph.core.records import (
     MaintenanceAction,
     MaintenanceStatus,
     RetentionPolicy,
-    decode,
     encode,
+    object_at,
 )
 from omnigraph.core.repository import Repository
-from omnigraph.errors import ObjectNotFound, OptionInvalid
+from omnigraph.errors import OptionInvalid
 
 LEASE_SECONDS = 120.0
 SETTLE_SECONDS = 0.5  # after saying that one maintains, before believing it
@@ -34,13 +34,7 @@ MARKED = {"cleanup": "cleaned", "expire": "expired"}  # actions whose last time 
 
 def retention(repo: Repository) -> RetentionPolicy | None:
     """How much history maintenance leaves; none: all of it."""
-    try:
-        found: RetentionPolicy = decode(
-            RetentionPolicy, repo.objects.get(layout.RETENTION), layout.RETENTION
-        )
-    except ObjectNotFound:
-        return None
-    return found
+    return object_at(repo.objects, RetentionPolicy, layout.RETENTION)
 
 
 def checked(policy: RetentionPolicy) -> RetentionPolicy:
@@ -67,13 +61,8 @@ def set_retention(repo: Repository, policy: RetentionPolicy | None) -> None:
 
 def status(repo: Repository) -> MaintenanceStatus:
     """Who maintains the graph, and what was done last."""
-    try:
-        found: MaintenanceStatus = decode(
-            MaintenanceStatus, repo.objects.get(layout.MAINTENANCE), layout.MAINTENANCE
-        )
-    except ObjectNotFound:
-        return MaintenanceStatus()
-    return found
+    found = object_at(repo.objects, MaintenanceStatus, layout.MAINTENANCE)
+    return MaintenanceStatus() if found is None else found
 
 
 class Office:
