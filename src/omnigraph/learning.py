@@ -12,7 +12,6 @@ Everything is read from one commit, which `commit` names. Nodes have positions i
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, NodeType
-from omnigraph.read.result import PackageMissing
+from omnigraph.read.result import package
 
 Positions = npt.NDArray[np.int64]
 EdgeKind = tuple[str, str, str]  # the type of the source, of the edge, of the target
@@ -111,7 +110,7 @@ class GraphArrays:
 
     def to_pyg(self) -> Any:
         """The same as PyTorch Geometric's `HeteroData`; memory is shared where torch can."""
-        torch, data = _package("torch"), _package("torch_geometric.data").HeteroData()
+        torch, data = package("torch"), package("torch_geometric.data").HeteroData()
         for name, ids in self.ids.items():
             data[name].num_nodes = len(ids)
             if name in self.features:
@@ -198,10 +197,3 @@ def _within(counts: Positions) -> Positions:
     """0, 1, 2, … within each of the groups of these sizes."""
     ends = np.cumsum(counts)
     return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-
-
-def _package(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        raise PackageMissing(f"the package {name} is not installed") from missing

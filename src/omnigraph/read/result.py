@@ -162,16 +162,16 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The result as a pandas DataFrame."""
-        _package("pandas")
+        package("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """The result as a polars DataFrame."""
-        return _package("polars").from_arrow(self.to_arrow())
+        return package("polars").from_arrow(self.to_arrow())
 
     def to_networkx(self) -> Any:
         """A networkx MultiDiGraph of the entities and paths in the rows: nodes by id, edges between their ends."""
-        graph = _package("networkx").MultiDiGraph()
+        graph = package("networkx").MultiDiGraph()
         for row in self:
             for value in row.values():
                 _add_to_graph(graph, value)
@@ -225,7 +225,8 @@ def _typed(array: pa.Array, kind: ir.ValueType) -> pa.Array:
     return array.cast(wanted)
 
 
-def _package(name: str) -> Any:
+def package(name: str) -> Any:
+    """A package that only some conversions need."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
