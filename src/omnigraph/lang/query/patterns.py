@@ -395,18 +395,16 @@ def _directed(
 ) -> ir.EdgeStep:
     out = ir.EdgeStep(edge.name, ir.Direction.OUT, edge.from_type, edge.to_type)
     back = ir.EdgeStep(edge.name, ir.Direction.IN, edge.to_type, edge.from_type)
-    if src is not None:
-        if edge.from_type in src.types or not src.types:
-            return out
-        if edge.to_type in src.types:
-            return back
-        raise _no_end(context, clause.src, src, edge)
-    if dst is not None:
-        if edge.to_type in dst.types or not dst.types:
-            return out
-        if edge.from_type in dst.types:
-            return back
-        raise _no_end(context, clause.dst, dst, edge)
+    for node, var, here, there in (
+        (clause.src, src, edge.from_type, edge.to_type),
+        (clause.dst, dst, edge.to_type, edge.from_type),
+    ):
+        if var is not None:
+            if here in var.types or not var.types:
+                return out
+            if there in var.types:
+                return back
+            raise _no_end(context, node, var, edge)
     return out
 
 
