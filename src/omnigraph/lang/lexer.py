@@ -7,7 +7,7 @@ belongs to neither language is reported, and lexing goes on behind it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -97,10 +97,7 @@ BYTE_ORDER_MARK = "\ufeff"
 SURROGATE = re.compile("[\ud800-\udfff]")
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-# The kind of token of each group of the pattern, by its number; None for comments and what is no token.
 TOKENS = {kind.value: kind for kind in Tok}
-KINDS = (None, *(TOKENS.get(name) for name in PATTERN.groupindex))
-
 HINTS = {
     "'": 'Strings are written in double quotes: "text".',
     "`": 'Strings are written in double quotes: "text".',
@@ -115,19 +112,39 @@ HINTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What the texts of a language are made of."""
+
+    pattern: re.Pattern[str]
+    kinds: tuple[Tok | None, ...]  # of the groups of the pattern
+    space: str
+    hints: Mapping[str, str]
+    check_escapes: Callable[[str, int, Diagnostics], None]
+
+
+def kinds_in(pattern: re.Pattern[str]) -> tuple[Tok | None, ...]:
+    """The kind of token of each group of a pattern, by its number; None for comments and what is no token."""
+    return (None, *(TOKENS.get(name) for name in pattern.groupindex))
+
+
 def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
     """The tokens and comments of the diagnostics' source; a semicolon is a token only of the query language."""
+    return tokens_of(diagnostics, Lexed(semicolons=semicolons), OWN)
+
+
+def tokens_of(diagnostics: Diagnostics, lexed: Lexed, language: Tokens) -> Lexed:
+    """The tokens and comments of a text in any language."""
     text = bounded(diagnostics)
-    lexed = Lexed(semicolons=semicolons)
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
-    depth = 0
+    kinds, depth = language.kinds, 0
     # White space that no token follows would be looked through again from each of its characters.
-    for match in PATTERN.finditer(text, 0, len(text.rstrip(" \t\r\n"))):
+    for match in language.pattern.finditer(text, 0, len(text.rstrip(language.space))):
         group = match.lastindex or 0
-        kind = KINDS[group]
+        kind = kinds[group]
         if kind is None:
-            unusual(match, lexed, diagnostics, HINTS)
+            unusual(match, lexed, diagnostics, language.hints)
             if match.lastgroup == "open_comment" or diagnostics.full:
                 break  # nothing behind it would be shown, and a hostile text shall not cost more
             continue
@@ -140,7 +157,7 @@ def lex(diagnostics: Diagnostics, *, semicolons: bool = False) -> Lexed:
                 too_deep(match, lexed, diagnostics)
                 break
         elif kind is Tok.STRING:
-            _check_escapes(match[group], match.start(group), diagnostics)
+            language.check_escapes(match[group], match.start(group), diagnostics)
     lexed.add(Tok.END, "", len(text))
     return lexed
 
@@ -211,6 +228,9 @@ def _check_escapes(text: str, start: int, diagnostics: Diagnostics) -> None:
             at = Place(start + match.start(), start + match.end())
             message = f"`{shorten(match[0])}` is not an escape sequence"
             diagnostics.error("P4", message, at, help='Escapes are \\" \\\\ \\n \\r and \\t.')
+
+
+OWN = Tokens(PATTERN, kinds_in(PATTERN), " \t\r\n", HINTS, _check_escapes)
 
 
 def unquote(text: str) -> str:

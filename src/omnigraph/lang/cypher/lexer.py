@@ -9,16 +9,7 @@ from __future__ import annotations
 import re
 
 from omnigraph.lang.diagnostics import Diagnostics
-from omnigraph.lang.lexer import (
-    BRACKETS,
-    NESTING_MAX,
-    Lexed,
-    Tok,
-    bounded,
-    shorten,
-    too_deep,
-    unusual,
-)
+from omnigraph.lang.lexer import Lexed, Tokens, kinds_in, shorten, tokens_of
 from omnigraph.lang.source import Place
 
 PATTERN = re.compile(
@@ -39,8 +30,6 @@ PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-TOKENS = {kind.value: kind for kind in Tok}
-KINDS = (None, *(TOKENS.get(name) for name in PATTERN.groupindex))
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"} | {c: c for c in "\\'\"`"}
 SPACE = " \t\r\n\f\v\u00a0"
@@ -57,26 +46,7 @@ HINTS = {
 
 def lex(diagnostics: Diagnostics) -> Lexed:
     """The tokens and comments of the diagnostics' source."""
-    text = bounded(diagnostics)
-    lexed, depth = Lexed(), 0
-    for match in PATTERN.finditer(text, 0, len(text.rstrip(SPACE))):
-        group = match.lastindex or 0
-        kind = KINDS[group]
-        if kind is None:
-            unusual(match, lexed, diagnostics, HINTS)
-            if match.lastgroup == "open_comment" or diagnostics.full:
-                break
-            continue
-        lexed.add(kind, match[group], match.start(group))
-        if kind is Tok.SYMBOL:
-            depth += BRACKETS.get(match[group], 0)
-            if depth > NESTING_MAX:
-                too_deep(match, lexed, diagnostics)
-                break
-        elif kind is Tok.STRING:
-            _check_escapes(match[group], match.start(group), diagnostics)
-    lexed.add(Tok.END, "", len(text))
-    return lexed
+    return tokens_of(diagnostics, Lexed(), CYPHER)
 
 
 def _check_escapes(text: str, start: int, diagnostics: Diagnostics) -> None:
@@ -86,6 +56,9 @@ def _check_escapes(text: str, start: int, diagnostics: Diagnostics) -> None:
             message = f"`{shorten(match[0])}` is not an escape sequence"
             help = "Escapes are \\\\ \\' \\\" \\n \\r \\t \\b \\f and \\uXXXX."
             diagnostics.error("P4", message, at, help=help)
+
+
+CYPHER = Tokens(PATTERN, kinds_in(PATTERN), SPACE, HINTS, _check_escapes)
 
 
 def unquote(text: str) -> str:
