@@ -10,6 +10,7 @@ import os
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from omnigraph.core import layout
 from omnigraph.core.chain import Chains
@@ -45,6 +46,8 @@ from omnigraph.model.names import MAIN, BranchName, branch_name
 from omnigraph.storage.local import rely_on
 from omnigraph.storage.objects import Location, ObjectStore, locate, numbered, open_objects
 from omnigraph.storage.tables import TableStore
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +196,7 @@ class Repository:
             known = self._schemas.get(hashed)
         if known is not None:
             return known
-        key = layout.schema_key(hashed)
-        try:
-            data = self.objects.get(key)
-        except ObjectNotFound as error:
-            raise Corrupt(f"the schema {key} is missing", details={"object": key}) from error
-        if layout.schema_hash(data) != hashed:
-            raise Corrupt(f"the schema {key} does not match its name", details={"object": key})
-        stored: StoredSchema = decode(StoredSchema, data, key)
-        return self.learn(hashed, stored)
+        return self.learn(hashed, self._named(StoredSchema, layout.schema_key(hashed), hashed))
 
     def learn(self, hashed: str, stored: StoredSchema) -> SchemaInForce:
         """Remember a schema that was read or is about to be stored."""
@@ -217,16 +212,20 @@ class Repository:
             known = self._checks.get(hashed)
         if known is not None:
             return known
-        key = layout.checks_key(hashed)
+        stored = self._named(StoredChecks, layout.checks_key(hashed), hashed)
+        with self._lock:
+            return self._checks.setdefault(hashed, stored.source)
+
+    def _named(self, kind: type[T], key: str, hashed: str) -> T:
+        """An object that is named by its content."""
         try:
             data = self.objects.get(key)
         except ObjectNotFound as error:
-            raise Corrupt(f"the checks {key} are missing", details={"object": key}) from error
+            raise Corrupt(f"the object {key} is missing", details={"object": key}) from error
         if layout.schema_hash(data) != hashed:
-            raise Corrupt(f"the checks {key} do not match their name", details={"object": key})
-        stored: StoredChecks = decode(StoredChecks, data, key)
-        with self._lock:
-            return self._checks.setdefault(hashed, stored.source)
+            raise Corrupt(f"the object {key} does not match its name", details={"object": key})
+        found: T = decode(kind, data, key)
+        return found
 
     # --- insisting ----------------------------------------------------------------------------------------------
 

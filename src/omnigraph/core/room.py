@@ -23,7 +23,9 @@ SECONDS = "seconds"
 LOOKS = (
     16  # at the branch while somebody else has room, so that nobody waits much longer than needed
 )
-SLACK = 3.0  # times what the last round took after the head was known: reading and creating come on top
+SLACK = (
+    3.0  # times what the last round took after the head was known: reading and creating come on top
+)
 SECONDS_MIN = 0.1
 
 

@@ -147,7 +147,10 @@ class _Block:
     firsts: Array
 
     def spans(self, word: bytes) -> tuple[Span, Span]:
-        letters, cuts = memoryview(self.letters), memoryview(self.ends)  # of which few are looked at
+        letters, cuts = (
+            memoryview(self.letters),
+            memoryview(self.ends),
+        )  # of which few are looked at
         first = cuts[0]
 
         def spelled(i: int) -> bytes:
