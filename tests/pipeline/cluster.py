@@ -50,8 +50,9 @@ def standalone(folder: Path, *, alone: bool = False) -> Iterator[Cluster]:
         separate = alone and kind == "worker.Worker"
         if separate:
             command = isolated.worker_command(command)
+        own = folder / f"own{len(running)}"
         environment = {
-            **(isolated.worker_environment() if separate else os.environ),
+            **(isolated.worker_environment(own) if separate else os.environ),
             "SPARK_HOME": str(HOME),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": LIGHT,

@@ -24,6 +24,9 @@ NEEDED = ("omnigraph", "pandas", "venv-pack")
 ENVIRONMENT = "environment"
 SCRIPT = """
 mount -t tmpfs own /mnt
+mkdir /mnt/work /mnt/scratch
+mount --bind "$WORK" /mnt/work
+mount -t tmpfs own /mnt/scratch
 number=0
 for place in $KEPT; do
   number=$((number + 1))
@@ -40,12 +43,15 @@ for place in $KEPT; do
   mount --bind /mnt/$number "$place"
 done
 if [ -d "$PACKAGES" ]; then mount -t tmpfs own "$PACKAGES"; fi
-mkdir /mnt/work /mnt/scratch
-mount -t tmpfs own /mnt/scratch
 cd /mnt/work
 exec "$@"
 """
 SCRATCH = "/mnt/scratch"
+CLEANUP = (
+    "enabled=true",
+    "interval=10",
+    "appDataTtl=10",
+)  # of what applications that ended unpacked
 
 
 def can_isolate() -> bool:
@@ -65,14 +71,18 @@ def worker_command(command: list[str]) -> list[str]:
     return ["unshare", "--mount", "--propagation", "private", "sh", "-euc", SCRIPT, "sh", *command]
 
 
-def worker_environment() -> dict[str, str]:
-    """What such a machine knows: neither the variables of the driver nor its secrets."""
+def worker_environment(work: Path) -> dict[str, str]:
+    """What such a machine knows: neither the variables of the driver nor its secrets. Jobs unpack their packages into
+    `work`, a gigabyte each, so it is a folder on a disk and soon emptied."""
+    work.mkdir()
     hidden = [ROOT, Path(sys.prefix), Path.home(), Path(tempfile.gettempdir())]
     kept = [Path(sys.base_prefix), Path(pyspark.__file__).parent, *_java()]
     base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
         "HOME": "/nowhere",
+        "WORK": str(work),
+        "SPARK_WORKER_OPTS": " ".join(f"-Dspark.worker.cleanup.{option}" for option in CLEANUP),
         "KEPT": " ".join(map(str, kept)),
         "HIDDEN": " ".join(map(str, hidden)),
         "SPARK_LOCAL_DIRS": SCRATCH,
