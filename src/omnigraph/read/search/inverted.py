@@ -147,10 +147,7 @@ class _Block:
     firsts: Array
 
     def spans(self, word: bytes) -> tuple[Span, Span]:
-        letters, cuts = (
-            memoryview(self.letters),
-            memoryview(self.ends),
-        )  # of which few are looked at
+        letters, cuts = self.letters.data, self.ends.data  # only a few of them are read
         first = cuts[0]
 
         def spelled(i: int) -> bytes:
