@@ -113,7 +113,7 @@ def steps(folder: Path, engine: str) -> Iterator[TourStep]:
     )
     yield _step("Review it, row by row", ("diff", "main..review", *at))
     yield _step(
-        "Meanwhile, somebody else writes to main",
+        "Meanwhile, another user writes to main",
         ("mutate", *at, "-e", MEANWHILE, "--as", "bram", "-m", "what the country is called"),
     )
     yield _step(

@@ -57,9 +57,7 @@ def any_of(name: str, values: pa.Array) -> ir.Expr:
     return ir.Or((found, ir.Not(ir.Compare(Op.LE, column, ir.Literal(math.inf, kind)))))
 
 
-def values_asked_for(
-    part: ir.Expr, of: Callable[[ir.Expr], bool]
-) -> tuple[ir.Expr, ir.Expr] | None:
+def values_tested(part: ir.Expr, of: Callable[[ir.Expr], bool]) -> tuple[ir.Expr, ir.Expr] | None:
     """An expression of some kind, and the constant list it has a value of where the condition is true."""
     match part:
         case ir.Compare(Op.EQ, left, right) if of(left) and is_constant(right):

@@ -182,7 +182,7 @@ def _concat(given: _Given) -> Value:
     if int(sizes.sum()) > COLUMN_BYTES_MAX:
         raise LimitExceeded(
             f"an expression would make {int(sizes.sum()):,} bytes of text over all rows",
-            help="Ask for fewer rows, or join shorter texts.",
+            help="Return fewer rows, or join shorter texts.",
             details={"limit": "column_bytes_max", "limit_value": COLUMN_BYTES_MAX},
         )
     return pc.binary_join_element_wise(*given.args, "", null_handling="emit_null")

@@ -39,14 +39,14 @@ class CheckInvalid(OmnigraphError):
     """
 
     code, kind = "check_invalid", Kind.INVALID
-    default_help = "See docs/guides/checks.md for what a check may say."
+    default_help = "See docs/guides/checks.md for the syntax of checks."
 
 
 class CheckNotFound(OmnigraphError):
     """There is no check of this name."""
 
     code, kind = "check_not_found", Kind.NOT_FOUND
-    default_help = "`omnigraph check --list` shows the checks there are."
+    default_help = "`omnigraph check --list` shows all checks."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,12 @@ def parse_checks(text: str, name: str = "checks") -> tuple[GraphCheck, ...]:
     """
     tree = parse(Source(text, name))
     if tree.statement is not None or tree.settings:
-        raise CheckInvalid("checks are queries: settings and statements do not stand among them")
+        raise CheckInvalid("checks are queries; settings and statements are not allowed here")
     checks = tuple(_check(query, text) for query in tree.queries)
     seen: set[str] = set()
     for check in checks:
         if check.name in seen:
-            raise CheckInvalid(f"there are two checks `{check.name}`")
+            raise CheckInvalid(f"two checks are named `{check.name}`")
         seen.add(check.name)
     if len(checks) > CHECKS_MAX:
         raise CheckInvalid(f"there are {len(checks)} checks, more than {CHECKS_MAX}")
@@ -125,11 +125,13 @@ def _check(query: ast.Query, text: str) -> GraphCheck:
     if query.params or not isinstance(query.body, ast.Read):
         raise CheckInvalid(f"check `{query.name}` must be a read without parameters")
     if len(notes) > 1:
-        raise CheckInvalid(f"check `{query.name}` measures two things: @{', @'.join(notes)}")
+        raise CheckInvalid(f"check `{query.name}` has two measures: @{', @'.join(notes)}")
     measure, given = next(iter(notes.items()), (ROWS, "0"))
     bound = parse_bound(given, query.name)
     if bound.percent and measure in (ROWS, NEW_ROWS):
-        raise CheckInvalid(f"check `{query.name}`: @{measure} counts rows; it takes no share in %")
+        raise CheckInvalid(
+            f"check `{query.name}`: @{measure} counts rows; it does not take a percentage"
+        )
     written = text[query.at.start : query.at.end]
     message = query.description or f"@{measure} is not within {bound}"
     return GraphCheck(query.name, written, message, severity, measure, bound)
@@ -147,12 +149,14 @@ def parse_bound(text: str, check: str) -> CheckBound:
     percent = {marks[side] is not None for side in given}
     unused = any(marks[side] is not None for side in marks if side not in given)
     if len(percent) > 1 or unused:
-        raise CheckInvalid(f"check `{check}`: both ends of the bound {text!r} are in %, or none is")
+        raise CheckInvalid(
+            f"check `{check}`: either both ends of the bound {text!r} are in %, or neither"
+        )
     least, most = (None if found[s] is None else float(found[s]) for s in ("least", "most"))
     if found["dots"] is None:
         most = least
     if least is not None and most is not None and least > most:
-        raise CheckInvalid(f"check `{check}`: nothing lies within {text!r}")
+        raise CheckInvalid(f"check `{check}`: the bound {text!r} is empty")
     return CheckBound(least, most, percent == {True})
 
 

@@ -1,4 +1,4 @@
-"""How a result was obtained: what a run records of its operators, and that as text and as data."""
+"""How a result was obtained: the record of a run's operators, as text and as data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Trace:
     def __init__(self) -> None:
         self.root = Measured("Query", "")
         self._stack = [self.root]
-        self.memory: tuple[int, int, int] | None = None  # bytes at most held, allowed and spilled
+        self.memory: tuple[int, int, int] | None = None  # bytes: peak, allowed and spilled
 
     def operator(self, op: ir.Op, blocks: Iterator[Rows]) -> Iterator[Rows]:
         """The same blocks of rows; what is done for them is measured, and what runs below becomes an input."""

@@ -1,7 +1,7 @@
-"""The physical plan: the operators of a query with what each has to deliver.
+"""The physical plan: the operators of a query with what each must produce.
 
-Walking down from the result, every operator is told which variables anybody above still reads, and whether anybody
-above cares how often a row occurs. That is all it takes to count patterns instead of enumerating them.
+Walking down from the result, every operator gets the variables still read above it, and whether it matters
+above how often a row occurs. That is all it takes to count patterns instead of enumerating them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNTING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """An operator and what is wanted of it."""
+    """An operator and its required output."""
 
     op: ir.Op
     inputs: tuple[PlanStep, ...]  # for a correlated operator the input, then the block
@@ -72,7 +72,7 @@ def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
 
 
 def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
-    """The path variables of which somebody reads more than the length."""
+    """The path variables of which more than the length is read."""
     found = set()
     for node in walk(plan):
         match node:
@@ -200,7 +200,7 @@ def _valued(
     bag: bool,
     spelled: frozenset[str],
 ) -> PlanStep:
-    """An operator that adds values; what nobody reads is not computed."""
+    """An operator that adds values; unread ones are not computed."""
 
     def below(read: frozenset[str]) -> PlanStep:
         return _step(op.input, read, bag, None, spelled)

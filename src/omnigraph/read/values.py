@@ -27,7 +27,7 @@ def entity_column(entities: Entities, name: str, ctx: Context) -> pa.Array:
 
 
 def load(entities: Entities, names: Sequence[str], ctx: Context) -> None:
-    """Have columns of the bound entities in memory, as far as they are wanted whole."""
+    """Load columns of the bound entities, as far as they are wanted whole."""
     for i, kind in enumerate(entities.types):
         if entities.of_type(i).any():
             columns = ctx.columns(kind, entities.edge)

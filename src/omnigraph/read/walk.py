@@ -1,4 +1,4 @@
-"""Walking several hops at once: from each source the nodes at their shortest distances.
+"""Walking several hops: from each source the nodes at their shortest distances.
 
 A source is one hop from itself if an edge leads from it to itself; other self-loops lead nowhere new.
 
@@ -56,12 +56,12 @@ class Way:
 
 
 class Space:
-    """All nodes a walk can stand on, numbered through, and the ways between them."""
+    """All nodes a walk can reach, numbered consecutively, and the hops between them."""
 
     def __init__(
         self, steps: tuple[ir.EdgeStep, ...], ctx: Context, others: tuple[str, ...] = ()
     ) -> None:
-        """`others` are types nothing leads to, which a walk of no hops may stand on all the same."""
+        """`others` are types without incoming hops, which a walk of zero hops may still start at."""
         met = (t for s in steps for t in (s.near, s.far))
         self.types = tuple(dict.fromkeys((*met, *others)))
         sizes = [ctx.columns(t).n for t in self.types]
@@ -122,7 +122,7 @@ class Space:
             yield from self._along(way, nodes, ctx, False)
 
     def next_level(self, nodes: Whole, seen: Mask, ctx: Context, back: bool = False) -> Whole:
-        """The neighbours of a set of nodes that were not seen before, each once; they count as seen now."""
+        """The unseen neighbours of a set of nodes, each once; they are marked as seen."""
         found = []
         for some in self.neighbours(nodes, ctx, back):
             new = distinct(some[~seen[some]], self.size)
@@ -176,7 +176,7 @@ def levels(
 
 
 def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context) -> Whole:
-    """The nodes reached from one node by so many hops."""
+    """The nodes reached from one node within the bounds on hops."""
     low, high = bounds
     found = []
     for distance, nodes in enumerate(levels(space, source, high, ctx)):
@@ -201,7 +201,7 @@ class Reached:
 
 
 def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> Iterator[Reached]:
-    """What each source reaches, for as many sources at a time as memory is there for."""
+    """What each source reaches, for as many sources at a time as memory allows."""
     if len(sources) == 1:
         nodes = reach_from(space, int(sources[0]), bounds, ctx)
         yield Reached(0, 1, np.zeros(len(nodes), np.int64), nodes)

@@ -95,7 +95,7 @@ class QueryBinder:
         """All clauses of a single query; the columns of its RETURN."""
         for i, clause in enumerate(part.clauses):
             if isinstance(clause, WRITING):
-                message = "a query that only reads holds a clause that writes"
+                message = "a read-only query contains a clause that writes"
                 help = "Run it with mutate."
                 raise self.binding.error("C013", message, clause.at, help)
             if isinstance(clause, ast.Return):
@@ -109,7 +109,7 @@ class QueryBinder:
             return [ProjectedColumn(n, e, False) for n, e in flow.names.items()]
         if returns:
             at = last.at if last is not None else part.at
-            message = "a query that reads ends with RETURN"
+            message = "a read query ends with RETURN"
             raise self.binding.error("C013", message, at)
         return None
 
@@ -219,7 +219,7 @@ class QueryBinder:
         if not types.is_list(part.type):
             part = ir.MakeList((part,), types.list_of(types.plain(part.type)))
         if clause.var in flow.names:
-            message = f"`{clause.var}` is bound already"
+            message = f"`{clause.var}` is already bound"
             raise self.binding.error("C008", message, clause.at)
         kind, name = types.item_of(part.type), self.binding.fresh(clause.var)
         flow.plan = ir.Unwind(flow.plan, part, name, kind)
@@ -241,7 +241,7 @@ class QueryBinder:
         """A value that is looked up in the graph for each row."""
         flow = binder.flow
         if binder.inner:
-            message = "a pattern inside a list comprehension cannot be followed"
+            message = "a pattern inside a list comprehension cannot be matched"
             help = "Unwind the list, match, and collect again."
             raise self.binding.error("C015", message, node.at, help)
         if isinstance(node, ast.PatternExpr) and node.pattern.shortest:
@@ -277,7 +277,7 @@ class QueryBinder:
                 new += [r.var for r in pattern.rels if r.var and r.var not in flow.names]
                 if new:
                     message = f"there is no variable `{new[0]}` here"
-                    help = "A pattern that is a condition binds nothing; write EXISTS { … }."
+                    help = "A pattern used as a condition binds no variables; write EXISTS { … }."
                     raise self.binding.error("C007", message, node.at, help)
                 self.pattern(block, (pattern,), None)
             case ast.PatternComprehension(pattern, predicate, body):
@@ -288,7 +288,7 @@ class QueryBinder:
             case ast.Subquery(_, ast.Query((part,)), _, _):
                 self.inner_query(block, part)
             case _:
-                message = "a subquery is one query without UNION"
+                message = "a subquery cannot contain UNION"
                 raise self.binding.error("C015", message, node.at)
         return block, None
 
@@ -303,14 +303,14 @@ class QueryBinder:
                     checked = Flow(block.plan, dict(block.names), dict(block.types), block.nested)
                     self.projector(checked, made).columns(self.binder(checked))
                 case _ if isinstance(clause, WRITING):
-                    message = "a subquery only reads"
+                    message = "a subquery cannot write"
                     raise self.binding.error("C013", message, clause.at)
                 case _:
-                    message = "a subquery holds MATCH, UNWIND and WHERE, and RETURN at its end"
+                    message = "a subquery contains MATCH, UNWIND and WHERE, and ends with RETURN"
                     raise self.binding.error("C015", message, clause.at)
 
     def one_path(self, node: ast.PatternExpr) -> ir.Expr:
-        message = "shortestPath stands in MATCH"
+        message = "shortestPath is allowed only in MATCH"
         help = "Write MATCH p = shortestPath((a)-[*]-(b))."
         raise self.binding.error("C015", message, node.at, help)
 

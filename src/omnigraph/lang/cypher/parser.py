@@ -19,10 +19,10 @@ SHORTEST = {"SHORTESTPATH": "shortestPath", "ALLSHORTESTPATHS": "allShortestPath
 STARTERS = tuple(sorted(CLAUSES - {"UNION"}))
 # What other products have; said so, instead of that something is misspelt.
 FOREIGN = {
-    "FOREACH": "Unwind the list, and write for each of its rows.",
+    "FOREACH": "Use UNWIND on the list, and write for each row.",
     "LOAD": "Load files with `load`, which takes JSON lines, CSV, Parquet and Arrow.",
-    "PROFILE": "Ask for the plan with explain=True, or `omnigraph explain`.",
-    "EXPLAIN": "Ask for the plan with explain=True, or `omnigraph explain`.",
+    "PROFILE": "Get the plan with explain=True, or `omnigraph explain`.",
+    "EXPLAIN": "Get the plan with explain=True, or `omnigraph explain`.",
     "START": "Begin with MATCH.",
     "DROP": "Schemas are changed with `schema apply`.",
 }
@@ -127,7 +127,7 @@ class CypherParser(CypherExpressions):
             case "DELETE" | "DETACH":
                 return self.delete()
             case "USE":
-                raise self.fail("USE stands once, before everything else", code="C013")
+                raise self.fail("USE may appear only once, before everything else", code="C013")
             case word if word in FOREIGN:
                 message = f"{word} is not part of this language"
                 raise self.fail(message, code="C001", help=FOREIGN[word])
@@ -325,7 +325,7 @@ class CypherParser(CypherExpressions):
             var = self.name("a variable") if self.token.kind is Tok.NAME else None
             labels = self.labels()
             if self.at("|"):
-                message = "one of several labels is written with an interface"
+                message = "use an interface to match one of several labels"
                 raise self.fail(message, code="C004")
             properties = self.properties()
         return ast.NodePattern(var, labels, properties, self.since(start))

@@ -92,7 +92,7 @@ class PatternBinder:
         taken = set(self.flow.names) | set(self.own)
         for pattern in patterns:
             if pattern.var is not None and pattern.var in taken:
-                raise self.binding.error("C008", f"`{pattern.var}` is bound already", pattern.at)
+                raise self.binding.error("C008", f"`{pattern.var}` is already bound", pattern.at)
             taken |= {pattern.var} if pattern.var is not None else set()
 
     def node(self, pattern: ast.NodePattern) -> str:
@@ -162,7 +162,7 @@ class PatternBinder:
         name = pattern.var or ""
         expr = self.flow.names.get(name)
         if expr is None:
-            message = f"the relationship `{name}` stands twice in one pattern"
+            message = f"the relationship `{name}` appears twice in one pattern"
             raise self.binding.error("C008", message, pattern.at)
         if not isinstance(expr.type, ir.RefValue) or not expr.type.edge or pattern.hops is not None:
             message = f"`{name}` is {types.name_of(expr.type)}, not a relationship"
@@ -178,9 +178,7 @@ class PatternBinder:
         if path.shortest is None:
             return
         if len(path.rels) != 1 or (rel.pattern.hops or (1, 1))[0] not in (None, 0, 1):
-            message = (
-                f"{path.shortest} takes two nodes and one relationship of 0 or 1 hops at least"
-            )
+            message = f"{path.shortest} takes two nodes and one relationship with a minimum of 0 or 1 hops"
             raise self.binding.error("C015", message, path.at)
 
     # --- which types are possible ----------------------------------------------------------------------------------

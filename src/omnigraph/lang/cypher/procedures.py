@@ -60,7 +60,7 @@ class Search:
         found = self.args[position]
         if isinstance(found, ir.Literal) and isinstance(found.value, str):
             return found.value
-        message = f"{what} is a text in the query itself"
+        message = f"{what} must be a literal text"
         raise self.queries.binding.error("C009", message, self.at(position))
 
     def at(self, position: int) -> Located:
@@ -69,7 +69,7 @@ class Search:
     def words(self, position: int, prop: Property) -> ir.Bm25:
         query = self.constant(position)
         if not types.is_string(query.type):
-            message = f"a search for words takes a text, not {types.name_of(query.type)}"
+            message = f"a text search takes a text, not {types.name_of(query.type)}"
             raise self.queries.binding.error("C009", message, self.at(position))
         return ir.Bm25(ir.Column(self.var, prop.name, prop.type), query)
 
@@ -89,7 +89,7 @@ class Search:
     def constant(self, position: int) -> ir.Expr:
         found = self.args[position]
         if not isinstance(found, ir.Literal | ir.Param) or found.type == ir.NULL:
-            message = "what is searched for is the same for all rows: a literal or a parameter"
+            message = "the search value must be the same for all rows: a literal or a parameter"
             raise self.queries.binding.error("C009", message, self.at(position))
         return found
 
@@ -198,7 +198,7 @@ def _yielded(
             message = f"{clause.name} yields {', '.join(known)}, not `{name}`"
             raise binding.unknown("C007", message, clause.at, name, known)
         if alias in flow.names:
-            raise binding.error("C008", f"`{alias}` is bound already", clause.at)
+            raise binding.error("C008", f"`{alias}` is already bound", clause.at)
     return yields
 
 

@@ -65,7 +65,7 @@ class Projector:
         found: list[ProjectedColumn] = []
         if self.node.star:
             if not self.flow.names and not self.node.items:
-                message = "there is no variable `*` could stand for"
+                message = "there are no variables for `*`"
                 raise self.binding.error("C007", message, self.node.at)
             found = [ProjectedColumn(n, e, False) for n, e in sorted(self.flow.names.items())]
         for item in self.node.items:
@@ -107,7 +107,7 @@ class Projector:
         for wanted in self.node.order:
             expr = aliases.expr(wanted.expr)
             if len(self.aggregates) > known:
-                message = "an aggregate that rows are ordered by is one of the columns"
+                message = "an aggregate in ORDER BY must be one of the columns"
                 raise self.binding.error("C010", message, wanted.expr.at)
             if is_null_literal(expr):
                 continue
@@ -177,7 +177,7 @@ class Projector:
             left = variables(found) - self.inner_variables(found)
             if left:
                 names = ", ".join(f"`{name}`" for name in sorted(left))
-                message = f"{names} is neither aggregated nor what rows are grouped by"
+                message = f"{names} is neither aggregated nor a grouping key"
                 raise self.binding.error("C010", message, self.node.at)
             return found
 

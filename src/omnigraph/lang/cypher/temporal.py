@@ -133,7 +133,7 @@ def _parts(given: BoundCall, part: ir.Expr, kind: TemporalKind) -> dict[str, ir.
     known = sorted(PARTS[kind] | (frozenset() if kind is K.DURATION else {"timezone"}))
     for name, item in parts.items():
         if name not in known:
-            message = f"{given.node.name}() takes no `{name}`"
+            message = f"{given.node.name}() does not take `{name}`"
             raise given.binder.binding.unknown("C009", message, given.node.at, name, known)
         wanted = _wanted(name, kind)
         if not is_null_literal(item) and not wanted[0](item.type):

@@ -38,7 +38,7 @@ def bind_write(
     binding = Binding(catalog, diagnostics, values)
     try:
         if len(tree.parts) > 1:
-            raise binding.error("C013", "UNION reads, and cannot hold clauses that write", tree.at)
+            raise binding.error("C013", "UNION cannot contain clauses that write", tree.at)
         refuse_history(tree, binding)
         change = WriteBinder(binding).whole(tree.parts[0])
     except Reported:
@@ -52,8 +52,8 @@ def refuse_history(tree: ast.Query, binding: Binding) -> None:
     names = {told.name.lower() for told in HISTORY}
     for node in parts_of(tree):
         if isinstance(node, ast.Procedure) and node.name.lower() in names:
-            message = f"{node.name} is for queries that only read"
-            help = "Read history first, and give what it says as a parameter."
+            message = f"{node.name} is for read queries only"
+            help = "Read history first, and pass the result as a parameter."
             raise binding.error("C013", message, node.at, help)
 
 
@@ -260,7 +260,7 @@ class WriteBinder:
         first = pattern.nodes[0]
         known = first.var in self.names or first.var in self.flow.names
         if not pattern.rels and known and not _is_new(merging, first.var or ""):
-            raise self.binding.error("C008", f"`{first.var}` is bound already", pattern.at)
+            raise self.binding.error("C008", f"`{first.var}` is already bound", pattern.at)
         slots = [self.node(node, merging) for node in pattern.nodes]
         whole = [slots[0][0]]
         for i, rel in enumerate(pattern.rels):
@@ -277,7 +277,7 @@ class WriteBinder:
         if known:
             assert name is not None  # noqa: S101
             if node.labels or node.properties is not None:
-                message = f"`{name}` is bound already, and gets no labels and properties here"
+                message = f"`{name}` is already bound; labels and properties are not allowed here"
                 raise self.binding.error("C008", message, node.at)
             return self.slot_of(name, node.at), name
         kind = self.one_type(node)
@@ -303,11 +303,11 @@ class WriteBinder:
         if len(named) == 1:
             found = named
         if not node.labels:
-            message = "a node that is created has a label"
+            message = "a created node needs a label"
             raise self.binding.error("C017", message, node.at, "Name its type: (:Type {…}).")
         if len(found) != 1:
             labels = ":".join(node.labels)
-            message = f"no one node type has the labels :{labels}"
+            message = f"no single node type has the labels :{labels}"
             if found:
                 message = f"`:{labels}` may be {' or '.join(found)}"
             raise self.binding.error("C004", message, node.at, "Name the node type itself.")
@@ -322,12 +322,12 @@ class WriteBinder:
     ) -> str:
         """The slot of a relationship that is made."""
         if rel.hops is not None or len(rel.types) != 1 or (rel.arrow == "-" and merging is None):
-            message = "a relationship that is created has one type and a direction"
+            message = "a created relationship needs one type and a direction"
             raise self.binding.error("C017", message, rel.at)
         if rel.var is not None and (
             rel.var in self.names or (rel.var in self.flow.names and not _is_new(merging, rel.var))
         ):
-            raise self.binding.error("C008", f"`{rel.var}` is bound already", rel.at)
+            raise self.binding.error("C008", f"`{rel.var}` is already bound", rel.at)
         src, dst = (right, left) if rel.arrow == "<-" else (left, right)
         kind = self.one_edge(rel, src, dst)
         slot = self.new_slot(rel.var, merging)
@@ -350,7 +350,7 @@ class WriteBinder:
             return found[0]
         leads = ", ".join(f"{e.from_type} to {e.to_type}" for e in named[:4])
         message = f"`{rel.types[0]}` leads from {leads}"
-        help = "Say which node types its ends have." if found else ""
+        help = "Give the node types of its ends." if found else ""
         raise self.binding.error("C017", message, rel.at, help)
 
     def properties(
@@ -404,7 +404,7 @@ class WriteBinder:
         """A value as the rows have it; where it depends on what the query itself wrote, another stage begins."""
         if self.reads_own(node):
             if self.merging:
-                message = "the pattern of MERGE reads what it makes itself"
+                message = "the pattern of MERGE reads what it creates"
                 raise self.binding.error("C015", message, node.at)
             self.go_on()
         return self.binder.expr(node)
@@ -468,7 +468,7 @@ class WriteBinder:
     def set_item(self, item: ast.SetItem, made: bool | None) -> None:
         """A new value; of MERGE for the rows it made something for, or for the others."""
         if item.operator == ":":
-            message = "a node keeps its type, so that labels are not added or removed"
+            message = "a node keeps its type; labels cannot be added or removed"
             help = "Create a node of the other type, or keep the state in a property."
             raise self.binding.error("C004", message, item.at, help)
         match item.target:

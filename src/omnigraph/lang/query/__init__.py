@@ -80,8 +80,8 @@ class QueryAmbiguous(OmnigraphError):
     """The text has several queries and none was named."""
 
     code, kind = "query_ambiguous", Kind.INVALID
-    default_help = "Say which one to run by its name."
-    python_help = "Say which one to run with name=."
+    default_help = "Choose one by its name."
+    python_help = "Choose one with name=."
 
 
 class QueryKindMismatch(OmnigraphError):
@@ -136,13 +136,13 @@ def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
     """The first query of this name, or the only one there is."""
     if tree.statement is not None and not tree.queries:
         message = f"`{tree.statement.words}` is a statement, not a query"
-        raise QueryNotFound(message, help="Give it alone to `query` or `mutate`.")
+        raise QueryNotFound(message, help="Pass it alone to `query` or `mutate`.")
     names = [query.name for query in tree.queries]
     if name is None:
         if not names:
-            raise QueryNotFound("the text holds no query", help="Write query q() { … }.")
+            raise QueryNotFound("the text contains no query", help="Write query q() { … }.")
         if len(names) > 1:
-            message = f"the text holds {len(names)} queries: {', '.join(names[:10])}"
+            message = f"the text contains {len(names)} queries: {', '.join(names[:10])}"
             raise QueryAmbiguous(message, details={"queries": names})
         return tree.queries[0]
     found = next((query for query in tree.queries if query.name == name), None)

@@ -30,12 +30,12 @@ _CONDITION = re.compile(
 )
 _ITEM = re.compile(r"(?P<value>\w+(\.\w+)?)(\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
 TRANSLATED_CHARS_MAX = 500  # the patterns try every way to cut a text into clauses
-CYPHER = "This looks like Cypher. Run it by itself, or with language='cypher'; files hold queries in `.gq`."
+CYPHER = "This looks like Cypher. Run it on its own, or with language='cypher'; files hold queries in `.gq`."
 SQL_CLAUSES = (
     "SELECT name FROM Person WHERE age > 30 is `match { $p: Person  $p.age > 30 } return { $p.name }`, a JOIN is an "
     "edge `$p knows $f`, ORDER BY is `order { $p.name asc }`, INSERT INTO is `insert Person { name: … }`"
 )
-PAGE = 'The page "Coming from Cypher and SQL" of the docs has the rest.'
+PAGE = 'The page "Coming from Cypher and SQL" of the docs has more.'
 
 
 def answered(error: LanguageError) -> LanguageError:

@@ -34,7 +34,7 @@ def check_mutation(context: CheckContext, body: ast.Mutation) -> ir.Mutation:
 def _check_mixture(context: CheckContext, body: ast.Mutation) -> None:
     deletes = [s for s in body.statements if isinstance(s, ast.Delete)]
     if deletes and len(deletes) < len(body.statements):
-        message = "a delete stands beside inserts or updates in one mutation"
+        message = "one mutation cannot combine deletes with inserts or updates"
         context.diagnostics.error("Q015", message, deletes[0].at)
 
 

@@ -298,7 +298,7 @@ class QueryParser(ExpressionParser):
         if not self.cursor.at(*COMPARISONS):
             help = "A block is measured and compared: count { … } > 2."
             raise self.cursor.fail(
-                f"expected a comparison behind the block, found {self.cursor.token}", help=help
+                f"expected a comparison after the block, found {self.cursor.token}", help=help
             )
         op = self.compare_op()
         self.operators = 0

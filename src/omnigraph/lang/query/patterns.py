@@ -124,7 +124,7 @@ class PatternChecker:
             message = f"`${node.name}` is the variable of {what}, not of a node"
             raise self.context.error(code, message, node.at)
         if known.types != var.types:
-            message = f"`${node.name}` has the type `{known.label}` already, not `{var.label}`"
+            message = f"`${node.name}` already has the type `{known.label}`, not `{var.label}`"
             raise self.context.error("T5", message, node.at)
         self.not_optional(known, node)
 
@@ -145,7 +145,7 @@ class PatternChecker:
         """A required clause would turn an optional variable into a required one."""
         if var.optional and var.name not in self.scope.outer:
             message = f"`${var.name}` is bound by an optional block"
-            help = "Move this clause into the optional block, or into one of its own."
+            help = "Move this clause into the optional block, or into a separate one."
             raise self.context.error("T5", message, node.at, help)
 
     def break_off(self, name: str) -> None:
@@ -249,7 +249,7 @@ class PatternChecker:
             self.not_a_parameter(node)
             ends = (clause.src.name, clause.dst.name)
             if node.name != ANONYMOUS and (node.name in self.scope.vars or node.name in ends):
-                message = f"`${node.name}` is in use already; give it a name of its own"
+                message = f"`${node.name}` is already in use; choose another name"
                 raise self.context.error(code, message, node.at)
 
     def hops(self, clause: ast.Traversal) -> tuple[int, int]:

@@ -112,7 +112,7 @@ class ReturnChecker:
         """`$x.*`: the id, then the properties by name, without blobs."""
         var = self.typer().bound(expr.var, expr)
         if var.kind is VarKind.PATH or node.alias:
-            message = "`.*` stands behind a node or an edge, and its columns have names already"
+            message = "`.*` follows a node or an edge, and its columns already have names"
             raise self.context.error("Q016", message, node.at)
         names = ["id", *(["from", "to"] if var.kind is VarKind.EDGE else [])]
         names += [n for n, prop in sorted(var.properties.items()) if not prop.type.is_blob]
@@ -133,7 +133,7 @@ class ReturnChecker:
             raise self.context.unknown("Q005", message, node.at, node.name, self.columns)
         self.copied += found.nodes
         if self.copied > COPIED_NODES_MAX:
-            message = f"names of columns stand for more than {COPIED_NODES_MAX} operands"
+            message = f"column names expand to more than {COPIED_NODES_MAX} operands"
             raise self.context.error("Q020", message, node.at)
         var = _node_of(found.expr)
         return found.expr if var is None else self.typer().expr(ast.Variable(var, node.at))
@@ -180,8 +180,8 @@ class ReturnChecker:
         if expr in self.keys:
             return ir.Output(self.keys[expr], expr.type)
         if isinstance(expr, LEAVES):
-            message = "a value of single rows stands beside an aggregate"
-            help = "Make it a column of its own, which groups by it, or aggregate it."
+            message = "a per-row value appears beside an aggregate"
+            help = "Make it a separate column, which groups by it, or aggregate it."
             raise self.context.error("T9", message, at.at, help)
         return rebuild(expr, lambda child: self.grouped(child, at))
 
@@ -296,7 +296,7 @@ class OrderChecker:
 
     def key(self, node: ast.Ordering, *, first: bool) -> ir.Expr:
         if _is_ranking(node.expr) and not first:
-            message = "a ranking stands first in the order, or is a column"
+            message = "a ranking must come first in the order, or be a column"
             raise self.context.error("Q009", message, node.at)
         typer = self.returns.typer()
         if not self.returns.is_grouped:

@@ -136,7 +136,7 @@ def _nearest(typer: Typer, node: ast.Call) -> ir.Nearest:
         raise typer.context.error("Q008", "`nearest` takes a property and a vector", node.at)
     approx = len(node.args) == 3
     if approx and not (isinstance(node.args[2], ast.Name) and node.args[2].name == APPROX):
-        message = f"the third word of `nearest` is `{APPROX}`, or it has none"
+        message = f"the third argument of `nearest` can only be `{APPROX}`"
         raise typer.context.error("Q008", message, node.args[2].at)
     field, prop = _vector_field(typer, node)
     query = typer.constant(node.args[1], "T15", "the vector of `nearest` is a constant")

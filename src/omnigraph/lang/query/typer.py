@@ -272,7 +272,7 @@ class Typer:
         if left is None or right is None:
             return None
         if left.kind is not right.kind or not set(left.types) & set(right.types):
-            message = f"`${left.name}` ({left.label}) and `${right.name}` ({right.label}) never are the same"
+            message = f"`${left.name}` ({left.label}) and `${right.name}` ({right.label}) are never the same"
             raise self.context.error("T7", message, node.at)
         same = ir.Same(left.name, right.name)
         return same if node.op is ast.Operator.EQ else ir.Not(same)

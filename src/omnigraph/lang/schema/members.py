@@ -158,7 +158,7 @@ def _constraint_word(owner: Owner, built: Built, annotation: ast.Annotation) -> 
     if annotation.value is not None:
         report("S10", f"@{name} on {path} takes no value", annotation.at)
     elif name not in PROPERTY_WORDS:
-        report("S7", f"@{name} stands in the body and names its property", annotation.at)
+        report("S7", f"@{name} belongs in the body and names its property", annotation.at)
     elif owner.kind == "edge" and name == "key":
         help = f"The key of an edge names its ends: @key(src, dst, {built.property.name})"
         report(
@@ -270,7 +270,7 @@ def _instruction(owner: Owner, built: Built, annotation: ast.Annotation) -> Buil
 
 
 def _card(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
-    owner.diagnostics.error("S6", "@card stands in the wrong place", annotation.at)
+    owner.diagnostics.error("S6", "@card is in the wrong place", annotation.at)
     return built
 
 

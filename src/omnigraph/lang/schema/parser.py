@@ -237,7 +237,7 @@ class Parser(TypeParser):
             )
         at = between(self.cursor.token, self.cursor.peek())
         meant = did_you_mean(word, CONSTRAINTS)
-        help = f"Did you mean `{meant}`?" if meant else "An annotation stands behind a property."
+        help = f"Did you mean `{meant}`?" if meant else "An annotation follows its property."
         self.diagnostics.error("P1", message, at, help=help, suggestion=meant)
         raise Unparsable
 
@@ -312,7 +312,7 @@ class Parser(TypeParser):
                 if not header:
                     break  # a constraint of the body
                 at = between(self.cursor.token, self.cursor.peek())
-                message = f"@{word} belongs into the body, not behind the name of the type"
+                message = f"@{word} belongs in the body, not after the name of the type"
                 raise self.cursor.fail(message, at, code="S11")
             found.append(self.annotation())
         return tuple(found)
@@ -344,11 +344,11 @@ class Parser(TypeParser):
     def _misfit(self, at: Place, annotation: str) -> Unparsable:
         """Arguments that fit no annotation are most often those of a misspelt or misplaced constraint."""
         if annotation == "card":
-            help = "Write @card(min..max) directly behind the target type of the edge."
-            return self.cursor.fail("@card stands in the wrong place", at, code="S6", help=help)
+            help = "Write @card(min..max) directly after the target type of the edge."
+            return self.cursor.fail("@card is in the wrong place", at, code="S6", help=help)
         meant = did_you_mean(annotation, (*CONSTRAINTS, "card"))
         help = f"Did you mean `@{meant}`?" if meant else "Further arguments are written name=value."
-        message = f"`@{annotation}` takes no such arguments"
+        message = f"`@{annotation}` does not take such arguments"
         self.diagnostics.error("P1", message, at, help=help, suggestion=meant)
         return Unparsable()
 

@@ -290,7 +290,7 @@ class _Translation:
     def edge(self, name: str, draft: DraftType) -> Iterator[str]:
         card = f" @card({draft.card})" if draft.card else ""
         if not draft.pairs:
-            yield f"// {name}: say between which node types it leads, and take the slashes away"
+            yield f"// {name}: fill in its node types and remove the slashes"
             for line in self.declared(f"edge {name}: From -> To{card}", draft):
                 yield f"// {line}"
             return

@@ -44,7 +44,7 @@ def as_zoned(value: Temporal) -> ZonedDateTime:
     if isinstance(value, dt.datetime):
         return from_stored(value)
     if not isinstance(value, ZonedDateTime):
-        raise TemporalInvalid("a value without a zone is no moment in time")
+        raise TemporalInvalid("a value without a zone is not a moment in time")
     return value
 
 
@@ -135,12 +135,12 @@ UNITS = (*DAY_UNITS, *(unit for unit in CLOCK_NANOS if unit != "day"))
 def truncate(kind: TemporalKind, unit: str, value: Temporal, parts: Mapping[str, Any]) -> Temporal:
     """The value with everything smaller than a unit at its beginning, and then with these parts."""
     if unit not in UNITS:
-        raise TemporalInvalid(f"`{unit[:40]}` is not a unit; those are {', '.join(UNITS)}")
+        raise TemporalInvalid(f"`{unit[:40]}` is not a unit; the units are {', '.join(UNITS)}")
     dated = kind not in (TemporalKind.LOCAL_TIME, TemporalKind.TIME)
     days, nanos = day_in(value), clock_in(value)
     clocked = unit in CLOCK_NANOS
     if (dated and days is None) or (not dated and (nanos is None or not clocked)):
-        raise TemporalInvalid(f"a {kind} is not to be had by truncating this value to a {unit}")
+        raise TemporalInvalid(f"a {kind} cannot be made by truncating this value to a {unit}")
     if unit not in DAY_UNITS and (nanos is None or kind is TemporalKind.DATE):
         raise TemporalInvalid(f"a date has no {unit}")
     if dated and days is not None:
@@ -153,7 +153,7 @@ def truncate(kind: TemporalKind, unit: str, value: Temporal, parts: Mapping[str,
     clock = {n: v for n, v in parts.items() if n in CLOCK_WORDS}
     nanos = nanos_of_clock(clock, nanos) + fraction_of(parts)
     if nanos >= DAY_NANOS:
-        raise TemporalInvalid("the parts of a second come to more than one")
+        raise TemporalInvalid("the parts of a second add up to more than one")
     zone = parts.get("timezone") or zone_in(value) or "Z"
     return _assembled(kind, days or 0, nanos, zone)
 

@@ -148,7 +148,7 @@ class Duration:
             or abs(self.days) > DAYS_SPAN_MAX
             or abs(self.seconds) > SECONDS_MAX
         ):
-            raise TemporalInvalid("a duration is longer than durations can be")
+            raise TemporalInvalid("a duration is longer than allowed")
 
     @classmethod
     def of_nanos(cls, nanos: int, months: int = 0, days: int = 0) -> Duration:

@@ -263,7 +263,7 @@ def _base(parts: Mapping[str, Any], names: tuple[str, ...], part: Any) -> Any:
         if name in parts:
             found = part(parts[name])
             if found is None:
-                raise TemporalInvalid(f"`{name}` is a value that has no such part")
+                raise TemporalInvalid(f"`{name}` is a value without this part")
             return found
     return None
 
@@ -315,7 +315,9 @@ def _offset_of_time(source: Any, zone: str) -> int:
 def _since_epoch(parts: Mapping[str, Any]) -> ZonedDateTime:
     others = parts.keys() - {"epochSeconds", "epochMillis", "nanosecond", "timezone"}
     if others or {"epochSeconds", "epochMillis"} <= parts.keys():
-        raise TemporalInvalid("a moment since 1970 has `nanosecond` and `timezone` beside it alone")
+        raise TemporalInvalid(
+            "a moment since 1970 takes only `nanosecond` and `timezone` beside it"
+        )
     most = 10**17
     seconds = _whole(parts, "epochSeconds", -most, most, 0)
     millis = _whole(parts, "epochMillis", -most, most, 0)

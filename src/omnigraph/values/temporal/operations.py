@@ -45,7 +45,7 @@ def convert(kind: TemporalKind, value: Temporal) -> Temporal:
         given = {"datetime": value}
     needed = {TemporalKind.DATE: "date", TemporalKind.LOCAL_TIME: "time", TemporalKind.TIME: "time"}
     if needed.get(kind, "date") not in given and "datetime" not in given:
-        raise TemporalInvalid(f"a {kind_of(value)} holds nothing of a {kind}")
+        raise TemporalInvalid(f"a {kind_of(value)} has no {kind} in it")
     return make(kind, given)
 
 

@@ -171,13 +171,13 @@ def test_names_of_other_products_are_understood(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "no embedding provider is set"),
+        ({}, "no embedding provider is configured"),
         ({"PROVIDER": "oracle"}, "'oracle'"),
         (
             {"PROVIDER": "openai", "REQUESTS_PER_MINUTE_MAX": "fast"},
             "REQUESTS_PER_MINUTE_MAX must be a number",
         ),
-        ({"PROVIDER": "openai", "API_KEY": "two\nlines"}, "no key can have"),
+        ({"PROVIDER": "openai", "API_KEY": "two\nlines"}, "not allowed in a key"),
     ],
 )
 def test_a_useless_configuration_says_what_is_missing(
