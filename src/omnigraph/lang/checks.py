@@ -1,11 +1,11 @@
 """Checks: named queries that say what must hold of a graph, read from a `.gq` text.
 
-Every query of the text is a check of its name. `@description` is what is told when it fails, `@severity` is "error" or
-"warning", and one more annotation says what is measured and between which bounds it must lie:
+Every query of the text is a check of its name. `@description` is the message when it fails, `@severity` is "error" or
+"warning", and one more annotation names the measure and its bounds:
 
-    @rows("0")           the rows the query returns; this is what is meant where nothing is said
-    @new_rows("0")       those it returns now and did not return before
-    @lost_rows("..1%")   those it returned before and does not return now
+    @rows("0")           the rows the query returns; the default
+    @new_rows("0")       rows it returns now and did not return before
+    @lost_rows("..1%")   rows it returned before and does not return now
     @value("-1%..5%")    the number it returns, as a change since before
 
 A bound is a number, or two with `..` between them of which one may be left out; with `%` it is a share of what was
@@ -43,7 +43,7 @@ class CheckInvalid(OmnigraphError):
 
 
 class CheckNotFound(OmnigraphError):
-    """There is no check of this name."""
+    """No check has this name."""
 
     code, kind = "check_not_found", Kind.NOT_FOUND
     default_help = "`omnigraph check --list` shows all checks."
@@ -81,7 +81,7 @@ class GraphCheck:
 
     @property
     def compares(self) -> bool:
-        """Whether it looks at two states."""
+        """Whether it compares two states."""
         return self.measure != ROWS
 
     def to_json(self) -> dict[str, str]:
@@ -165,7 +165,7 @@ def parse_bound(text: str, check: str) -> CheckBound:
 
 @dataclass(frozen=True, slots=True)
 class CheckConflict:
-    """A check both sides changed, each in its own way; none: the side removed it."""
+    """A check that both sides changed differently; None: the side removed it."""
 
     name: str
     base: str | None
@@ -175,14 +175,14 @@ class CheckConflict:
 
 @dataclass(frozen=True, slots=True)
 class MergedChecks:
-    """The text both sides agree on, or what has to be decided first."""
+    """The merged text, or the conflicts to resolve."""
 
     text: str
     conflicts: tuple[CheckConflict, ...] = ()
 
 
 def merge_checks(base: str, ours: str, theirs: str, take: str | None = None) -> MergedChecks:
-    """Two texts of checks that came from one, check by check; `take` decides for a side: ours or theirs."""
+    """Merges two texts of checks with a common base, check by check; `take` prefers a side: ours or theirs."""
     if theirs in (ours, base):
         return MergedChecks(ours)
     if ours == base:

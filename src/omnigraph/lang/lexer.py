@@ -1,7 +1,7 @@
 """Text to tokens, for both languages.
 
 One regular expression knows every token. Comments are kept aside for the formatters; a character or an escape that
-belongs to neither language is reported, and lexing goes on behind it.
+belongs to neither language is reported, and lexing goes on after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NESTING_MAX = 32  # levels of brackets
 class Tok(StrEnum):
     """The kinds of tokens."""
 
-    NAME = "name"  # person, Person, node: keywords are names that stand in the right place
+    NAME = "name"  # person, Person, node: keywords are names in the right place
     VARIABLE = "variable"  # $person
     STRING = "string"  # "text", quotes and escapes included
     INTEGER = "integer"
@@ -65,7 +65,7 @@ class Lexed:
         self.starts.append(start)
 
     def token(self, index: int) -> Token:
-        """The token at an index; the last one stands for everything behind it."""
+        """The token at an index; the last one stands for everything after it."""
         try:
             text, start = self.texts[index], self.starts[index]
         except IndexError:
@@ -114,7 +114,7 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What the texts of a language are made of."""
+    """The lexical rules of a language."""
 
     pattern: re.Pattern[str]
     kinds: tuple[Tok | None, ...]  # of the groups of the pattern
@@ -124,7 +124,7 @@ class Tokens:
 
 
 def kinds_in(pattern: re.Pattern[str]) -> tuple[Tok | None, ...]:
-    """The kind of token of each group of a pattern, by its number; None for comments and what is no token."""
+    """The kind of token of each group of a pattern, by its number; None for comments and what is not a token."""
     return (None, *(TOKENS.get(name) for name in pattern.groupindex))
 
 
@@ -146,7 +146,7 @@ def tokens_of(diagnostics: Diagnostics, lexed: Lexed, language: Tokens) -> Lexed
         if kind is None:
             unusual(match, lexed, diagnostics, language.hints)
             if match.lastgroup == "open_comment" or diagnostics.full:
-                break  # nothing behind it would be shown, and a hostile text shall not cost more
+                break  # nothing after it would be shown, and a hostile text must not cost more
             continue
         add_kind(kind)
         add_text(match[group])
@@ -214,7 +214,7 @@ def unusual(
 
 
 def too_deep(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
-    """Nesting is bounded before anything recurses, and the rest of the text is left alone."""
+    """Nesting is bounded before anything recurses, and the rest of the text is ignored."""
     lexed.torn = True
     message = f"brackets are nested deeper than {NESTING_MAX} levels"
     diagnostics.error("P5", message, Place(match.end() - 1, match.end()))

@@ -169,7 +169,7 @@ class _Partial:
         return rows.take(first)
 
     def _account(self) -> None:
-        """Charge what is held; where that is too much to be merged again, put it aside in order."""
+        """Charge what is held; if it is too much to merge again, spill it in order."""
         kept = [part for parts in self._values.values() for part in parts]
         size = MERGE_COPIES * sum(part.nbytes for part in (*self._groups, *kept))
         most = min(MERGE_ROWS_MAX, 2 * self._ctx.budget.block_rows)

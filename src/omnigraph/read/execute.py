@@ -177,8 +177,8 @@ def _types_in(plan: ir.Op) -> tuple[tuple[str, bool], ...]:
 def _run(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]:
     """The rows of an operator, block by block; `outer` are those an enclosing operator runs this block for.
 
-    There is always at least one block, possibly empty, so that the reader knows the columns. A block is let go of
-    as it is handed on: what it takes can then be used for what is made of it.
+    There is always at least one block, possibly empty, so that the reader knows the columns. A block is released when
+    it is handed on: its memory can then be used for its results.
     """
     blocks = _operate(step, ctx, outer)
     if ctx.trace is not None:

@@ -353,7 +353,7 @@ def _walk(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[R
 def _with_their_rows(
     groups: Iterator[Reached], rows: Rows, which: Ints, sources: int
 ) -> Iterator[tuple[int, tuple[Rows, Ints], Reached]]:
-    """Each group of sources with the rows that stand on one of them."""
+    """Each group of sources with the rows bound to one of them."""
     order = None
     for group in groups:
         low, high = group.first, group.first + group.count

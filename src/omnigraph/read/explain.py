@@ -46,7 +46,7 @@ class Trace:
         self.memory: tuple[int, int, int] | None = None  # bytes: peak, allowed and spilled
 
     def operator(self, op: ir.Op, blocks: Iterator[Rows]) -> Iterator[Rows]:
-        """The same blocks of rows; what is done for them is measured, and what runs below becomes an input."""
+        """The same blocks of rows, measured; what runs below becomes an input."""
         measured = Measured(*describe(op), rows=0, stands_for=0, seconds=0.0)
         self._stack[-1].inputs.append(measured)
         while (rows := self._next(measured, blocks)) is not None:

@@ -30,7 +30,7 @@ def columns(exprs: Sequence[ir.Expr], rows: Rows, ctx: Context) -> list[pa.Array
 
 
 def _load_together(exprs: Sequence[ir.Expr], rows: Rows, ctx: Context) -> None:
-    """What is returned of an entity is read by one scan of its table, not by one for each column."""
+    """The returned columns of an entity are read by one scan of its table, not by one each."""
     wanted: dict[str, list[str]] = {}
     for expr in exprs:
         match expr:

@@ -188,7 +188,7 @@ def _uses(query: ir.Query, param: str) -> int:
 def _with_list(
     query: ir.Query, start: ir.NodeScan, part: int, of: ir.Column | ir.IdOf, param: ir.Param
 ) -> Together:
-    assert isinstance(param.type, PropType)  # noqa: S101 - `_asked` has seen to it
+    assert isinstance(param.type, PropType)  # noqa: S101 - `_equality` has checked it
     kind = replace(param.type, is_list=True, nullable=False)
     parts = list(conjuncts(start.predicate))
     parts[part] = ir.In(of, ir.Param(param.name, kind))

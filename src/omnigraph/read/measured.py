@@ -21,7 +21,7 @@ from omnigraph.read.expressions import holds
 from omnigraph.read.plan import PlanStep, needs_of_outer
 from omnigraph.read.rows import Rows, Values
 
-ASKED = "asked"  # the column with the row a solution belongs to
+OUTER_ROW = "outer row"  # the column with the row a solution belongs to
 COUNTS = (ir.AggregateFunction.COUNT_ROWS, ir.AggregateFunction.COUNT, ir.AggregateFunction.TOTAL)
 LISTS = (ir.AggregateFunction.COLLECT, ir.AggregateFunction.IN_ORDER)
 
@@ -55,18 +55,18 @@ def per_row(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
 
 def _tagged_by_column(solutions: Iterator[Rows], tag: str) -> Iterator[Rows]:
     for found in solutions:
-        yield replace(found, columns={ASKED: pa.array(found.tags[tag])}, tags={})
+        yield replace(found, columns={OUTER_ROW: pa.array(found.tags[tag])}, tags={})
 
 
 def _measured(
     wanted: ir.NamedAggregate, solutions: Iterator[Rows], n: int, ctx: Context
 ) -> pa.Array:
     """The aggregate for each of these rows."""
-    key = ir.NamedExpr(ASKED, ir.Output(ASKED, ir.I64))
+    key = ir.NamedExpr(OUTER_ROW, ir.Output(OUTER_ROW, ir.I64))
     grouped = ir.Aggregate(ir.Outer(), (key,), (wanted,))
     number, parts, filled = np.full(n, -1, np.int64), [], 0
     for rows in aggregate(grouped, solutions, ctx, "SemiJoin"):
-        number[rows.column(ASKED).to_numpy()] = np.arange(filled, filled + rows.n)
+        number[rows.column(OUTER_ROW).to_numpy()] = np.arange(filled, filled + rows.n)
         parts.append(rows.column(wanted.name))
         filled += rows.n
     kind = arrow_shape(wanted.type)

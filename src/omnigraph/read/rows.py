@@ -96,7 +96,7 @@ class Paths:
 
     @classmethod
     def of(cls, length: Ints, nodes: Entities, edges: Entities) -> Paths:
-        """Paths whose nodes and edges stand one run after the other."""
+        """Paths whose nodes and edges are stored in consecutive runs."""
         counts = step_counts(length)
         return cls(length, nodes, edges, *(np.cumsum(c) - c for c in counts))
 

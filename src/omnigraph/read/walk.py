@@ -22,7 +22,7 @@ from omnigraph.read.edges import topology
 from omnigraph.read.rows import Entities
 from omnigraph.read.topology import Topology
 
-NOBODY: Ints = np.empty(0, np.int64)
+NO_NODES: Ints = np.empty(0, np.int64)
 MARKS_MAX = 1 << 22  # bytes of visited marks at a time; every mark may become a pair of numbers
 MARKS_PART = 512  # of a budget
 
@@ -128,7 +128,7 @@ class Space:
             new = distinct(some[~seen[some]], self.size)
             seen[new] = True
             found.append(new)
-        return found[0] if len(found) == 1 else np.concatenate([NOBODY, *found])
+        return found[0] if len(found) == 1 else np.concatenate([NO_NODES, *found])
 
     def edges(
         self, nodes: Whole, edge_types: tuple[str, ...], back: bool = False
@@ -143,7 +143,7 @@ class Space:
             code = np.full(len(hop.node), edge_types.index(name), np.int64)
             parts.append((chosen[hop.source], hop.node + self.starts[far], code, hop.edge))
         if not parts:
-            return NOBODY, NOBODY, NOBODY, NOBODY
+            return NO_NODES, NO_NODES, NO_NODES, NO_NODES
         source, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
         return source, node, code, edge.astype(np.int64)
 
@@ -184,7 +184,7 @@ def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context)
             found.append(nodes)
         elif low == 1 and space.loops is not None:
             found.append(nodes[space.loops[nodes]])  # the source, by an edge to itself
-    return np.concatenate(found) if found else NOBODY
+    return np.concatenate(found) if found else NO_NODES
 
 
 # --- from many sources -------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def _next_of_group(space: Space, frontier: Ints, seen: Mask, ctx: Context) -> In
         new = distinct(at[~seen[at]], len(seen))
         seen[new] = True
         level.append(new)
-    return level[0] if len(level) == 1 else np.concatenate([NOBODY, *level])
+    return level[0] if len(level) == 1 else np.concatenate([NO_NODES, *level])
 
 
 # --- between two nodes -------------------------------------------------------------------------------------------
@@ -286,4 +286,4 @@ def _neighbours_among(
     space: Space, nodes: Whole, level: Whole, ctx: Context, back: bool = False
 ) -> Whole:
     parts = [np.intersect1d(some, level) for some in space.neighbours(nodes, ctx, back)]
-    return parts[0] if len(parts) == 1 else np.unique(np.concatenate([NOBODY, *parts]))
+    return parts[0] if len(parts) == 1 else np.unique(np.concatenate([NO_NODES, *parts]))

@@ -1,4 +1,4 @@
-"""How values are spelt: dates, times and bytes from their texts, and every value in its JSON shape."""
+"""The text forms of values: dates, times and bytes from their texts, and every value in its JSON shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAFE_INTEGER_MAX = 2**53 - 1
 
 
 def parse_date(text: str) -> dt.date | None:
-    """The date `YYYY-MM-DD`, or nothing."""
+    """The date `YYYY-MM-DD`, or None."""
     if not DATE.fullmatch(text):
         return None
     try:
@@ -29,7 +29,7 @@ def parse_date(text: str) -> dt.date | None:
 
 
 def parse_datetime(text: str) -> dt.datetime | None:
-    """An RFC 3339 instant in UTC with whole milliseconds, or nothing.
+    """An RFC 3339 instant in UTC with whole milliseconds, or None.
 
     A time without a zone is UTC; a date alone is its midnight.
     """
@@ -59,7 +59,7 @@ def whole_millis(value: dt.datetime) -> dt.datetime:
 
 
 def parse_bytes(text: str) -> bytes | None:
-    """The bytes `base64:` spells; nothing for other texts, and `ValueError` for what is not base64.
+    """The bytes of a `base64:` text; None for other texts, and `ValueError` for what is not base64.
 
     >>> parse_bytes("base64:SGVsbG8=")
     b'Hello'

@@ -21,7 +21,7 @@ from omnigraph.model.catalog import Catalog
 LOCAL = (ast.ListComprehension, ast.Quantifier, ast.Reduce, ast.NodePattern, ast.RelPattern)
 LOOKING = (ast.Subquery, ast.PatternExpr, ast.PatternComprehension)
 WRITING = (ast.Create, ast.Merge, ast.Set, ast.RemoveItems, ast.Delete)
-QUERY = "cypher"  # the name of a query that has none
+QUERY = "cypher"  # the name of an unnamed query
 
 
 def bind_read(
@@ -35,7 +35,7 @@ def bind_read(
         diagnostics.raise_errors()
         raise
     params = tuple(ir.ParamDecl(name, kind) for name, kind in binding.params.items())
-    return ir.Query(QUERY, params, read, told=tuple(binding.told))
+    return ir.Query(QUERY, params, read, procedure_rows=tuple(binding.procedure_rows))
 
 
 class QueryBinder:
@@ -179,7 +179,7 @@ class QueryBinder:
         flow.types[var] = expr.type.types
 
     def where(self, flow: Flow, predicate: ast.Expr) -> None:
-        """Conditions, one after the other; whether a pattern occurs is asked of those rows that are left."""
+        """Conditions, one after the other; a pattern is tested only on the remaining rows."""
         parts: tuple[ast.Expr, ...] = (predicate,)
         if isinstance(predicate, ast.Connective) and predicate.operator == "and":
             parts = predicate.parts
@@ -203,7 +203,7 @@ class QueryBinder:
         flow.plan = ir.SemiJoin(flow.plan, block.plan, negated)
 
     def measured_join(self, flow: Flow, node: ast.Subquery, operator: str, other: ast.Expr) -> None:
-        """The rows for which a subquery has so many solutions."""
+        """The rows for which the number of a subquery's solutions satisfies a condition."""
         block, _ = self.subquery(flow, node)
         name = self.binding.fresh()
         count = ir.NamedAggregate(name, A.COUNT_ROWS, None, False, types.I64)
@@ -238,7 +238,7 @@ class QueryBinder:
     # --- blocks ----------------------------------------------------------------------------------------------------
 
     def block(self, binder: ExprBinder, node: ast.Expr) -> ir.Expr:
-        """A value that is looked up in the graph for each row."""
+        """A value looked up in the graph for each row."""
         flow = binder.flow
         if binder.inner:
             message = "a pattern inside a list comprehension cannot be matched"
@@ -269,7 +269,7 @@ class QueryBinder:
         return ir.Each(var, ir.ValueOf(name, kind), None, body, types.list_of(item))
 
     def subquery(self, flow: Flow, node: ast.Expr) -> tuple[Flow, ir.Expr | None]:
-        """The block of a subquery, and of a pattern comprehension what is listed of each solution."""
+        """The block of a subquery, and for a pattern comprehension the value of each solution."""
         block = flow.block()
         match node:
             case ast.PatternExpr(pattern) | ast.Call(args=(ast.PatternExpr(pattern),)):
@@ -293,7 +293,7 @@ class QueryBinder:
         return block, None
 
     def inner_query(self, block: Flow, part: ast.SingleQuery) -> None:
-        """The clauses of a subquery. Its rows are what counts, so that of its RETURN nothing but a cut matters."""
+        """The clauses of a subquery. Its rows are what counts, so only the cut of its RETURN matters."""
         for clause in part.clauses:
             match clause:
                 case ast.Match() | ast.Unwind():
@@ -340,7 +340,7 @@ def _is_existence(node: ast.Expr) -> bool:
 
 
 def _counted(node: ast.Expr) -> tuple[ast.Subquery, str, ast.Expr] | None:
-    """A number of solutions compared with something that looks at no other ones."""
+    """A number of solutions compared with something that has no subquery itself."""
     match node:
         case ast.ComparisonChain(ast.Subquery(kind="count") as first, ((operator, other),)):
             looks = any(isinstance(part, LOOKING) for part in parts_of(other))

@@ -64,7 +64,7 @@ class ExprBinder:
 
     def expr(self, node: ast.Expr) -> ir.Expr:
         found = self._expr(node)
-        # What can be nothing but null is null, wherever it comes from.
+        # What can only be null is null, wherever it comes from.
         return ir.Literal(None, ir.NULL) if found.type == ir.NULL else found
 
     def _expr(self, node: ast.Expr) -> ir.Expr:
@@ -180,7 +180,7 @@ class ExprBinder:
         return ir.RefGet(part, name, shared)
 
     def require_there(self, part: ir.Expr, at: Located) -> None:
-        """What was deleted has nothing to be read any more."""
+        """A deleted entity can no longer be read."""
         if isinstance(part, ir.RefOf) and part.var in self.binding.deleted:
             message = "this reads something already deleted"
             raise self.binding.error("C018", message, at)
@@ -225,7 +225,7 @@ class ExprBinder:
         return ir.MemberAt(part, index, types.item_of(part.type))
 
     def named_by(self, part: ir.Expr, index: ir.Expr, node: ast.Index) -> ir.Expr:
-        """The property or field whose name is computed; all that it may be have one type."""
+        """The property or field whose name is computed; all candidates have one type."""
         if not types.is_string(index.type):
             message = f"a property is accessed by its name, not by {types.name_of(index.type)}"
             raise self.wrong(message, node.index.at)
@@ -413,7 +413,7 @@ class ExprBinder:
         return ir.Arithmetic(ARITHMETIC[operator], left, right, kind)
 
     def added(self, left: ir.Expr, right: ir.Expr, at: Located) -> ir.Expr | None:
-        """A sum that is not one of numbers: of lists, and of texts."""
+        """A sum of lists or texts, not of numbers."""
         if types.is_list(left.type) or types.is_list(right.type):
             if is_null_literal(left) or is_null_literal(right):
                 return ir.Literal(None, ir.NULL)

@@ -1,4 +1,4 @@
-"""The catalogue of the codes of Cypher: what is written cannot be meant. Syntax errors are those of all languages."""
+"""The catalogue of Cypher's semantic error codes. Syntax errors are those of all languages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CYPHER: tuple[Entry, ...] = (
     (
         "C008",
         "A variable is used as something else",
-        "A variable stands for a node, a relationship, a path or a value, and stays that.",
+        "A variable stands for a node, a relationship, a path or a value, and does not change.",
         "Use another name.",
     ),
     (

@@ -56,7 +56,7 @@ Make = Callable[[BoundCall], ir.Expr]
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """How many arguments a function takes, and what it stands for."""
+    """The number of arguments of a function, and its meaning."""
 
     least: int
     most: int

@@ -4,9 +4,9 @@ In the order of control flow:
 
 - `ast`          what was written
 - `expressions`  parsing expressions, `parser` queries around them, `files` whole texts: the docstrings are the grammar
-- `settings`     what a file can set for itself
+- `settings`     the settings a file can make
 - `foreign`      Cypher and SQL typed by mistake, and what to write instead
-- `scope`        what variables stand for while a query is checked; `typing_rules` which types go together
+- `scope`        the variables while a query is checked; `typing_rules` which types are compatible
 - `typer`        expressions to typed expressions; `calls` the functions, `aggregates`, and `search`
 - `patterns`     match blocks, with `edges` for traversals
 - `returns`      columns, grouping, having and order; `union` several branches
@@ -57,7 +57,7 @@ __all__ = [
     "lint_queries",
     "parse_queries",
 ]
-# Running a query needs no report about it: these are imported when they are first used.
+# Running a query needs no report about it: these are imported on first use.
 _LAZY = {"LintReport": "lint", "Operation": "describe", "describe_operation": "describe"}
 
 
@@ -133,7 +133,7 @@ def compile_query(
 
 
 def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
-    """The first query of this name, or the only one there is."""
+    """The first query of this name, or the only one."""
     if tree.statement is not None and not tree.queries:
         message = f"`{tree.statement.words}` is a statement, not a query"
         raise QueryNotFound(message, help="Pass it alone to `query` or `mutate`.")
@@ -173,7 +173,7 @@ def format_queries(text: str, name: str = "") -> str:
 def lint_queries(
     text: str, catalog: Catalog, name: str = "", schema_source: dict[str, Any] | None = None
 ) -> LintReport:
-    """Everything there is to say about a file of queries, without raising."""
+    """The full report on a file of queries, without raising."""
     from omnigraph.lang.query.lint import lint
 
     return lint(Source(text, name), catalog, schema_source or {"kind": "file"})

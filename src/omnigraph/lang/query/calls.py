@@ -78,7 +78,7 @@ def check_call(typer: Typer, node: ast.Call) -> ir.Expr:
 
 
 def function_names() -> tuple[str, ...]:
-    """Every word that can stand before a bracket."""
+    """Every word that can precede a bracket."""
     from omnigraph.lang.query.typer import AGGREGATES, RANKINGS
 
     fixed = ("date", "datetime", "cast")
@@ -112,7 +112,7 @@ def _by_signature(typer: Typer, node: ast.Call, signature: Signature) -> ir.Expr
     return ir.Call(signature.function, tuple(args), result.with_nullable(nullable))
 
 
-# --- functions with rules of their own ---------------------------------------------------------------------------
+# --- functions with special rules --------------------------------------------------------------------------------
 
 
 def _now(typer: Typer, node: ast.Call) -> ir.Expr:

@@ -1,4 +1,4 @@
-"""Checking a query against a schema: every name resolved, every expression typed, several errors at once."""
+"""Checking a query against a schema: every name resolved, every expression typed, several errors reported together."""
 
 from __future__ import annotations
 

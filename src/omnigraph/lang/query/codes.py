@@ -1,6 +1,6 @@
 """The catalogue of the query language's codes: T for types, Q for what belongs to queries as such, L for lint.
 
-The T codes are those of the language this one extends; what it had no code for is a Q.
+The T codes are those of the language this one extends; Q codes are for everything it had no code for.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TYPES: tuple[Entry, ...] = (
     ),
     (
         "T9",
-        "A block or a column stands alone",
+        "A block or a column is not connected",
         "A not, exists or optional block shares a variable with what surrounds it, and every column of an aggregate "
         "query is a group key or an aggregate.",
         "Mention an outer variable inside the block.",
@@ -246,7 +246,7 @@ QUERIES: tuple[Entry, ...] = (
     (
         "Q016",
         "A whole entity is not a value here",
-        "`$x.*` and entity($x) stand in return only, and `$x.*` alone.",
+        "`$x.*` and entity($x) are allowed only in return, and `$x.*` only on its own.",
         "Name a property: $x.name.",
     ),
     (
@@ -291,7 +291,7 @@ BOUNDS: tuple[Entry, ...] = (
     (
         "Q020",
         "Column names expand to too much",
-        "A column that uses the names of earlier ones is as large as what they stand for: operators and levels are "
+        "A column that uses the names of earlier ones is as large as their expansion: operators and levels are "
         "bounded as in one expression, and so is the size of all columns of a result.",
         "Use an earlier column less often, or split the query.",
     ),

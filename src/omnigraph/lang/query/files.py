@@ -1,4 +1,4 @@
-"""Texts to syntax trees: settings at the top, then queries, or one statement that stands alone.
+"""Texts to syntax trees: settings at the top, then queries, or a single statement.
 
 The words of statements and the names of settings are not reserved: in the body of a query they are names.
 """
@@ -34,7 +34,7 @@ def parse(source: Source, *, bare: bool = False) -> ast.QueryFile:
 
 
 def parse_into(diagnostics: Diagnostics, *, bare: bool = False) -> ast.QueryFile:
-    """What could be read of a text; what is wrong with the rest goes into the diagnostics."""
+    """The readable part of a text; errors in the rest go into the diagnostics."""
     return FileParser(Cursor(diagnostics, semicolons=True), bare=bare).file()
 
 
@@ -66,7 +66,7 @@ class FileParser(QueryParser):
         self, settings: tuple[ast.SettingLine, ...], queries: tuple[ast.Query, ...]
     ) -> None:
         if settings and not queries and not self.cursor.diagnostics.errors:
-            message = "the file contains settings but no statement"
+            message = "the file contains only settings, no statement"
             help = "A setting applies to its file only: write a query or a statement below it."
             self.cursor.diagnostics.error("Q022", message, settings[-1].at, help=help)
 
@@ -134,7 +134,7 @@ class FileParser(QueryParser):
         return ast.SettingLine(name, None, between(start, self.cursor.previous))
 
     def _setting_name(self) -> str | None:
-        """A setting there is, or none for `all`."""
+        """The name of an existing setting, or None for `all`."""
         token = self.cursor.ident("the name of a setting, or `all`")
         if token.text == "all":
             return None

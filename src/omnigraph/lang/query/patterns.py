@@ -29,7 +29,7 @@ BROKEN = VarKind.BROKEN
 
 
 class Anonymous:
-    """Gives each `$_` a name of its own, so that several of them never meet."""
+    """Gives each `$_` a unique name, so that they are never joined."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -129,7 +129,7 @@ class PatternChecker:
         self.not_optional(known, node)
 
     def bound(self, node: ast.Variable) -> Var | None:
-        """What the variable is bound to, if it is."""
+        """What the variable is bound to, if bound."""
         self.not_a_parameter(node)
         known = self.scope.vars.get(node.name)
         if known is not None and known.kind is BROKEN:
@@ -228,7 +228,7 @@ class PatternChecker:
         return checked.Traversal(src, dst, steps, low, high, edge, path, clause.every)
 
     def endpoint(self, node: ast.Variable) -> None:
-        """An endpoint is a node, or not bound yet."""
+        """An endpoint must be a node, or not yet bound."""
         known = self.bound(node)
         if known is None:
             return
@@ -242,7 +242,7 @@ class PatternChecker:
         self.mention(node.name)
 
     def own_name(self, clause: ast.Traversal) -> None:
-        """The variable of an edge or a path is new, and no endpoint of its own traversal."""
+        """The variable of an edge or a path must be new, and not an endpoint of its own traversal."""
         for node, code in ((clause.edge_var, "T23"), (clause.path, "Q018")):
             if node is None:
                 continue

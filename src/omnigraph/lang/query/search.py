@@ -79,7 +79,7 @@ def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Proper
 
 
 def text_query(typer: Typer, node: ast.Call, code: str) -> ir.Expr:
-    """The text that is searched for: a String that is the same for every row."""
+    """The search text: a String that is the same for every row."""
     query = typer.constant(node.args[1], code, f"the text of `{node.name}` is a constant")
     if not is_string(query.type) or is_null(query):
         message = f"`{node.name}` searches for a String, not {query.type}"

@@ -52,7 +52,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class TypeHeader:
-    """What the annotations behind the name of a type say."""
+    """The annotations after the name of a type."""
 
     description: str | None = None
     instruction: str | None = None
@@ -60,7 +60,7 @@ class TypeHeader:
 
 
 class Checker:
-    """Builds a draft of a tree, reporting what is wrong with it."""
+    """Builds a draft of a tree, reporting its errors."""
 
     def __init__(self, schema: ast.Schema, diagnostics: Diagnostics) -> None:
         self.schema = schema

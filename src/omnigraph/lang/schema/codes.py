@@ -33,7 +33,7 @@ ERRORS: tuple[Entry, ...] = (
     (
         "S5",
         "A property name is reserved",
-        "Rows have columns of their own, such as id, and for edges src and dst. Edges also read from and to.",
+        "Rows have system columns, such as id, and for edges src and dst. Edges also read from and to.",
         "Choose another name for the property.",
     ),
     (

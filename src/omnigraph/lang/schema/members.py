@@ -29,16 +29,16 @@ class Hint:
 
     old: str
     at: Place
-    inherited: bool = False  # written in an interface, and so for nodes only where it fits
+    inherited: bool = False  # written in an interface, and so applied to nodes only where it fits
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A checked property with what its declaration says besides."""
+    """A checked property with the rest of its declaration."""
 
     decl: ast.PropertyDecl
     property: Property
-    words: tuple[str, ...] = ()  # of key, unique, index, behind the property
+    words: tuple[str, ...] = ()  # of key, unique, index, after the property
     hint: Hint | None = None
     embed_at: Place | None = None
 
@@ -89,7 +89,7 @@ def _check_name(owner: Owner, name: ast.Name) -> None:
 
 
 def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target: str) -> None:
-    """Report annotations of ours that stand twice on one target."""
+    """Report built-in annotations that are duplicated on one target."""
     if len(annotations) < 2:
         return
     counts = Counter(a.name for a in annotations)
@@ -103,7 +103,7 @@ def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target:
 def custom_annotations(
     owner: Owner, annotations: Iterable[ast.Annotation]
 ) -> tuple[Annotation, ...]:
-    """Annotations of the user's own, in canonical order without repetitions."""
+    """Custom annotations, in canonical order without repetitions."""
     carried: dict[str, Annotation] = {}
     for annotation in annotations:
         arguments = tuple(sorted((str(k), scalar(owner, v)) for k, v in annotation.arguments))
@@ -116,7 +116,7 @@ def custom_annotations(
 
 
 def scalar(owner: Owner, value: ast.Value) -> ast.Scalar:
-    """The value of an annotation of one's own, which is never a list."""
+    """The value of a custom annotation, which is never a list."""
     if isinstance(value.value, tuple):
         owner.diagnostics.error("S10", "only @default takes a list", value.at)
         return ""
@@ -152,7 +152,7 @@ def text_of(owner: Owner, annotation: ast.Annotation, target: str) -> str | None
 
 
 def _constraint_word(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
-    """@key, @unique or @index behind a property."""
+    """@key, @unique or @index after a property."""
     name, path = annotation.name, f"{owner.name}.{built.property.name}"
     report = owner.diagnostics.error
     if annotation.value is not None:
@@ -174,7 +174,7 @@ def _constraint_word(owner: Owner, built: Built, annotation: ast.Annotation) -> 
 def unsuited(word: str, kind: PropType, *, behind_property: bool) -> str | None:
     """The kind of type a constraint does not work on, if this is one.
 
-    In a body, @index on a list is accepted without effect, as files of the language's model have it.
+    In a body, @index on a list is accepted without effect, as in files of the original language.
     """
     if kind.is_blob:
         return "blob"

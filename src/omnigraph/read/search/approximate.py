@@ -1,9 +1,9 @@
 """The nearest vectors through a stored index: most of them, and each with its exact distance.
 
 The index of the table store names rows that are likely near; the store compares rows outside the index exactly, so
-every row can be found. Here candidates are compared exactly, as any other position. Conditions and traversals come first:
-when they leave few rows, those are compared without an index; when they leave many, more candidates are requested, and
-if too few of them are among those left, all of those are compared.
+every row can be found. Here candidates are compared exactly, as any other position. Conditions and traversals come
+first: when they leave few rows, those are compared without an index; when they leave many, more candidates are
+requested, and if too few of them are among those left, all of those are compared.
 """
 
 from __future__ import annotations

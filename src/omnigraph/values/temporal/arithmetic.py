@@ -64,7 +64,7 @@ def add(left: Temporal, right: Temporal) -> Temporal:
         case dt.datetime():
             return _moved(from_stored(left), right)
         case dt.date():
-            # Whole days of its seconds count, what is left of them does not.
+            # Whole days of its seconds count, the rest does not.
             clock = abs(right.seconds) // DAY_SECONDS * (1 if right.seconds > 0 else -1)
             days = calendar.plus_months(date_days(left), right.months) + right.days + clock
             return date_of(days)
@@ -101,7 +101,7 @@ def subtract(left: Temporal, right: Temporal) -> Temporal:
 
 
 def multiply(left: Any, right: Any) -> Duration:
-    """A duration so many times."""
+    """A duration multiplied by a number."""
     value, number = (left, right) if isinstance(left, Duration) else (right, left)
     return _times(value, exact(number))
 
@@ -234,8 +234,8 @@ def _span(start: Temporal, end: Temporal) -> _Span:
         for value, local, zone in zip((start, end), locals_, known, strict=True)
     ]
     nanos = placed_[1].moment.total - placed_[0].moment.total
-    there = at_moment(placed_[1].moment, known[0])
-    return _Span(placed_[0].local, there.local, known[0], dated, nanos)
+    end = at_moment(placed_[1].moment, known[0])
+    return _Span(placed_[0].local, end.local, known[0], dated, nanos)
 
 
 def _own_zone(value: Temporal) -> str | None:
@@ -260,7 +260,7 @@ def _days(start: LocalDateTime, end: LocalDateTime) -> int:
 
 
 def between(start: Temporal, end: Temporal) -> Duration:
-    """Months, then days, then what is left."""
+    """Months, then days, then the rest."""
     span = _span(start, end)
     if not span.dated:
         return Duration.of_nanos(span.nanos)

@@ -1,4 +1,4 @@
-"""The names of the kinds of temporal values, and of what is done with them."""
+"""The names of the kinds of temporal values, and of their operations."""
 
 from __future__ import annotations
 

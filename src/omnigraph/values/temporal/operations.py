@@ -1,4 +1,4 @@
-"""What is done with temporal values, by name: the reference that engines follow."""
+"""Operations on temporal values, by name: the reference for the engines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def apply(
 
 
 def convert(kind: TemporalKind, value: Temporal) -> Temporal:
-    """What a value has of another kind: the day of a date-time, its time, or both without the zone."""
+    """The part of a value that is of another kind: the day of a date-time, its time, or both without the zone."""
     if isinstance(value, dt.datetime):
         value = from_stored(value)
     if kind_of(value) is kind:

@@ -336,7 +336,7 @@ def test_an_unreachable_provider_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(EmbedUnavailable, match="no answer"):
+        with pytest.raises(EmbedUnavailable, match="did not answer"):
             embed_text(
                 "abc", 2, provider=OpenAiProvider(url, "m", retry=replace(RETRY, sleep=Pauses()))
             )
