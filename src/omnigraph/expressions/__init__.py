@@ -1,4 +1,4 @@
-"""What expressions mean: one tree (`lang.ir`), evaluated for one row, for whole columns, and by the table store.
+"""The semantics of expressions: one tree (`lang.ir`), evaluated for one row, for whole columns, and by the table store.
 
 `scalar` is the reference: the value for one row of Python values. `arrow` computes the same for whole columns, wherever
 their rows come from: bindings of a pattern, rows a statement changes, rows staged before, another version of a type, a

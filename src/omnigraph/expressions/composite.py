@@ -123,7 +123,7 @@ def _list(items: list[pa.Array], kind: pa.DataType, n: int) -> pa.Array:
 
 
 def _trail(items: tuple[ir.Expr, ...], values: list[pa.Array]) -> pa.Array:
-    """Nodes and edges one after the other; of a trail between two nodes its own nodes stand for both."""
+    """Nodes and edges one after the other; a trail between two nodes includes both."""
     nodes, edges = [lists.single(values[0])], []
     one = pa.array(np.ones(len(values[0]), np.int64))
     for i in range(1, len(items), 2):

@@ -1,4 +1,4 @@
-"""Lists in Arrow columns, taken apart and put together again by their offsets."""
+"""Lists in Arrow columns, split and reassembled by their offsets."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _discrete(given: Lists, share: Floats) -> tuple[Floats, Mask]:
 
 
 def _continuous(given: Lists, share: Floats) -> tuple[Floats, Mask]:
-    """Between the two values nearest to it."""
+    """Interpolated between the two nearest values."""
     exact = share * np.maximum(given.counts - 1, 0)
     low = np.floor(exact).astype(np.int64)
     below = _at(given, low)

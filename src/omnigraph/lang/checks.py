@@ -1,4 +1,4 @@
-"""Checks: named queries that say what must hold of a graph, read from a `.gq` text.
+"""Checks: named queries that a graph must satisfy, read from a `.gq` text.
 
 Every query of the text is a check of its name. `@description` is the message when it fails, `@severity` is "error" or
 "warning", and one more annotation names the measure and its bounds:

@@ -73,7 +73,7 @@ def is_file_text(text: str, language: str | None = None) -> bool:
 
 @lru_cache(maxsize=512)
 def query_name(text: str, name: str | None, language: str | None = None) -> str:
-    """The name of the query that is meant: the one named, or the only one; a text in Cypher has none."""
+    """The name of the selected query: the one named, or the only one; a text in Cypher has none."""
     if is_cypher_text(text, language):
         return name or "cypher"
     file = parse_queries(text, bare=True)

@@ -1,6 +1,6 @@
 """Text to tokens, for both languages.
 
-One regular expression knows every token. Comments are kept aside for the formatters; a character or an escape that
+One regular expression knows every token. Comments are kept separately for the formatters; a character or an escape that
 belongs to neither language is reported, and lexing goes on after it.
 """
 
@@ -49,7 +49,7 @@ class Token(NamedTuple):
 class Lexed:
     """The tokens of a text as parallel lists, closed by one of kind END, and its comments in order.
 
-    A long text makes many tokens; lists of plain values keep them cheap, and a `Token` is made when one is looked at.
+    A long text makes many tokens; lists of plain values keep them cheap, and a `Token` is made on access.
     """
 
     kinds: list[Tok] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Lexed:
     starts: list[int] = field(default_factory=list)
     comments: list[Token] = field(default_factory=list)
     semicolons: bool = False  # whether they are tokens
-    torn: bool = False  # the text was not read to its end, so that missing brackets say nothing
+    torn: bool = False  # the text was not read to its end, so missing brackets mean nothing
 
     def add(self, kind: Tok, text: str, start: int) -> None:
         self.kinds.append(kind)
@@ -139,7 +139,7 @@ def tokens_of(diagnostics: Diagnostics, lexed: Lexed, language: Tokens) -> Lexed
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
     kinds, depth = language.kinds, 0
-    # White space that no token follows would be looked through again from each of its characters.
+    # White space that no token follows would be scanned again from each of its characters.
     for match in language.pattern.finditer(text, 0, len(text.rstrip(language.space))):
         group = match.lastindex or 0
         kind = kinds[group]

@@ -146,7 +146,7 @@ def complete(branch: checked.Branch, wanted: tuple[ir.OutputColumn, ...]) -> ir.
 
 
 def shaped(branch: checked.Branch, columns: tuple[ir.NamedExpr, ...]) -> checked.Grouping | None:
-    """The grouping, with entities among its keys in the shape the columns ask for."""
+    """The grouping, with entities among its keys in the shape the columns need."""
     if branch.grouping is None:
         return None
     wanted = {c.expr.name: c.expr.type for c in columns if isinstance(c.expr, ir.Output)}

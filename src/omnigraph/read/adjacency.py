@@ -115,7 +115,7 @@ class Adjacency:
 
     @cached_property
     def loops(self) -> Positions:
-        """The nodes with an edge to themselves, ascending; of edges within one type only."""
+        """The nodes with a self-loop, ascending; only for edges within one type."""
         if self.smaller is not None:
             return self.smaller.loops
         found = []

@@ -39,7 +39,7 @@ STATE = "\0"  # in the name of a column: it is the state of an aggregate, not a 
 VALUE, OFTEN, COUNT, SUM = "value", "often", "count", "sum"  # what such a column holds
 WHICH = "which"  # a column that says whether a row is of a group, or a value
 MERGE_ROWS_MAX = 1 << 20  # more are not merged in one step
-MERGE_COPIES = 3  # of what is merged: put together, numbered, and taken
+MERGE_COPIES = 3  # of the merged rows: concatenated, numbered, and taken
 GATHERED_BLOCKS = 4  # grouped together
 
 

@@ -73,7 +73,7 @@ def distinct(values: AnyArray, size: int) -> AnyArray:
 def reached_by(values: Floats, count: int) -> float:
     """A number that at least `count` of the values reach, close to the largest one; there must be that many values.
 
-    The largest values of short runs are found in one pass over memory, where putting all of them in order takes many.
+    The largest values of short runs are found in one pass over memory, while sorting all of them takes many.
     """
     width = max(1, len(values) // (RUNS_PER_VALUE * count))
     whole = len(values) // width * width

@@ -1,5 +1,5 @@
-"""Blocks run for all rows of an enclosing operator together: each row is tagged, and the tags say whose solution
-it is. Also plain joins, which need no tags."""
+"""Blocks run for all rows of an enclosing operator together: each row is tagged, and the tags identify the row of
+a solution. Also plain joins, which need no tags."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
 
 
 def distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
-    """For every row the number of its kind, and one row of each kind; where finding them pays, with one variable."""
+    """For every row the number of its kind, and one row of each kind; with one variable, if finding them pays."""
     variables = list(rows.variables.values())
     if rows.tags or rows.scores or len(variables) > 1:
         return np.arange(rows.n), np.arange(rows.n)
@@ -188,7 +188,7 @@ def _join_keys(
 
 
 def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Keys in one type. A number that no number of the other side can equal is null, which joins with nothing."""
+    """Keys in one type. A number that no number of the other side can equal becomes null, which joins with nothing."""
     if a.type == b.type:
         return a, b
     if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):

@@ -97,7 +97,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What the checks of a graph found in a state, compared with one before it."""
+    """The results of a graph's checks in a state, compared with one before it."""
 
     commit: str
     before: str | None

@@ -88,7 +88,7 @@ class Explanation:
         self._memory = trace.memory
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as nested objects; the outermost says what the query held of memory."""
+        """The plan as nested objects; the outermost has the memory of the query."""
         if not self._root.inputs:
             return {}
         names = ("query_memory_bytes", "query_memory_bytes_max", "spilled_bytes")

@@ -42,7 +42,7 @@ FORMATS = (*FORMS, "parquet", "arrow", "csv")
 MANIFEST = "export.json"
 BATCH_ROWS = 65_536
 ORDERED_ROWS = 8_192  # fetched at a time, from any place in the table
-PART_ROWS = 1 << 20  # fragments are put together up to this
+PART_ROWS = 1 << 20  # fragments are combined up to this
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class PlanStep:
     inputs: tuple[PlanStep, ...]  # for a correlated operator the input, then the block
     live: frozenset[str]  # the variables and scores read above
     bag: bool  # whether it matters above how often a row occurs
-    slice: ir.Slice | None = None  # the cut at the end of a sort, or of a ranking that is sorted by
+    slice: ir.Slice | None = None  # the final cut of a sort, or of a ranking used as a sort key
     steps_of_paths: bool = True  # of a shortest path: more than its length is read
     early: bool = False  # whether a limit above may stop it before it is done
     whole: bool = False  # whether the result has exactly its rows

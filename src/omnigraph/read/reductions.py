@@ -1,4 +1,4 @@
-"""What aggregates make of the values of each group. Weights count: a row that stands for a thousand adds a thousand."""
+"""Aggregates of the values of each group. Weights count: a row with weight a thousand adds a thousand."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _mirrored(counts: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values a variable stands for, one per row."""
+    """The values of a variable, one per row."""
 
     array: pa.Array
 
@@ -256,7 +256,7 @@ class Rows:
         return np.ones(self.n, np.int64) if self.weight is None else self.weight
 
     def total(self) -> int:
-        """The number of rows these stand for."""
+        """The number of rows, weights counted."""
         return self.n if self.weight is None else int(self.weight.sum())
 
     def spelled_out(self, sizes: Iterator[int]) -> Iterator[Rows]:

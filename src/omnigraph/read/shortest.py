@@ -209,7 +209,7 @@ class _Finder:
         return node[best], np.arange(len(best))
 
     def _report_loop(self, tree: _Tree, source: int) -> None:
-        """The source leads to itself: its trail is that one edge."""
+        """The source has a self-loop: its trail is that one edge."""
         tree.report(np.array([source], np.int64), 1)
         if self.spelled_out:
             code, edge = self._best_edge(source, np.array([source]))[0]
@@ -258,7 +258,7 @@ class _Finder:
 
 
 class _Tree:
-    """The shortest paths from one source: every node knows the edge that leads to it."""
+    """The shortest paths from one source: every node has the edge that leads to it."""
 
     def __init__(self, size: int, source: int, spelled_out: bool) -> None:
         self.seen: Mask = np.zeros(size, np.bool_)

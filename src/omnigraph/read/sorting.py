@@ -58,7 +58,7 @@ def _order_of_few(keys: Keys, n: int) -> Ints:
 
 
 def rank_of(value: Any) -> tuple[int, Any]:
-    """Where a value stands among others of its column."""
+    """The rank of a value among others of its column."""
     match value:
         case None:
             return (0, 0)

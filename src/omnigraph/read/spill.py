@@ -1,4 +1,4 @@
-"""Rows on disk: what does not fit into the memory of a query waits in Arrow files of a folder that goes with it."""
+"""Rows on disk: what does not fit into the memory of a query is kept in Arrow files of a folder removed with it."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Topology:
 
     @cached_property
     def loops(self) -> Mask | None:
-        """Which nodes have an edge to themselves; None when no node has. Of edges within one type only."""
+        """Which nodes have a self-loop; None if no node has. Only for edges within one type."""
         out = self.view(Direction.OUT)
         own = out.base.loops
         if out.minus is not None or out.plus is not None:
@@ -236,7 +236,7 @@ def _joined(parts: list[Edges]) -> Edges:
 
 
 def extend(old: Topology, tables: TopologyTables) -> Topology | None:
-    """The topology of other versions of the same tables, made from what stayed; None when too much changed."""
+    """The topology of other versions of the same tables, made from the unchanged part; None if too much changed."""
     made_of = old.made_of
     stale = [
         _stale(made_of.edge, tables.edge),

@@ -1,6 +1,6 @@
 """Topology as derived files, `_topology/<edge table>`, so that a new process need not build it.
 
-One object holds the arrays of an edge table as they are walked forwards and says which fragments they were made of; a
+One object holds the arrays of an edge table as they are walked forwards and names the fragments they were made of; a
 second one, read when edges are walked backwards, holds the others. On a disk they are mapped into memory: a
 query reads the pages it walks, and processes share them. They may be older than requested (then they are extended),
 absent or damaged (then they are ignored): only speed depends on them.

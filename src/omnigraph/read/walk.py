@@ -1,6 +1,6 @@
 """Walking several hops: from each source the nodes at their shortest distances.
 
-A source is one hop from itself if an edge leads from it to itself; other self-loops lead nowhere new.
+A source is one hop from itself if it has a self-loop; other self-loops lead nowhere new.
 
 Nodes of all types a walk may meet are numbered in one space, so that a frontier is one array of integers whatever the
 pattern. A visited set is a bitmap of the space for each source; sources are taken in groups so that it stays in bounds.
@@ -76,7 +76,7 @@ class Space:
         return Way(topology(step.edge, ctx), step.direction, near, far)
 
     def _loops(self, steps: tuple[ir.EdgeStep, ...], ctx: Context) -> Mask | None:
-        """Which nodes have an edge of one of the steps to themselves."""
+        """Which nodes have a self-loop among the steps."""
         marks: Mask | None = None
         for step in steps:
             own = topology(step.edge, ctx).loops if step.near == step.far else None

@@ -38,7 +38,7 @@ def parse_datetime(text: str) -> dt.datetime | None:
         day = parse_date(text)
         return None if day is None else midnight(day)
     date, minutes, seconds, fraction, zone = found.groups()
-    micros = (fraction or ".0")[1:4].ljust(3, "0")  # finer than a millisecond is cut off
+    micros = (fraction or ".0")[1:4].ljust(3, "0")  # finer than a millisecond is truncated
     offset = "+00:00" if zone is None or zone in "Zz" else zone
     try:
         value = dt.datetime.fromisoformat(f"{date}T{minutes}{seconds or ':00'}.{micros}000{offset}")
@@ -53,7 +53,7 @@ def midnight(day: dt.date) -> dt.datetime:
 
 
 def whole_millis(value: dt.datetime) -> dt.datetime:
-    """An instant in UTC; finer than a millisecond is cut off."""
+    """An instant in UTC; finer than a millisecond is truncated."""
     moment = value.astimezone(dt.UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 

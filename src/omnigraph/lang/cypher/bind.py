@@ -47,7 +47,7 @@ class QueryBinder:
     # --- whole queries ---------------------------------------------------------------------------------------------
 
     def read(self, tree: ast.Query) -> ir.Read:
-        """Single queries, put together by UNION."""
+        """Single queries, combined by UNION."""
         branches = [self.branch(part) for part in tree.parts]
         if len(branches) == 1:
             plan, columns = branches[0]
@@ -293,7 +293,7 @@ class QueryBinder:
         return block, None
 
     def inner_query(self, block: Flow, part: ast.SingleQuery) -> None:
-        """The clauses of a subquery. Its rows are what counts, so only the cut of its RETURN matters."""
+        """The clauses of a subquery. Only its rows count, so of its RETURN only the cut matters."""
         for clause in part.clauses:
             match clause:
                 case ast.Match() | ast.Unwind():

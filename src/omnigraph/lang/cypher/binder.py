@@ -31,7 +31,7 @@ TRUE, FALSE = ir.Literal(True, ir.BOOL), ir.Literal(False, ir.BOOL)
 class ExprBinder:
     """Binds the expressions of one clause.
 
-    `blocks` binds what looks at the graph again for each row: patterns, subqueries and pattern comprehensions.
+    `blocks` binds what reads the graph again for each row: patterns, subqueries and pattern comprehensions.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The functions of Cypher, each with the expression it stands for."""
+"""The functions of Cypher, each with its expression."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _to_number(kind: PropType) -> FunctionSignature:
         if not fits and not (types.is_bool(part.type) and kind == types.I64):
             raise given.wrong(0, "a number or a text")
         if kind == types.I64 and types.is_string(part.type):
-            # "2.7" is 2: the number it spells, cut off.
+            # "2.7" is 2: the number it spells, truncated.
             return ir.Call(
                 Function.COALESCE,
                 (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)),

@@ -102,9 +102,9 @@ class Put:
 
 @value
 class Drop:
-    """The entity in a slot goes; a node that has edges goes with them if `detach`, else not at all.
+    """The entity in a slot is deleted; a node with edges only if `detach`, together with them.
 
-    The columns of the slot may be lists: then all their members go.
+    The columns of the slot may be lists: then all their members are deleted.
     """
 
     slot: str

@@ -29,7 +29,7 @@ _CONDITION = re.compile(
     r"(?P<left>[\w.]+)\s*(?P<op><=|>=|<>|!=|=|<|>)\s*(?P<right>'[^']*'|\"[^\"]*\"|[\d.]+)"
 )
 _ITEM = re.compile(r"(?P<value>\w+(\.\w+)?)(\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
-TRANSLATED_CHARS_MAX = 500  # the patterns try every way to cut a text into clauses
+TRANSLATED_CHARS_MAX = 500  # the patterns try every way to split a text into clauses
 CYPHER = "This looks like Cypher. Run it on its own, or with language='cypher'; files hold queries in `.gq`."
 SQL_CLAUSES = (
     "SELECT name FROM Person WHERE age > 30 is `match { $p: Person  $p.age > 30 } return { $p.name }`, a JOIN is an "

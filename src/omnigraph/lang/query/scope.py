@@ -103,7 +103,7 @@ def edge_var(name: str, catalog: Catalog, types: tuple[str, ...]) -> Var:
 
 
 def shared_properties(types: Iterable[EntityType]) -> Mapping[str, Property]:
-    """The properties that all types have with one meaning; where one may be null, it may be null."""
+    """The properties shared by all types with the same meaning; nullable if nullable in one of them."""
     views = [t.properties for t in types]
     if len(views) == 1:
         return views[0]

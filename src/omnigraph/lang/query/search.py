@@ -62,7 +62,7 @@ def _edits(typer: Typer, node: ast.Call) -> ir.Expr:
 
 
 def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Property]:
-    """The property of a node that a search or ranking looks at."""
+    """The property of a node that a search or ranking reads."""
     part = node.args[0]
     if not isinstance(part, ast.Property):
         message = f"`{node.name}` takes a property such as $x.name first"

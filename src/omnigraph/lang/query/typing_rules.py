@@ -39,7 +39,7 @@ def is_bool(kind: ir.ValueType) -> bool:
 
 
 def is_null(expr: ir.Expr) -> bool:
-    """The literal `null`, which takes the type its place asks for."""
+    """The literal `null`, which takes the type its place requires."""
     return isinstance(expr, ir.Literal) and expr.value is None
 
 

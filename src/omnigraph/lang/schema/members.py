@@ -25,7 +25,7 @@ NAME_CHARS_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """`@rename_from("old")`, and where it stands."""
+    """`@rename_from("old")`, and its place."""
 
     old: str
     at: Place
@@ -53,7 +53,7 @@ class Owner:
 
 
 def build_property(owner: Owner, decl: ast.PropertyDecl) -> Built:
-    """A declared property as the catalog knows it."""
+    """A declared property as a property of the catalog."""
     _check_name(owner, decl.name)
     report_repeated(owner, decl.annotations, f"property {owner.name}.{decl.name}")
     built = Built(decl, Property(decl.name.text, decl.type.type, 0))

@@ -59,7 +59,7 @@ class AnalyzerUnknown(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """What happens to a word after it has been cut out of its text."""
+    """The normalization of a word after splitting the text."""
 
     name: str
     folds: bool = True  # compatibility forms and upper case are levelled
@@ -163,7 +163,7 @@ class _Cut:
 
 
 def _cut(texts: pa.StringArray, analyzer: Analyzer) -> _Cut:
-    """Cut a slice of texts. Where all of them are ASCII, a table of the 128 characters does it."""
+    """Split a slice of texts. If all of them are ASCII, a table of the 128 characters suffices."""
     if pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
         return _cut_ascii(texts, LOWER_CASE if analyzer.folds else AS_WRITTEN)
     lists = words_as_written(texts)

@@ -19,9 +19,9 @@ from omnigraph.read.search.source import Positions
 from omnigraph.read.search.vectors import Float32s, Float64s, nearest
 from omnigraph.storage.tables import VectorTable
 
-INDEX_ROWS_MIN = 20_000  # exact distances to fewer are found sooner
+INDEX_ROWS_MIN = 20_000  # exact distances to fewer are computed faster
 CANDIDATES = 10  # rows compared for each that is wanted
-PROBES_MIN = 20  # parts of the index that are looked at
+PROBES_MIN = 20  # partitions of the index that are probed
 PROBES_PART = 16  # or one in this many, if that is more
 FILTERED_PART = 8  # above one row in this many, more candidates are requested and filtered
 
@@ -45,7 +45,7 @@ def approximate(
     positions: Positions | None = None,
     note: Callable[..., None],
 ) -> tuple[Positions, Float64s]:
-    """See `nearest`. Says how it was done."""
+    """See `nearest`. Notes how it was done."""
     index = _index(columns, prop)
     few = positions is not None and len(positions) * FILTERED_PART < columns.n
     if index is None or few:

@@ -222,7 +222,7 @@ class _Entries:
 
 
 def _entries(words: Words, rows: int, longest: int) -> _Entries:
-    """Word, row and place in one number, where they fit: sorting those is the fastest way there is."""
+    """Word, row and place in one number, where they fit: sorting those is the fastest way."""
     row_bits, place_bits = max(rows, 1).bit_length(), longest.bit_length()
     if len(words.vocabulary).bit_length() + row_bits + place_bits > KEY_BITS:
         return _entries_apart(words)

@@ -1,6 +1,6 @@
 """Exact distances between a query vector and the vectors of a column.
 
-Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row stands, so equal
+Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row is, so equal
 vectors are equally far and a pre-filter changes no distance. `nearest` first estimates all distances in float32 with a
 proven bound of the error, and computes exactly only where the bound leaves a doubt: the answer is that of `distances`.
 An approximate search (`approximate.py`) replaces only `_candidates`. Of a few positions only
@@ -167,7 +167,7 @@ def _measured_where_bound(
 
 
 def _between(rows: Float32s, query: Float64s, metric: ir.Metric) -> Float64s:
-    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on where a row stands.
+    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on the place of a row.
 
     It also uses its own threads, which under load cost more time than they save.
     """

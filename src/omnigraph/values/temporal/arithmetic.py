@@ -195,7 +195,7 @@ def _first_day(days: int, unit: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Two values brought to one form: in one zone where one of them has one, on one day where one of them has none."""
+    """Two values in a common form: in one zone if one of them has one, on one day if one of them has none."""
 
     start: LocalDateTime
     end: LocalDateTime

@@ -135,7 +135,7 @@ class ZonedDateTime:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Months, days and seconds, none of which are turned into another: days and months differ in length."""
+    """Months, days and seconds, none of which are converted into another: days and months differ in length."""
 
     months: int
     days: int
@@ -240,7 +240,7 @@ def from_stored(value: dt.datetime) -> ZonedDateTime:
 
 
 def to_stored(value: LocalDateTime, up: bool = False) -> dt.datetime:
-    """A moment in UTC as a `datetime`, its nanoseconds cut off, or `up` to the next microsecond.
+    """A moment in UTC as a `datetime`, its nanoseconds truncated, or rounded `up` to the next microsecond.
 
     What lies outside the years of `datetime` becomes the first or last value, so that comparisons hold.
     """
