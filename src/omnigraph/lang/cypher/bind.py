@@ -276,7 +276,7 @@ class QueryBinder:
                 new = [n.var for n in pattern.nodes if n.var and n.var not in flow.names]
                 new += [r.var for r in pattern.rels if r.var and r.var not in flow.names]
                 if new:
-                    message = f"there is no variable `{new[0]}` here"
+                    message = f"unknown variable `{new[0]}`"
                     help = "A pattern used as a condition binds no variables; write EXISTS { … }."
                     raise self.binding.error("C007", message, node.at, help)
                 self.pattern(block, (pattern,), None)

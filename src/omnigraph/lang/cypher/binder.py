@@ -124,7 +124,7 @@ class ExprBinder:
         found = self.inner.get(name) or self.flow.names.get(name)
         if found is None:
             known = (*self.inner, *self.flow.names)
-            message = f"there is no variable `{name}` here"
+            message = f"unknown variable `{name}`"
             raise self.binding.unknown("C007", message, at, name, known)
         return found
 

@@ -72,7 +72,7 @@ def bind_call(binder: ExprBinder, node: ast.Call) -> ir.Expr:
         found = TEMPORAL_FUNCTIONS.get(node.name)
     if found is None:
         known = (*FUNCTIONS, *TEMPORAL_FUNCTIONS, *AGGREGATES)
-        message = f"there is no function `{node.name}`"
+        message = f"unknown function `{node.name}`"
         raise binder.binding.unknown("C011", message, node.at, node.name, known)
     if node.distinct or node.star:
         raise binder.binding.error("C010", f"{node.name}() is not an aggregate", node.at)

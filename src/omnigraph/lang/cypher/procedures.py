@@ -209,7 +209,7 @@ def bind_procedure(queries: QueryBinder, flow: Flow, clause: ast.Procedure) -> N
     binding = queries.binding
     known = PROCEDURES.get(clause.name.lower())
     if known is None:
-        message = f"there is no procedure `{clause.name}`"
+        message = f"unknown procedure `{clause.name}`"
         raise binding.unknown("C011", message, clause.at, clause.name, PROCEDURES)
     if isinstance(known, MetadataProcedure):
         _bind_metadata(queries, flow, clause, known)

@@ -43,7 +43,7 @@ class Binding(Reporting):
         if label in self.catalog.interfaces:
             return tuple(kind.name for kind in self.catalog.implementers(label))
         known = (*self.catalog.nodes, *self.catalog.interfaces)
-        raise self.unknown("C002", f"there is no label `{label}`", at, label, known)
+        raise self.unknown("C002", f"unknown label `{label}`", at, label, known)
 
     def with_type(self, name: str, at: Located) -> tuple[str, ...]:
         """The edge types of a relationship type: that of the name, and those labelled so."""
@@ -51,7 +51,7 @@ class Binding(Reporting):
         if found:
             return tuple(found)
         known = dict.fromkeys(n for e in self.catalog.edges.values() for n in labels_of_edge(e))
-        raise self.unknown("C003", f"there is no relationship type `{name}`", at, name, known)
+        raise self.unknown("C003", f"unknown relationship type `{name}`", at, name, known)
 
     def property(self, kind: ir.RefValue, name: str) -> list[Property | None]:
         """A property in each of the types of an entity."""

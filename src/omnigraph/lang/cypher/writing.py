@@ -224,9 +224,7 @@ class WriteBinder:
         expr = self.flow.names.get(name)
         if expr is None:
             known = (*self.names, *self.flow.names)
-            raise self.binding.unknown(
-                "C007", f"there is no variable `{name}` here", at, name, known
-            )
+            raise self.binding.unknown("C007", f"unknown variable `{name}`", at, name, known)
         return self.found(expr, name, at)
 
     def found(self, expr: ir.Expr, name: str, at: Located) -> str:

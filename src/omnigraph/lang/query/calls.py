@@ -72,7 +72,7 @@ def check_call(typer: Typer, node: ast.Call) -> ir.Expr:
         return text_match(typer, node)
     special = SPECIAL.get(node.name)
     if special is None:
-        message = f"there is no function `{node.name}`"
+        message = f"unknown function `{node.name}`"
         raise typer.context.unknown("Q008", message, node.name_at, node.name, function_names())
     return special(typer, node)
 

@@ -129,7 +129,7 @@ class ReturnChecker:
         if found is None and node.name in self.broken:
             raise Reported
         if found is None:
-            message = f"there is no column `{node.name}`"
+            message = f"unknown column `{node.name}`"
             raise self.context.unknown("Q005", message, node.at, node.name, self.columns)
         self.copied += found.nodes
         if self.copied > COPIED_NODES_MAX:

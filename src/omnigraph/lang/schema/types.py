@@ -112,9 +112,7 @@ class TypeParser:
         help = f"Did you mean `{meant}`?" if meant else ""
         if ("node", token.text) in pairwise(self.cursor.lexed.texts):
             meant, help = None, f"A reference is an edge: edge Name: From -> {token.text}"
-        self.diagnostics.error(
-            "S1", f"there is no type {token}", token, help=help, suggestion=meant
-        )
+        self.diagnostics.error("S1", f"unknown type {token}", token, help=help, suggestion=meant)
         self.cursor.advance()
         if self.cursor.at("("):
             raise Unparsable

@@ -42,7 +42,7 @@ def _zone(name: str) -> ZoneInfo:
         except (KeyError, ValueError, OSError):
             pass
     raise TemporalInvalid(
-        f"there is no time zone `{name[:60]}`",
+        f"unknown time zone `{name[:60]}`",
         help="Name a zone of the IANA database such as Europe/Stockholm, or an offset such as "
         "+01:00. Where the system has no such database, install the package tzdata.",
     )
