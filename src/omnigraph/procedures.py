@@ -1,7 +1,7 @@
 """What procedures tell that look at no row: worked out with the verbs of the graph, so a policy is asked as for them.
 
-`lang/cypher/told.py` is the table of what they take and yield. A type that may not be read is not there: schemas are
-told without it, differences have no rows of it, and to ask for its history is to ask for that of no type.
+`lang/cypher/metadata.py` is the table of what they take and yield. A type that may not be read is not there: schemas
+are told without it, differences have no rows of it, and to ask for its history is to ask for that of no type.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ def with_told(
     graph: Graph, query: ir.Query, params: Params, state: Snapshot, branch: str, at: object = None
 ) -> Params:
     """The parameters of a query, with what its procedures tell of a state that may be read."""
-    if not query.told:
+    if not query.procedure_rows:
         return params
     asking = _Teller(graph, state, branch if at is None else state.commit.branch)
-    return {**(params or {}), **{call.param: asking.rows(call, params) for call in query.told}}
+    return {
+        **(params or {}),
+        **{call.param: asking.rows(call, params) for call in query.procedure_rows},
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,11 @@ class _Teller:
     branch: str
 
     def rows(self, call: ir.ProcedureRows, params: Params) -> list[dict[str, Any]]:
+        from omnigraph.lang.cypher.metadata import MetadataProcedure
         from omnigraph.lang.cypher.procedures import PROCEDURES
-        from omnigraph.lang.cypher.told import Telling
 
         told = PROCEDURES[call.procedure.lower()]
-        assert isinstance(told, Telling)  # noqa: S101 - the binder calls no other so
+        assert isinstance(told, MetadataProcedure)  # noqa: S101 - the binder calls no other so
         if told.facts is not None:
             found: Iterable[Row] = told.facts(self.shown(self.state.catalog, self.branch))
         else:

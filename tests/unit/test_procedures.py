@@ -11,7 +11,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import OmnigraphError
 from omnigraph.guarded import GuardedGraph
-from omnigraph.lang.cypher import told
+from omnigraph.lang.cypher import metadata
 from omnigraph.policy.guard import Guard
 from omnigraph.procedures import HISTORY, ROWS_MAX
 from tests.server.world import policy
@@ -191,8 +191,8 @@ def test_what_makes_no_sense_is_refused(graph: Graph, text: str, code: str) -> N
 
 
 def test_every_procedure_about_history_has_somebody_who_tells() -> None:
-    assert {known.name for known in told.HISTORY} == HISTORY.keys()
-    assert all(known.facts is not None for known in told.SCHEMA)
+    assert {known.name for known in metadata.HISTORY} == HISTORY.keys()
+    assert all(known.facts is not None for known in metadata.SCHEMA)
 
 
 # --- under a policy --------------------------------------------------------------------------------------------------

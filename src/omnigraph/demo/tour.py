@@ -1,4 +1,4 @@
-"""The tour: a list of command lines, in the order of a story. Whoever follows it can type every one of them."""
+"""The tour: a list of command lines, in the order of a story. A reader can type every one of them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def steps(folder: Path, engine: str) -> Iterator[TourStep]:
     )
     yield _step("Review it, row by row", ("diff", "main..review", *at))
     yield _step(
-        "Meanwhile, somebody else writes to main",
+        "Meanwhile, another user writes to main",
         ("mutate", *at, "-e", MEANWHILE, "--as", "bram", "-m", "what the country is called"),
     )
     yield _step(
@@ -149,6 +149,6 @@ def _load(folder: Path, graph: str, engine: str) -> TourStep:
 
 
 def to_try(graph: str, *, explorer: bool) -> tuple[tuple[str, ...], ...]:
-    """Three command lines for whoever wants more."""
+    """Three command lines for readers who want more."""
     look = ("explore", graph) if explorer else ("schema", "show", "--store", graph)
     return ("query", "--store", graph, "-e", BUSIEST), look, ("shell", graph)

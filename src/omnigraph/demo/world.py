@@ -95,7 +95,7 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many there are of each."""
+    """The number of each."""
 
     scholars: int = 12_000
     papers: int = 30_000
@@ -106,7 +106,7 @@ class Size:
 
 
 def write_world(folder: Path, size: Size | None = None) -> None:
-    """Write one file per type, CSV where that is how such data usually comes."""
+    """Write one file per type, CSV where such data usually comes as CSV."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, columns in tables(size or Size()).items():
         file = folder / FILES[name]
@@ -141,7 +141,7 @@ def tables(size: Size) -> dict[str, dict[str, Any]]:
 
 
 def _scholar(number: int) -> str:
-    """A name nobody else has: an initial tells those apart who share the rest."""
+    """A unique name: an initial distinguishes people who share the rest."""
     first, rest = number % len(FIRST), number // len(FIRST)
     last, again = rest % len(LAST), rest // len(LAST)
     initial = f"{ascii_uppercase[again - 1]}. " if again else ""
@@ -182,7 +182,7 @@ def _texts(topic: int, words: list[int], choice: int) -> tuple[str, str]:
 
 
 def topic_vector(field: str, word: str) -> list[float]:
-    """Where a word of a field lies, before any noise."""
+    """The position of a word of a field, before any noise."""
     found = np.zeros(TOPIC_DIMENSIONS, dtype=np.float32)
     found[list(FIELDS).index(field)] = 1.0
     found[8 + FIELDS[field].index(word)] = 0.6

@@ -3,7 +3,7 @@
 - `schema`   a catalog as a mermaid or SVG diagram
 - `history`  commits of all branches as text, as `git log --graph` draws them
 - `entities` the nodes and edges among the values of a result, as SVG
-- `notebook` what notebooks show of a graph, a result, a commit, a diff and a plan
+- `notebook` the notebook views of a graph, a result, a commit, a diff and a plan
 """
 
 from __future__ import annotations

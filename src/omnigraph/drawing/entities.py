@@ -69,7 +69,7 @@ ROUNDS = 120  # of the layout
 
 @dataclass(slots=True)
 class DrawnEntities:
-    """What is to be drawn, in the order in which it was met."""
+    """The nodes and edges to draw, in order of appearance."""
 
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     edges: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # id to ends and type
@@ -106,7 +106,7 @@ def entities_of(rows: Iterable[Iterable[Any]]) -> DrawnEntities:
 
 
 def drawing_of(found: DrawnEntities) -> str:
-    """Nodes in the colour of their type, edges as arrows, and which colour stands for what."""
+    """Nodes in the colour of their type, edges as arrows, with a legend of the colours."""
     order = {id: index for index, id in enumerate(found.nodes)}
     drawn = [(a, b, kind) for a, b, kind in found.edges.values() if a in order and b in order]
     places = force_layout(len(order), [(order[a], order[b]) for a, b, _ in drawn])
@@ -135,7 +135,7 @@ def drawing_of(found: DrawnEntities) -> str:
 def interactive(drawing: str) -> str:
     """A drawing whose nodes can be dragged, which can be moved and, with Ctrl and the wheel, zoomed.
 
-    The script is always the same text, and knows the drawing by a name made of digits: nothing that is stored is in it.
+    The script is always the same text, and finds the drawing by a name made of digits: it contains no stored data.
     Where a notebook runs no scripts, the drawing stays as it is.
     """
     name = drawing.partition('id="')[2].partition('"')[0]
@@ -183,7 +183,7 @@ def _legend(index: int, kind: str) -> str:
 
 
 def _node(left: bool, id: str, value: Mapping[str, Any], colour: int) -> str:
-    """A circle with its label on the side where there is room, and everything else as its tip."""
+    """A circle with its label on the free side, and everything else as its tooltip."""
     label = next((str(value[name]) for name in LABELS if value.get(name) is not None), id)
     tip = escape(", ".join(f"{k}: {v}" for k, v in value.items()) or id)
     fill = COLOURS[colour % len(COLOURS)]

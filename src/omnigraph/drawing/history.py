@@ -11,7 +11,7 @@ Paint = Callable[[str, str], str]  # a text, and whether it is an id, names or d
 
 
 class CommitLike(Protocol):
-    """What is drawn of a commit."""
+    """The drawn part of a commit."""
 
     @property
     def id(self) -> str: ...
@@ -43,7 +43,7 @@ def draw_history(graph: GraphLike, limit: int | None = 20, paint: Paint = _plain
     """The newest commits of all branches of a graph, with the names of branches and tags."""
     commits: dict[str, CommitLike] = {}
     names: dict[str, list[str]] = {}
-    before: dict[str, str] = {}  # what a log shows next, whatever it hides in between
+    before: dict[str, str] = {}  # the next shown commit, skipping hidden ones
     for branch in graph.branches():
         found = graph.log(branch, limit)
         commits.update((commit.id, commit) for commit in found)
@@ -106,7 +106,7 @@ def _slanted(marks: list[str], first: int, last: int) -> str:
 
 
 def _forked(lanes: list[str], here: int, parents: list[str]) -> list[str]:
-    """The lane goes on to the first parent; every further parent gets a lane of its own."""
+    """The lane goes on to the first parent; every further parent gets a new lane."""
     if not parents:
         del lanes[here]
         return []
@@ -132,7 +132,7 @@ def _parents(commit: CommitLike, known: set[str], before: Mapping[str, str]) -> 
 
 
 def _nearest(parent: str, known: set[str]) -> str | None:
-    """A parent that is drawn; what is hidden (maintenance, members of a group) is stepped over."""
+    """A parent that is drawn; hidden ones (maintenance, members of a group) are skipped."""
     if parent in known:
         return parent
     chain, _, rest = parent.partition(".")

@@ -1,4 +1,4 @@
-"""What notebooks show of a graph, a result, a write, a log, a merge, a diff and a plan: little, read at a glance."""
+"""Notebook views of a graph, a result, a write, a log, a merge, a diff and a plan: short, readable at a glance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATOR_FIELDS = {
     "operator", "detail", "rows", "stands_for", "milliseconds", "requests", "bytes_read", "inputs",
     "query_memory_bytes", "query_memory_bytes_max", "spilled_bytes",
 }  # fmt: skip
-NAMES = ("name", "title", "label")  # of a node, by which people know it
+NAMES = ("name", "title", "label")  # of a node, by which people recognize it
 SIGNS = (("inserted", "+"), ("updated", "~"), ("deleted", "-"))
 MARKS = {"insert": ("+", "#dcfce7"), "update": ("~", "#fef9c3"), "delete": ("-", "#fee2e2")}
 
@@ -29,7 +29,7 @@ MARKS = {"insert": ("+", "#dcfce7"), "update": ("~", "#fef9c3"), "delete": ("-",
 def graph_html(
     uri: str, branches: Sequence[str], catalog: Catalog, counts: Mapping[str, int]
 ) -> str:
-    """The schema drawn, with how many there are of each type."""
+    """The schema drawn, with the counts of each type."""
     listed = ", ".join(escape(name) for name in branches[:10])
     return f"<p><b>{escape(uri)}</b> · branches: {listed}</p>{schema_svg(catalog, counts)}"
 
@@ -80,7 +80,7 @@ def _cut(text: str) -> str:
 
 
 def _drawn(found: DrawnEntities) -> str:
-    """A picture: in sight where it has edges and is small enough to be understood, else to unfold."""
+    """A picture: open if it has edges and is small enough to be understood, else collapsed."""
     if not found.nodes:
         return ""
     clear = bool(found.edges) and len(found.nodes) <= NODES_CLEAR_MAX
@@ -98,7 +98,7 @@ def commit_html(commit: Mapping[str, Any]) -> str:
 
 
 def write_html(title: str, counts: Mapping[str, int], commit: Mapping[str, Any] | None) -> str:
-    """What a load or a mutation did: a sentence, the rows of each type, the commit."""
+    """The result of a load or a mutation: a sentence, the rows of each type, the commit."""
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
     return f"<p>{escape(title)}{_at(commit)}</p>" + (
         table_html(("type", "rows"), rows) if rows else ""
@@ -126,7 +126,7 @@ def log_html(commits: Iterable[Mapping[str, Any]]) -> str:
 
 
 def merge_html(merged: Mapping[str, Any]) -> str:
-    """How a merge ended: what it did, or what has to be decided first."""
+    """The outcome of a merge: its changes, or the conflicts to resolve."""
     found = merged["conflicts"]
     if not found:
         title = merged["outcome"].replace("_", " ")
@@ -138,7 +138,7 @@ def merge_html(merged: Mapping[str, Any]) -> str:
 
 
 def operators_html(plan: Mapping[str, Any]) -> str:
-    """The operators of a query that ran, each under the one it feeds, with rows, time and how it went."""
+    """The operators of a query that ran, each under the one it feeds, with rows, time and details."""
     rows = "".join(_operator(plan, 0)) if plan else ""
     head = "".join(f"<th>{name}</th>" for name in ("operator", "rows", "ms", "how"))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -166,7 +166,7 @@ def counts_html(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def diff_html(found: Any) -> str:
-    """Counts by type, then the changed rows; signs as well as colours tell what happened."""
+    """Counts by type, then the changed rows; marked by signs as well as colours."""
     parts = [f"<p><code>{escape(found.from_commit)}..{escape(found.to_commit)}</code></p>"]
     parts.append(counts_html(found.counts) or "<p>no difference</p>")
     body = "".join(_changed(row) for row in islice(found, ROWS_SHOWN_MAX))
@@ -200,7 +200,7 @@ def plan_html(steps: Iterable[Mapping[str, Any]], supported: bool) -> str:
 
 
 def _about(step: Mapping[str, Any]) -> str:
-    """What a step concerns, in the words of the schema: not by identities that only stores know."""
+    """The subject of a step, by its names in the schema, not by internal identities."""
     shown = {k: v for k, v in step.items() if k not in ("kind", "code") and not k.endswith("_id")}
     return ", ".join(f"{name}={value}" for name, value in shown.items() if value)
 

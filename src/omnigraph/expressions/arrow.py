@@ -1,7 +1,7 @@
 """Expressions over whole columns, in Arrow: three-valued, and as `scalar` defines them for one row.
 
 A value is an array with one member per row, or a scalar where it is the same for all rows. What depends on constants
-alone is left to `scalar`. Where columns come from is up to a `RowSource`.
+alone is left to `scalar`. A `RowSource` supplies the columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RowSource(Protocol):
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     @property
     def bound(self) -> ir.Bound:
@@ -47,7 +47,7 @@ class RowSource(Protocol):
         """The column an expression without operands names."""
 
     def resolve(self, expr: ir.Expr, given: pa.Array) -> pa.Array:
-        """What an expression over references to entities comes to."""
+        """The value of an expression over references to entities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,13 @@ def column(expr: ir.Expr, source: RowSource, known: Known = NOTHING) -> pa.Array
 
 
 def columns(exprs: Sequence[ir.Expr], source: RowSource) -> list[pa.Array]:
-    """The values of several expressions; what they share, because one names another, is computed once."""
+    """The values of several expressions; shared parts, where one names another, are computed once."""
     known = dict.fromkeys(_shared(exprs))
     return [column(expr, source, known) for expr in exprs]
 
 
 def _shared(exprs: Sequence[ir.Expr]) -> set[int]:
-    """The nodes that are reached more than once, without walking through them again."""
+    """The nodes that are reached more than once, each walked once."""
     seen: set[int] = set()
     again: set[int] = set()
     waiting: list[object] = list(exprs)
@@ -145,7 +145,7 @@ def evaluate(expr: ir.Expr, source: RowSource, known: Known = NOTHING) -> Value:
 
 
 def _constant(expr: ir.Expr, bound: ir.Bound) -> pa.Scalar:
-    """A constant in the type it was checked to have."""
+    """A constant in its checked type."""
     kind = expr.type
     shape = arrow_shape(kind)
     try:
@@ -184,7 +184,7 @@ def _computed(expr: ir.Expr, source: RowSource, known: Known) -> Value:
         case ir.In(item, members) | ir.Has(members, item) if is_constant(members):
             one = evaluate(item, source, known)
             if isinstance(one, pa.Array):
-                # A constant list may hold numbers that no one type does.
+                # A constant list may hold numbers that no single type can hold.
                 listed = evaluate_constant(members, source.bound)
                 return is_one_of(one, listed, two_valued=isinstance(expr, ir.Has))
         case _:

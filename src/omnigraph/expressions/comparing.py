@@ -3,7 +3,7 @@
 Comparisons are three-valued: null makes them unknown. Numbers of different types compare by value and are never rounded
 to each other. 0.0 equals -0.0. NaN satisfies no comparison: it is neither equal to, less nor greater than any number,
 itself included, and `!=`, the negation of `=`, is true for it. For groups, distinct rows, look-ups and order NaN is the
-same as itself and comes last: `canonical`, `is_in` and `same_as` see values so.
+same as itself and comes last: `canonical`, `is_in` and `same_as` work this way.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _integers_with_floats(op: Op, left: pa.Array, right: pa.Array) -> pa.Array:
 def fit(op: Op, value: int | float, kind: pa.DataType) -> bool | tuple[Op, int | float]:
     """The comparison of numbers of a type with a constant of any type, as one with a constant of theirs.
 
-    A truth where no number of the type makes a difference.
+    A truth value if it is the same for every number of the type.
     """
     if isinstance(value, float) and math.isnan(value):
         return op is Op.NE

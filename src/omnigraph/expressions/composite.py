@@ -1,7 +1,7 @@
 """Lists, maps, references and the expressions over them, on whole columns.
 
-Going through the members of a list means evaluating an expression for all members of all lists at once: rows of their
-own, each of which knows the row it comes from.
+Iterating over a list means evaluating an expression for all members of all lists together, as separate
+rows that each reference the row they come from.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _list(items: list[pa.Array], kind: pa.DataType, n: int) -> pa.Array:
 
 
 def _trail(items: tuple[ir.Expr, ...], values: list[pa.Array]) -> pa.Array:
-    """Nodes and edges one after the other; of a trail between two nodes its own nodes stand for both."""
+    """Nodes and edges one after the other; a trail between two nodes includes both."""
     nodes, edges = [lists.single(values[0])], []
     one = pa.array(np.ones(len(values[0]), np.int64))
     for i in range(1, len(items), 2):
@@ -207,7 +207,7 @@ def _quantified(expr: ir.Quantified, source: RowSource) -> pa.Array:
 
 
 def _answer(test: ir.Test, yes: Ints, no: Ints, unknown: Ints) -> tuple[lists.Mask, lists.Mask]:
-    """What so many members that are true, false and unknown say, and whether that is unknown."""
+    """The result for these numbers of true, false and unknown members, and whether it is unknown."""
     match test:
         case ir.Test.ALL:
             return no + unknown == 0, (no == 0) & (unknown > 0)

@@ -1,11 +1,11 @@
-"""Conditions on the rows of a stored table: what the table store answers itself, as filter text, and what is left.
+"""Conditions on the rows of a stored table: the part the table store answers, as filter text, and the rest.
 
 A condition over one type is an expression that names columns and constants; `closed` puts in the parameters. Negation
 is pushed down to the tests, because three-valued logic allows it and because Lance's filter parser needs exponential
-time for nested NOT. Nothing else builds filters.
+time for nested NOT. No other module builds filters.
 
 Lance orders floats by their bits: NaN equals itself and lies beyond both infinities, on the side of its sign. So tests
-for less and greater say that the value is a number, and their negations that it may be none.
+for less and greater say that the value is a number, and their negations that it may not be one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import conjunction, conjuncts, is_constant, rebuild, stored_column
 from omnigraph.model.columns import property_type
 
-NESTING_MAX = 20  # levels of parentheses that Lance's parser is asked to read
+NESTING_MAX = 20  # levels of parentheses passed to Lance's parser
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INVERSE = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.LE, Op.LE: Op.GT}
 
@@ -57,9 +57,7 @@ def any_of(name: str, values: pa.Array) -> ir.Expr:
     return ir.Or((found, ir.Not(ir.Compare(Op.LE, column, ir.Literal(math.inf, kind)))))
 
 
-def values_asked_for(
-    part: ir.Expr, of: Callable[[ir.Expr], bool]
-) -> tuple[ir.Expr, ir.Expr] | None:
+def values_tested(part: ir.Expr, of: Callable[[ir.Expr], bool]) -> tuple[ir.Expr, ir.Expr] | None:
     """An expression of some kind, and the constant list it has a value of where the condition is true."""
     match part:
         case ir.Compare(Op.EQ, left, right) if of(left) and is_constant(right):
@@ -72,7 +70,7 @@ def values_asked_for(
             return None
 
 
-# --- what is pushed down -------------------------------------------------------------------------------------------
+# --- push-down -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +94,16 @@ class PushedDown:
 
     @property
     def text(self) -> str | None:
-        """Filter text for Lance; none where the filter is the same for every row."""
+        """Filter text for Lance; None if the filter is the same for every row."""
         return None if isinstance(self.filter, bool) else _text(self.filter)
 
 
 class _Inexpressible(Exception):
-    """Lance's filters cannot say this."""
+    """Lance's filters cannot express this."""
 
 
 def push_down(condition: ir.Expr | None, schema: pa.Schema) -> PushedDown:
-    """Divide a closed condition into what Lance can be asked, and what has to be judged on rows."""
+    """Divide a closed condition into a filter for Lance and the rest, which is evaluated on rows."""
     filters: list[Filter] = []
     pushed: list[ir.Expr] = []
     rest: list[ir.Expr] = []
@@ -301,7 +299,7 @@ def _has(column: str, kind: pa.DataType, value: Any, negated: bool) -> Filter:
     wanted = _member(value, kind.value_type)
     if wanted is None:
         return negated
-    # Lance compares list members bit by bit, so both zeros have to be asked for.
+    # Lance compares list members bit by bit, so both zeros have to be listed.
     zeros = [0.0, -0.0] if isinstance(wanted, float) and wanted == 0 else [wanted]
     tests = [f"array_has({column}, {_typed_literal(v, kind.value_type)})" for v in zeros]
     if negated:
@@ -311,7 +309,7 @@ def _has(column: str, kind: pa.DataType, value: Any, negated: bool) -> Filter:
 
 
 def _member(value: Any, kind: pa.DataType) -> Any:
-    """A value as lists of this type hold it; none where they cannot."""
+    """A value as lists of this type hold it; None if they cannot."""
     if value is None:
         return None
     if not is_number(kind):
@@ -324,7 +322,7 @@ def _member(value: Any, kind: pa.DataType) -> Any:
 
 
 def stored(value: Any, kind: pa.DataType) -> Any:
-    """A constant that is no number as a column stores it: str, bool, date, or microseconds since 1970 in UTC."""
+    """A constant other than a number, as a column stores it: str, bool, date, or microseconds since 1970 in UTC."""
     match value:
         case bool() if pa.types.is_boolean(kind):
             return value

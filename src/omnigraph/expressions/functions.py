@@ -139,7 +139,7 @@ def _in_duckdb(expression: str, n: int, *operands: Value) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a function is called with: columns or constants, the type of its result, the number of rows."""
+    """The arguments of a function: columns or constants, the type of its result, the number of rows."""
 
     args: list[Value]
     kind: pa.DataType
@@ -152,7 +152,7 @@ def call(function: ir.Function, args: list[Value], kind: pa.DataType, n: int) ->
 
 
 def _changed_case(function: ir.Function, kernel: Callable[[Any], Any]) -> Callable[[_Given], Value]:
-    """Arrow knows a newer Unicode than others do, so beyond ASCII the reference changes every distinct text."""
+    """Arrow has a newer Unicode version than the others, so beyond ASCII the reference handles every distinct text."""
 
     def change(given: _Given) -> Value:
         (text,) = given.args
@@ -182,7 +182,7 @@ def _concat(given: _Given) -> Value:
     if int(sizes.sum()) > COLUMN_BYTES_MAX:
         raise LimitExceeded(
             f"an expression would make {int(sizes.sum()):,} bytes of text over all rows",
-            help="Ask for fewer rows, or join shorter texts.",
+            help="Return fewer rows, or join shorter texts.",
             details={"limit": "column_bytes_max", "limit_value": COLUMN_BYTES_MAX},
         )
     return pc.binary_join_element_wise(*given.args, "", null_handling="emit_null")
@@ -297,7 +297,7 @@ def _of_floats(function: ir.Function) -> Callable[[_Given], Value]:
 
 
 def _of_lists(function: ir.Function) -> Callable[[_Given], Value]:
-    """What the members of a list of numbers come to."""
+    """An aggregate of the members of a list of numbers."""
 
     def compute(given: _Given) -> Value:
         numbers = given.args[0]
@@ -373,7 +373,7 @@ def cast(value: Value, kind: PropType) -> Value:
 
 
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Casts Arrow does exactly as we do, whatever the value."""
+    """Casts that Arrow does exactly as we do, for all values."""
     if target == pa.float64():
         return bool(pa.types.is_integer(source) or source == pa.float32())
     if pa.types.is_string(target):

@@ -1,4 +1,4 @@
-"""Lists in Arrow columns, taken apart and put together again by their offsets."""
+"""Lists in Arrow columns, split and reassembled by their offsets."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ def member(values: pa.Array, index: pa.Array) -> pa.Array:
     apart = taken_apart(values)
     wanted = index.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     wanted = np.where(wanted < 0, wanted + apart.counts, wanted)
-    there = (wanted >= 0) & (wanted < apart.counts)
-    there &= index.is_valid().to_numpy(zero_copy_only=False)
-    at = np.where(there, apart.starts + wanted, 0)
-    return apart.members.take(pa.array(at, mask=~there))
+    inside = (wanted >= 0) & (wanted < apart.counts)
+    inside &= index.is_valid().to_numpy(zero_copy_only=False)
+    at = np.where(inside, apart.starts + wanted, 0)
+    return apart.members.take(pa.array(at, mask=~inside))
 
 
 def reversed_lists(values: pa.Array) -> pa.Array:
@@ -185,7 +185,7 @@ def all_of(truth: pa.Array, owners: Ints, rows: int) -> tuple[Mask, Mask]:
 
 
 def counted(truth: pa.Array, owners: Ints, rows: int) -> tuple[Ints, Ints, Ints]:
-    """Per row how many of its members are true, false and unknown."""
+    """Per row the number of its true, false and unknown members."""
     known = truth.is_valid().to_numpy(zero_copy_only=False)
     true = truth.fill_null(False).to_numpy(zero_copy_only=False)
     found = (true, known & ~true, ~known)

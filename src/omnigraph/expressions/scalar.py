@@ -1,4 +1,4 @@
-"""The value of an expression for one row: the reference of what every operator and function means.
+"""The value of an expression for one row: the reference semantics of every operator and function.
 
 Engines compute whole columns at once; this computes single values. It serves constants (limits, values of an insert,
 the constant side of a comparison), and the tests of the engines. It needs no Arrow.
@@ -32,11 +32,11 @@ class ArithmeticOverflow(OmnigraphError):
     default_help = "Integers are calculated in 64 bits; cast one side to F64 for larger values."
 
 
-TEXT_BYTES_MAX = 16 << 20  # of a text an expression makes
+TEXT_BYTES_MAX = 16 << 20  # of a text made by an expression
 
 
 def text_too_long(size: int) -> LimitExceeded:
-    """What to raise where an expression would make a longer text."""
+    """The error for an expression that would make a longer text."""
     return LimitExceeded(
         f"an expression would make a text of {size:,} bytes; at most {TEXT_BYTES_MAX:,} are allowed",
         help="Join fewer or shorter texts.",
@@ -142,7 +142,7 @@ def _operation(expr: ir.Expr) -> tuple[tuple[ir.Expr, ...], Callable[..., Any]]:
 
 
 def temporal_operation(expr: ir.TemporalCall) -> Callable[..., Any]:
-    """What a temporal operation makes of its arguments."""
+    """The result of a temporal operation."""
     from omnigraph.values.temporal.operations import apply
 
     kind = kind_of_result(expr.type)
@@ -263,7 +263,7 @@ def _per_character(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _regex_match(text: str, pattern: str) -> bool:
-    """Arrow's RE2 decides, because it is what the engines use; it is loaded only when a pattern is asked for."""
+    """Arrow's RE2 decides, because the engines use it; it is loaded only for the first pattern."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

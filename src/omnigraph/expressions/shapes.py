@@ -14,7 +14,7 @@ TRAIL = pa.struct([("nodes", pa.list_(REFERENCE)), ("edges", pa.list_(REFERENCE)
 
 
 def arrow_shape(kind: ir.ValueType) -> pa.DataType:
-    """The Arrow type of values of a type, as they are computed with; whole entities have none of their own."""
+    """The Arrow type of values of a type, as they are computed with; whole entities have none."""
     match kind:
         case PropType():
             return arrow_type(kind)
@@ -29,7 +29,7 @@ def arrow_shape(kind: ir.ValueType) -> pa.DataType:
         case ir.MapValue(fields):
             return pa.struct([(name, arrow_shape(part)) for name, part in fields])
         case _:
-            raise AssertionError(f"{kind} has no shape of its own")
+            raise AssertionError(f"{kind} has no Arrow type")
 
 
 def spread(value: pa.Scalar | pa.Array, n: int) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Functions of mathematics, texts and lists that Cypher asks for: for one value, and on whole columns."""
+"""Functions of mathematics, texts and lists for Cypher: for one value, and on whole columns."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def _deviation(of_all: bool) -> Callable[[Lists, Floats], tuple[Floats, Mask]]:
 
 
 def _discrete(given: Lists, share: Floats) -> tuple[Floats, Mask]:
-    """The value so far into the list: the first of which at least that share is no greater."""
+    """The percentile of a list: the first value that at least this share does not exceed."""
     place = np.maximum(np.ceil(share * given.counts).astype(np.int64) - 1, 0)
     return _at(given, place), given.counts > 0
 
 
 def _continuous(given: Lists, share: Floats) -> tuple[Floats, Mask]:
-    """Between the two values nearest to it."""
+    """Interpolated between the two nearest values."""
     exact = share * np.maximum(given.counts - 1, 0)
     low = np.floor(exact).astype(np.int64)
     below = _at(given, low)

@@ -1,7 +1,7 @@
 """Temporal operations on whole columns.
 
-What is asked of Date and DateTime columns, as they are stored, is computed in Arrow and numpy. What starts from other
-temporal values is computed by the reference, once for each distinct row of arguments.
+Operations on stored Date and DateTime columns are computed in Arrow and numpy. Those on other temporal
+values are computed by the reference, once for each distinct row of arguments.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ MOMENT_SUFFIX = {TemporalKind.LOCAL_DATETIME: b"", TemporalKind.DATETIME: OFFSET
 
 
 def _moment_texts(values: pa.Array, suffix: bytes) -> pa.Array | None:
-    """Those of moments in UTC of the years `datetime` has, all at once; nothing where there are others."""
+    """Those of moments in UTC of the years `datetime` has, as a column; None if there are others."""
     known = _valid(values, len(values))
     width = MOMENT_BYTES + len(suffix)
     held = values.drop_null()
@@ -329,9 +329,7 @@ def _plus_months(days: Ints, months: int | Ints) -> Ints:
     return found
 
 
-SHIFT_DAYS_MAX = (
-    4_000_000  # of a duration added to a column at once; longer ones are left to the reference
-)
+SHIFT_DAYS_MAX = 4_000_000  # of a duration added in Arrow; longer ones are left to the reference
 
 
 def _shift(sign: int) -> Callable[[ir.TemporalCall, list[Value], int], pa.Array | None]:
@@ -379,7 +377,7 @@ def _truncate(expr: ir.TemporalCall, operands: list[Value], n: int) -> pa.Array 
 
 
 def _between(months: bool, days: bool, rest: bool) -> Any:
-    """Whole months, whole days and seconds from one column to another, those that are asked for."""
+    """Whole months, whole days and seconds from one column to another, as requested."""
 
     def between(expr: ir.TemporalCall, operands: list[Value], n: int) -> pa.Array | None:
         kinds = {part.type.scalar for part in expr.args if isinstance(part.type, PropType)}

@@ -29,7 +29,7 @@ Bindings = dict[str, BoundName]
 
 
 def bindings(op: ir.Op, outer: Bindings | None = None) -> Bindings:
-    """The bindings of an operator's rows by name; none once they are projected or aggregated.
+    """The bindings of an operator's rows by name; none after projection or aggregation.
 
     `outer` are those of the row an enclosing operator hands to the block that `op` belongs to.
     """

@@ -13,7 +13,7 @@ from omnigraph.values.spelling import datetime_text
 
 
 def cast_value(value: Any, kind: PropType) -> Any:
-    """A value in another type; `None` where it has no counterpart there."""
+    """A value in another type; `None` if it has no counterpart there."""
     try:
         return _cast(value, PropType(kind.scalar))
     except Misfit:

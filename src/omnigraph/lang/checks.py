@@ -1,11 +1,11 @@
-"""Checks: named queries that say what must hold of a graph, read from a `.gq` text.
+"""Checks: named queries that a graph must satisfy, read from a `.gq` text.
 
-Every query of the text is a check of its name. `@description` is what is told when it fails, `@severity` is "error" or
-"warning", and one more annotation says what is measured and between which bounds it must lie:
+Every query of the text is a check of its name. `@description` is the message when it fails, `@severity` is "error" or
+"warning", and one more annotation names the measure and its bounds:
 
-    @rows("0")           the rows the query returns; this is what is meant where nothing is said
-    @new_rows("0")       those it returns now and did not return before
-    @lost_rows("..1%")   those it returned before and does not return now
+    @rows("0")           the rows the query returns; the default
+    @new_rows("0")       rows it returns now and did not return before
+    @lost_rows("..1%")   rows it returned before and does not return now
     @value("-1%..5%")    the number it returns, as a change since before
 
 A bound is a number, or two with `..` between them of which one may be left out; with `%` it is a share of what was
@@ -39,14 +39,14 @@ class CheckInvalid(OmnigraphError):
     """
 
     code, kind = "check_invalid", Kind.INVALID
-    default_help = "See docs/guides/checks.md for what a check may say."
+    default_help = "See docs/guides/checks.md for the syntax of checks."
 
 
 class CheckNotFound(OmnigraphError):
-    """There is no check of this name."""
+    """No check has this name."""
 
     code, kind = "check_not_found", Kind.NOT_FOUND
-    default_help = "`omnigraph check --list` shows the checks there are."
+    default_help = "`omnigraph check --list` shows all checks."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class GraphCheck:
 
     @property
     def compares(self) -> bool:
-        """Whether it looks at two states."""
+        """Whether it compares two states."""
         return self.measure != ROWS
 
     def to_json(self) -> dict[str, str]:
@@ -105,12 +105,12 @@ def parse_checks(text: str, name: str = "checks") -> tuple[GraphCheck, ...]:
     """
     tree = parse(Source(text, name))
     if tree.statement is not None or tree.settings:
-        raise CheckInvalid("checks are queries: settings and statements do not stand among them")
+        raise CheckInvalid("checks are queries; settings and statements are not allowed here")
     checks = tuple(_check(query, text) for query in tree.queries)
     seen: set[str] = set()
     for check in checks:
         if check.name in seen:
-            raise CheckInvalid(f"there are two checks `{check.name}`")
+            raise CheckInvalid(f"two checks are named `{check.name}`")
         seen.add(check.name)
     if len(checks) > CHECKS_MAX:
         raise CheckInvalid(f"there are {len(checks)} checks, more than {CHECKS_MAX}")
@@ -125,11 +125,13 @@ def _check(query: ast.Query, text: str) -> GraphCheck:
     if query.params or not isinstance(query.body, ast.Read):
         raise CheckInvalid(f"check `{query.name}` must be a read without parameters")
     if len(notes) > 1:
-        raise CheckInvalid(f"check `{query.name}` measures two things: @{', @'.join(notes)}")
+        raise CheckInvalid(f"check `{query.name}` has two measures: @{', @'.join(notes)}")
     measure, given = next(iter(notes.items()), (ROWS, "0"))
     bound = parse_bound(given, query.name)
     if bound.percent and measure in (ROWS, NEW_ROWS):
-        raise CheckInvalid(f"check `{query.name}`: @{measure} counts rows; it takes no share in %")
+        raise CheckInvalid(
+            f"check `{query.name}`: @{measure} counts rows; it does not take a percentage"
+        )
     written = text[query.at.start : query.at.end]
     message = query.description or f"@{measure} is not within {bound}"
     return GraphCheck(query.name, written, message, severity, measure, bound)
@@ -147,12 +149,14 @@ def parse_bound(text: str, check: str) -> CheckBound:
     percent = {marks[side] is not None for side in given}
     unused = any(marks[side] is not None for side in marks if side not in given)
     if len(percent) > 1 or unused:
-        raise CheckInvalid(f"check `{check}`: both ends of the bound {text!r} are in %, or none is")
+        raise CheckInvalid(
+            f"check `{check}`: either both ends of the bound {text!r} are in %, or neither"
+        )
     least, most = (None if found[s] is None else float(found[s]) for s in ("least", "most"))
     if found["dots"] is None:
         most = least
     if least is not None and most is not None and least > most:
-        raise CheckInvalid(f"check `{check}`: nothing lies within {text!r}")
+        raise CheckInvalid(f"check `{check}`: the bound {text!r} is empty")
     return CheckBound(least, most, percent == {True})
 
 
@@ -161,7 +165,7 @@ def parse_bound(text: str, check: str) -> CheckBound:
 
 @dataclass(frozen=True, slots=True)
 class CheckConflict:
-    """A check both sides changed, each in its own way; none: the side removed it."""
+    """A check that both sides changed differently; None: the side removed it."""
 
     name: str
     base: str | None
@@ -171,14 +175,14 @@ class CheckConflict:
 
 @dataclass(frozen=True, slots=True)
 class MergedChecks:
-    """The text both sides agree on, or what has to be decided first."""
+    """The merged text, or the conflicts to resolve."""
 
     text: str
     conflicts: tuple[CheckConflict, ...] = ()
 
 
 def merge_checks(base: str, ours: str, theirs: str, take: str | None = None) -> MergedChecks:
-    """Two texts of checks that came from one, check by check; `take` decides for a side: ours or theirs."""
+    """Merges two texts of checks with a common base, check by check; `take` prefers a side: ours or theirs."""
     if theirs in (ours, base):
         return MergedChecks(ours)
     if ours == base:

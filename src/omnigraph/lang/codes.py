@@ -39,9 +39,9 @@ SYNTAX: tuple[Entry, ...] = (
     ),
     (
         "P4",
-        "A string is written wrongly",
-        'A string stands between double quotes. Its escapes are \\" \\\\ \\n \\r and \\t.',
-        "Close the string, or write the backslash twice.",
+        "Malformed string",
+        'Strings are in double quotes. Its escapes are \\" \\\\ \\n \\r and \\t.',
+        "Close the string, or double the backslash.",
     ),
     (
         "P7",
@@ -58,7 +58,7 @@ SYNTAX: tuple[Entry, ...] = (
     (
         "P9",
         "A name starts with the wrong letter",
-        "Types are called like Person, properties, variables and queries like first_name.",
+        "Types are named like Person; properties, variables and queries like first_name.",
         "Types start with an upper-case letter, everything else with a lower-case one.",
     ),
 )
@@ -68,7 +68,7 @@ BOUNDS: tuple[Entry, ...] = (
         "P5",
         "Brackets are nested too deeply",
         "Nesting is bounded, so that no text can exhaust the parser.",
-        "Take the inner parts apart.",
+        "Split up the inner parts.",
     ),
     (
         "P6",

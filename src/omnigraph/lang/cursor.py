@@ -1,6 +1,6 @@
-"""Walking over tokens: what a recursive-descent parser needs, and nothing else.
+"""A cursor over tokens, for recursive-descent parsers.
 
-A parser method asks for what its grammar line says (`take`, `expect`, `ident`, `sep_by`, `block`). What does not fit is
+A parser method takes what its grammar line says (`take`, `expect`, `ident`, `sep_by`, `block`). What does not fit is
 reported once and raised as `Unparsable`; the parser catches it at a boundary it knows, calls `recover_to` and goes on.
 """
 
@@ -44,7 +44,7 @@ class Cursor:
     # --- looking ---
 
     def peek(self, ahead: int = 1) -> Token:
-        """A token further on; the last one stands for everything behind it."""
+        """A token further on; the last one stands for everything after it."""
         return self.lexed.token(self.index + ahead)
 
     def at(self, *texts: str) -> bool:
@@ -154,7 +154,7 @@ class Cursor:
 
     @contextmanager
     def nested(self, opening: str, where: str) -> Iterator[Token]:
-        """What stands between two brackets; both are taken, and nesting is bounded."""
+        """The part between two brackets; both are taken, and nesting is bounded."""
         token = self.expect(opening, where)
         self.depth += 1
         try:
@@ -193,7 +193,7 @@ class Cursor:
     ) -> Unparsable:
         """Report a syntax error here (or `at` a place) and give what to raise.
 
-        Of the options that would have been legal, the one most like the word that stands here is suggested.
+        The legal option most like the word found here is suggested.
         """
         meant = None
         if self.token.kind in (Tok.NAME, Tok.MIXED):

@@ -1,7 +1,7 @@
-"""What is wrong with a text: collected, sorted, explained and rendered.
+"""Diagnostics of a text: collected, sorted, explained and rendered.
 
-A checker reports into a `Diagnostics` and goes on; whoever called it ends with `raise_errors`, so that one look at a
-file shows all its errors.
+A checker reports into a `Diagnostics` and goes on; its caller ends with `raise_errors`, so that all errors of a
+file are reported together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.lang.source import Located, Source
 
 ERRORS_MAX = 20
 WARNINGS_MAX = 200
-WORD_CHARS_MAX = 64  # of a word we look for look-alikes of
+WORD_CHARS_MAX = 64  # of a word to find similar names for
 OPTIONS_MAX = 2_000  # of the names it is compared with
 LINE_CHARS_MAX = 160  # of a source line that is shown
 
@@ -30,7 +30,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what is wrong, where, and what to do about it."""
+    """One finding: the problem, its place, and how to fix it."""
 
     code: str
     message: str
@@ -130,7 +130,7 @@ class Diagnostics:
         help: str = "",
         suggestion: str | None = None,
     ) -> None:
-        """Report an error; the catalogue's help stands in where none is given."""
+        """Report an error; the catalogue's help is the default."""
         if not self.full:
             help = help or CODES[code].help
             span = self.source.span(at)
@@ -146,7 +146,7 @@ class Diagnostics:
         help: str = "",
         suggestion: str | None = None,
     ) -> None:
-        """Report what is legal but probably not meant."""
+        """Report what is legal but probably unintended."""
         if self._counts[Severity.WARNING] < WARNINGS_MAX:
             help = help or CODES[code].help
             span = self.source.span(at)
@@ -155,7 +155,7 @@ class Diagnostics:
     def unknown(
         self, code: str, message: str, at: Located, *, word: str, options: Iterable[str]
     ) -> None:
-        """Report a word that names nothing, with the name that was probably meant."""
+        """Report an unknown name, with the one that was probably meant."""
         if not self.full:
             suggestion = did_you_mean(word, options)
             help = f"Did you mean `{suggestion}`?" if suggestion else ""

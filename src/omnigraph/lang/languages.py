@@ -1,4 +1,4 @@
-"""Which of the query languages a text is in. Cypher itself is imported with the first text that is."""
+"""Detects the query language of a text. Cypher itself is imported with its first text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# What a text starts with that is more than queries: settings, or a statement that stands alone.
+# The start of a text that is more than queries: settings, or a single statement.
 FILE_START = re.compile(r"(?:set|reset|show|explain|branch)\s+[\w\"]")
 BLANK = re.compile(r"\s*")
 USE = re.compile(r"use\b", re.IGNORECASE)
@@ -33,7 +33,7 @@ TEXTS_MAX = 512
 
 
 def _first_word(text: str) -> int:
-    """Where a text begins after blanks and comments. A pattern for them would try every way to tell them apart."""
+    """Where a text begins after blanks and comments. A regular expression for them would backtrack badly."""
     at = 0
     while True:
         blank = BLANK.match(text, at)
@@ -50,7 +50,7 @@ def _first_word(text: str) -> int:
 
 
 def is_cypher_text(text: str, language: str | None = None) -> bool:
-    """Whether a text is Cypher: because it was said so, or because it can be nothing else.
+    """Whether a text is Cypher: because the caller says so, or because it can only be that.
 
     >>> is_cypher_text("MATCH (p:Person) RETURN p.name"), is_cypher_text("match { $p: Person } return { $p }")
     (True, False)
@@ -73,7 +73,7 @@ def is_file_text(text: str, language: str | None = None) -> bool:
 
 @lru_cache(maxsize=512)
 def query_name(text: str, name: str | None, language: str | None = None) -> str:
-    """The name of the query that is meant: the one named, or the only one; a text in Cypher has none."""
+    """The name of the selected query: the one named, or the only one; a text in Cypher has none."""
     if is_cypher_text(text, language):
         return name or "cypher"
     file = parse_queries(text, bare=True)
@@ -83,7 +83,7 @@ def query_name(text: str, name: str | None, language: str | None = None) -> str:
 
 
 def place_named(text: str, language: str | None = None) -> str | None:
-    """What USE names in a text in Cypher.
+    """The point named by USE in a text in Cypher.
 
     >>> place_named("USE dev MATCH (p:Person) RETURN p.name")
     'dev'
@@ -101,7 +101,7 @@ def _place_named(text: str) -> str | None:
 
 
 def parameter_types(params: Mapping[str, Any] | None) -> object:
-    """What a plan depends on of the parameters it is made for."""
+    """The part of the parameters that a plan depends on."""
     if not params:
         return None
     from omnigraph.lang.cypher import kinds_of
@@ -110,7 +110,7 @@ def parameter_types(params: Mapping[str, Any] | None) -> object:
 
 
 def check_cypher(text: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """What is wrong with a text in Cypher; one with parameters is judged as far as it can be without their values."""
+    """The errors of a text in Cypher; one with parameters is checked as far as possible without their values."""
     from omnigraph.lang import cypher
     from omnigraph.lang.query.params import ParamMissing
 
@@ -126,7 +126,7 @@ def check_cypher(text: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
 def lint_cypher(
     text: str, catalog: Catalog, name: str = "", schema_source: Mapping[str, Any] | None = None
 ) -> LintReport:
-    """Everything that is wrong or odd about a text in Cypher, as one report; it is called by its file."""
+    """All errors and warnings of a text in Cypher, as one report, named by its file."""
     from omnigraph.lang.cypher.lint import lint
 
     return lint(text, catalog, name, dict(schema_source or {"kind": "file"}))

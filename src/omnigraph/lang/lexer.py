@@ -1,7 +1,7 @@
 """Text to tokens, for both languages.
 
-One regular expression knows every token. Comments are kept aside for the formatters; a character or an escape that
-belongs to neither language is reported, and lexing goes on behind it.
+One regular expression knows every token. Comments are kept separately for the formatters; a character or an escape that
+belongs to neither language is reported, and lexing goes on after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NESTING_MAX = 32  # levels of brackets
 class Tok(StrEnum):
     """The kinds of tokens."""
 
-    NAME = "name"  # person, Person, node: keywords are names that stand in the right place
+    NAME = "name"  # person, Person, node: keywords are names in the right place
     VARIABLE = "variable"  # $person
     STRING = "string"  # "text", quotes and escapes included
     INTEGER = "integer"
@@ -49,7 +49,7 @@ class Token(NamedTuple):
 class Lexed:
     """The tokens of a text as parallel lists, closed by one of kind END, and its comments in order.
 
-    A long text makes many tokens; lists of plain values keep them cheap, and a `Token` is made when one is looked at.
+    A long text makes many tokens; lists of plain values keep them cheap, and a `Token` is made on access.
     """
 
     kinds: list[Tok] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Lexed:
     starts: list[int] = field(default_factory=list)
     comments: list[Token] = field(default_factory=list)
     semicolons: bool = False  # whether they are tokens
-    torn: bool = False  # the text was not read to its end, so that missing brackets say nothing
+    torn: bool = False  # the text was not read to its end, so missing brackets mean nothing
 
     def add(self, kind: Tok, text: str, start: int) -> None:
         self.kinds.append(kind)
@@ -65,7 +65,7 @@ class Lexed:
         self.starts.append(start)
 
     def token(self, index: int) -> Token:
-        """The token at an index; the last one stands for everything behind it."""
+        """The token at an index; the last one stands for everything after it."""
         try:
             text, start = self.texts[index], self.starts[index]
         except IndexError:
@@ -114,7 +114,7 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What the texts of a language are made of."""
+    """The lexical rules of a language."""
 
     pattern: re.Pattern[str]
     kinds: tuple[Tok | None, ...]  # of the groups of the pattern
@@ -124,7 +124,7 @@ class Tokens:
 
 
 def kinds_in(pattern: re.Pattern[str]) -> tuple[Tok | None, ...]:
-    """The kind of token of each group of a pattern, by its number; None for comments and what is no token."""
+    """The kind of token of each group of a pattern, by its number; None for comments and what is not a token."""
     return (None, *(TOKENS.get(name) for name in pattern.groupindex))
 
 
@@ -139,14 +139,14 @@ def tokens_of(diagnostics: Diagnostics, lexed: Lexed, language: Tokens) -> Lexed
     # Bound once: this loop runs for every token of every text.
     add_kind, add_text, add_start = lexed.kinds.append, lexed.texts.append, lexed.starts.append
     kinds, depth = language.kinds, 0
-    # White space that no token follows would be looked through again from each of its characters.
+    # White space that no token follows would be scanned again from each of its characters.
     for match in language.pattern.finditer(text, 0, len(text.rstrip(language.space))):
         group = match.lastindex or 0
         kind = kinds[group]
         if kind is None:
             unusual(match, lexed, diagnostics, language.hints)
             if match.lastgroup == "open_comment" or diagnostics.full:
-                break  # nothing behind it would be shown, and a hostile text shall not cost more
+                break  # nothing after it would be shown, and a hostile text must not cost more
             continue
         add_kind(kind)
         add_text(match[group])
@@ -214,7 +214,7 @@ def unusual(
 
 
 def too_deep(match: re.Match[str], lexed: Lexed, diagnostics: Diagnostics) -> None:
-    """Nesting is bounded before anything recurses, and the rest of the text is left alone."""
+    """Nesting is bounded before anything recurses, and the rest of the text is ignored."""
     lexed.torn = True
     message = f"brackets are nested deeper than {NESTING_MAX} levels"
     diagnostics.error("P5", message, Place(match.end() - 1, match.end()))

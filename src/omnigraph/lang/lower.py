@@ -1,8 +1,8 @@
 """From a checked query to a plan.
 
 A block becomes operators in this order: the components of its pattern, each from its root outwards; conditions;
-optional blocks; conditions on what these bound; exists and not blocks. Where an operator stands is part of the meaning
-only for `Rank`: it stands right above what introduces its variable, and above the conditions on that variable alone.
+optional blocks; conditions on what these bound; exists and not blocks. The place of an operator is part of the meaning
+only for `Rank`: it is right above what introduces its variable, and above the conditions on that variable alone.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def sorted_outputs(plan: ir.Op, branch: checked.Branch) -> ir.Op:
 
 
 def sort(plan: ir.Op, keys: tuple[ir.SortKey, ...], ties: tuple[ir.Expr, ...]) -> ir.Op:
-    """Sort by the keys, then by those ties that are not keys already."""
+    """Sort by the keys, then by those ties that are not already keys."""
     sorted_by = [key.expr for key in keys]
     return ir.Sort(plan, keys, tuple(tie for tie in ties if tie not in sorted_by))
 
@@ -127,7 +127,7 @@ def lower_union(read: checked.Read) -> ir.Read:
 
 
 def united(plan: ir.Op) -> tuple[ir.Op, ...]:
-    """The inputs of a union all of whose duplicates are going to be removed: it does not matter when."""
+    """The inputs of a union all of whose duplicates are going to be removed: the order does not matter."""
     match plan:
         case ir.Distinct(ir.Union() as union):
             return united(union)
@@ -146,7 +146,7 @@ def complete(branch: checked.Branch, wanted: tuple[ir.OutputColumn, ...]) -> ir.
 
 
 def shaped(branch: checked.Branch, columns: tuple[ir.NamedExpr, ...]) -> checked.Grouping | None:
-    """The grouping, with entities among its keys in the shape the columns ask for."""
+    """The grouping, with entities among its keys in the shape the columns need."""
     if branch.grouping is None:
         return None
     wanted = {c.expr.name: c.expr.type for c in columns if isinstance(c.expr, ir.Output)}
@@ -254,7 +254,7 @@ class Ranked:
         return self.ranking.field.var
 
     def above(self, plan: ir.Op) -> ir.Op:
-        """Only nearest is cut here: what holds some word of a text ends by itself."""
+        """Only nearest is cut here: matches of some word of a text are finite anyway."""
         keep = self.keep if isinstance(self.ranking, ir.Nearest) else None
         return ir.Rank(plan, self.ranking, self.name, keep)
 
@@ -311,7 +311,7 @@ class BlockLowering:
         return [*self.block.bindings, *ends]
 
     def expanded(self, plan: ir.Op) -> ir.Op:
-        """Add every traversal that touches what is bound, until none is left that does."""
+        """Add every traversal that touches a bound variable, until none is left."""
         progress = True
         while progress:
             progress = False
@@ -332,7 +332,7 @@ class BlockLowering:
         return self.introduced(walked_back(plan, found), found.src)
 
     def closed(self, plan: ir.Op, found: checked.Traversal) -> ir.Op:
-        """Both ends are bound: walk to a temporary of its own, which must be the destination."""
+        """Both ends are bound: walk to a temporary variable, which must be the destination."""
         self.temporaries += 1
         depth = 0 if self.outer is None else len(self.outer)
         fresh = f"{TEMPORARY}{depth}_{self.temporaries}"

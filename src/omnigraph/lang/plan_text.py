@@ -27,7 +27,7 @@ SEARCHES = {
     ir.Prefix: "prefix",
     ir.BooleanQuery: "search_query",
 }
-Made = Mapping[str, ast.Expr]  # what the columns stand for that the lowering made
+Made = Mapping[str, ast.Expr]  # the meaning of columns made by the lowering
 NOTHING: Made = {}
 
 
@@ -69,7 +69,7 @@ def inputs(op: ir.Op) -> tuple[ir.Op, ...]:
 
 
 def describe(op: ir.Op) -> tuple[str, str]:
-    """The name of an operator and what it is about."""
+    """The name of an operator and its details."""
     return type(op).__name__, _detail(op, _made_below(op))
 
 
@@ -155,7 +155,7 @@ def _column(column: ir.NamedExpr, made: Made) -> str:
 
 
 def _made_below(op: ir.Op) -> Made:
-    """What the columns in an operator's rows stand for that nobody wrote: scores, group keys and aggregates."""
+    """The meaning of generated columns in an operator's rows: scores, group keys and aggregates."""
     found: dict[str, ast.Expr] = {}
     for part in inputs(op):
         made = _made_below(part)
@@ -168,7 +168,7 @@ def _made_below(op: ir.Op) -> Made:
             case ir.Fuse(name=name, place=place):
                 found |= {name: _fusion(part, made), place: ast.Name("place")}
             case ir.Project() | ir.Union() | ir.Distinct():
-                pass  # their columns have names of their own
+                pass  # their columns have their own names
             case _:
                 found |= made
     return found
@@ -229,7 +229,7 @@ def _binary(symbol: str, left: ir.Expr, right: ir.Expr, made: Made) -> ast.Expr:
 
 
 def _tree(expr: ir.Expr, made: Made = NOTHING) -> ast.Expr:
-    """An expression as it could have been written."""
+    """An expression as it could be written."""
     match expr:
         case ir.Literal(value):
             return _literal(value)
@@ -357,7 +357,7 @@ def _statement(statement: ir.Statement) -> str:
 
 
 def _change(change: ir.PatternChange) -> Iterator[str]:
-    """Each stage as what it does and, below it, the rows it does it for; then what is answered."""
+    """Each stage as its steps and, below them, the rows they run for; then the answer."""
     for stage in change.stages:
         yield from map(_step, stage.steps)
         yield from _lines(stage.read.plan, 1)

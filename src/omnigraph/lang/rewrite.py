@@ -115,7 +115,7 @@ def _push_into_walk(plan: ir.Expand | ir.ShortestPath, parts: Parts) -> tuple[ir
 def _push_below(
     plan: ir.Attach | ir.Unwind | ir.PerRow | ir.Trail, parts: Parts
 ) -> tuple[ir.Op, Parts]:
-    """What says nothing about what an operator adds is judged before it."""
+    """Conditions that read nothing an operator adds are evaluated before it."""
     new = bindings(plan).keys() - bindings(plan.input).keys()
     below, stay = _split(parts, lambda names: bool(names) and not names & new)
     return replace(plan, input=_pushed(plan.input, below)), stay

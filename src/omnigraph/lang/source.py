@@ -10,7 +10,7 @@ from omnigraph.errors import Span
 
 
 class Located(Protocol):
-    """Anything that knows its place in a text: a token, a tree node's place."""
+    """Anything that has a place in a text: a token, a tree node's place."""
 
     @property
     def start(self) -> int: ...
@@ -20,7 +20,7 @@ class Located(Protocol):
 
 
 class Place(NamedTuple):
-    """A stretch of the text, as character offsets. Lines and columns are worked out only for what is reported."""
+    """A stretch of the text, as character offsets. Lines and columns are computed only for what is reported."""
 
     start: int
     end: int
@@ -63,7 +63,7 @@ class Source:
         return self.text[starts[line - 1] : end].rstrip("\r\n")
 
     def span(self, at: Located) -> Span:
-        """The full description of a place; an empty place is widened by one character where there is one."""
+        """The full description of a place; an empty place is widened by one character if possible."""
         start = min(max(at.start, 0), len(self.text))
         end = min(max(at.end, start + 1), len(self.text))
         line = self.line_of(start)

@@ -1,4 +1,4 @@
-"""Walking and rebuilding trees of the intermediate representation, whatever their nodes.
+"""Walking and rebuilding trees of the intermediate representation, for all kinds of nodes.
 
 The nodes are dataclasses of `ir` whose fields hold values, nodes, or tuples of nodes, so one generic walk serves
 expressions, operators and statements alike.
@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 from omnigraph.lang import ir
 
 T = TypeVar("T")
-Node = Any  # a dataclass of `ir`; their union would have to be spelt here again without checking anything more
+Node = Any  # a dataclass of `ir`; repeating their union here would not check anything more
 
 
 NODES = frozenset(c for c in vars(ir).values() if isinstance(c, type) and is_dataclass(c))
@@ -59,7 +59,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def depth(node: Node) -> int:
-    """How many nodes stand below each other, from this one to the farthest leaf."""
+    """The depth of the tree, from this node to the farthest leaf."""
     return 1 + max((depth(child) for child in children(node)), default=0)
 
 
@@ -141,7 +141,7 @@ def conjuncts(predicate: ir.Expr | None) -> tuple[ir.Expr, ...]:
 
 
 def conjunction(parts: tuple[ir.Expr, ...]) -> ir.Expr | None:
-    """One predicate that is true where all parts are; none for no parts."""
+    """One predicate that is true where all parts are; None for no parts."""
     unique = tuple(dict.fromkeys(parts))
     if not unique:
         return None
@@ -149,7 +149,7 @@ def conjunction(parts: tuple[ir.Expr, ...]) -> ir.Expr | None:
 
 
 def stored_column(expr: ir.Expr) -> str | None:
-    """The column of a type's table that holds a property, an id or an end of an edge; none for anything else."""
+    """The column of a type's table that holds a property, an id or an end of an edge; None for anything else."""
     match expr:
         case ir.Column(_, name):
             return name

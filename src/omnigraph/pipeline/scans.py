@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.expressions.filters import closed, push_down, values_asked_for
+from omnigraph.expressions.filters import closed, push_down, values_tested
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, transform_plan, walk
@@ -114,7 +114,7 @@ def _without_scans(op: ir.Op) -> ir.Op:
 def _counts(predicate: ir.Expr, var: str, kind: Entity, bound: ir.Bound) -> Iterator[int]:
     """How many ids each part of a condition names, of those that do."""
     for part in conjuncts(predicate):
-        asked = values_asked_for(part, lambda expr: is_identity(expr, var, kind))
+        asked = values_tested(part, lambda expr: is_identity(expr, var, kind))
         if asked is not None:
             yield len(evaluate_constant(asked[1], bound) or ())
 

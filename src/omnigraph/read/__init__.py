@@ -5,8 +5,8 @@ In the order of control flow:
 - `execute`      `run_query`: plan, run, result; one line per operator
 - `many`         `run_many`: one query for many sets of parameters
 - `order`        in which order patterns are walked
-- `plan`         what every operator has to deliver: which variables are read above it, and whether repetitions count
-- `context`      what a run carries along; `budget` its memory and time; `explain` what is recorded of it
+- `plan`         what every operator must produce: the variables read above it, and whether repetitions count
+- `context`      the state of a run; `budget` its memory and time; `explain` the record of it
 - `rows`         bags of rows, as positions in tables; operators hand them on in blocks
 - `scan`         where patterns start
 - `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths, `all_shortest` every one of them
@@ -18,12 +18,12 @@ In the order of control flow:
 - `aggregate`    one row per group: `groups` from keys, `reductions` of values
 - `relational`   output columns; `sorting` orders, of any number of rows; `spill` those on disk
 - `rank`         rankings by `search`
-- `result`       what a person holds
+- `result`       what a caller gets
 - `export`       a whole state as files or objects of the store, `ndjson` its records; `blobs` the bytes of one property
 - `analytics`    measures of a whole graph; `profile` what its columns hold
 - `checking`     checks run on a state, or on two that are compared
 
-And what they stand on:
+These build on:
 
 - `columns`      the columns of a table version, `ids` rows by id
 - `edges`        the edges of a type: `topology` built and extended, `topology_files` stored, `adjacency` the arrays

@@ -1,6 +1,6 @@
-"""Who is next to whom, as sorted arrays: one direction of one edge table.
+"""Adjacency as sorted arrays: one direction of one edge table.
 
-`Adjacency` is immutable. `Merged` is a large one with a small one taken away and another small one added, which is how
+`Adjacency` is immutable. `Merged` is a large one minus a small one plus another small one, which is how
 a commit changes it without copying it; every count over it is the same sum of three.
 """
 
@@ -54,17 +54,17 @@ class Adjacency:
         simple: bool | None = None,
         is_mapped: bool = False,
     ) -> None:
-        # The same edges among fewer nodes: what it knows needs no second look.
+        # The same edges among fewer nodes: its cached properties are reused.
         self.smaller = smaller
         if simple is not None:
             self.__dict__["is_simple"] = simple
         self.is_mapped = (
             is_mapped  # the arrays lie in a file, and take memory only as the system sees fit
         )
-        self.start = start  # of each node's run; one longer than there are nodes
+        self.start = start  # of each node's run; one more entry than nodes
         self.node = node
         self.edge = edge
-        self.far = far  # how many nodes there are at the other end
+        self.far = far  # number of nodes at the other end
 
     @classmethod
     def build(
@@ -83,7 +83,7 @@ class Adjacency:
 
     @property
     def nbytes(self) -> int:
-        """With what was worked out of it so far. A part that is shared with a smaller one counts there."""
+        """Includes cached properties. Arrays shared with a smaller one count there."""
         own = 0 if self.is_mapped else self.start.nbytes
         if self.smaller is None and not self.is_mapped:
             own += self.node.nbytes + self.edge.nbytes
@@ -98,7 +98,7 @@ class Adjacency:
 
     @cached_property
     def is_simple(self) -> bool:
-        """No node has one neighbour twice."""
+        """No node has a repeated neighbour."""
         return not self._repeated.any() if self.smaller is None else self.smaller.is_simple
 
     @property
@@ -115,7 +115,7 @@ class Adjacency:
 
     @cached_property
     def loops(self) -> Positions:
-        """The nodes with an edge to themselves, ascending; of edges within one type only."""
+        """The nodes with a self-loop, ascending; only for edges within one type."""
         if self.smaller is not None:
             return self.smaller.loops
         found = []
@@ -157,12 +157,12 @@ class Adjacency:
         return found
 
     def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
-        """Every edge that leaves these nodes, so many at a time."""
+        """Every edge that leaves these nodes, in blocks of these sizes."""
         for source, at in runs(self.start[nodes], self.counts(nodes), sizes):
             yield Hop(source, self.node[at], self.edge[at])
 
     def neighbours(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Positions]:
-        """The far ends of every edge that leaves these nodes, with repetitions, so many at a time."""
+        """The far ends of every edge that leaves these nodes, with repetitions, in blocks of these sizes."""
         if len(nodes) == 1:
             first, end = int(self.start[nodes[0]]), int(self.start[nodes[0] + 1])
             while True:
@@ -175,7 +175,7 @@ class Adjacency:
             yield self.node[at]
 
     def _first(self, near: Whole, far: Whole) -> Ints:
-        """Where in each near node's run its neighbours are no longer below `far`: all runs are halved at once."""
+        """Where in each near node's run its neighbours are no longer below `far`: one binary search over all runs."""
         low, high = self.start[near], self.start[near + 1]
         for _ in range(int(np.max(high - low, initial=0)).bit_length()):
             middle = (low + high) >> 1
@@ -198,7 +198,7 @@ class Adjacency:
         return self._first(near, far + 1) - self._first(near, far)
 
     def edge_between(self, near: Whole, far: Whole) -> Positions:
-        """One edge from each near node to the far one beside it; there is one."""
+        """One edge from each near node to the far one beside it; it must exist."""
         return self.edge[self._first(near, far)]
 
     def pull(self, values: Ints | Mask) -> Ints:
@@ -216,14 +216,14 @@ class Adjacency:
         return found
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of nodes with so few edges that what is made of them stays in a core's own memory."""
+        """Ranges of nodes with few enough edges for a core's cache."""
         ends = np.arange(BLOCK_EDGES, len(self.node), BLOCK_EDGES)
         bounds = np.unique(np.concatenate(([0], self.start.searchsorted(ends), [self.near])))
         return pairwise(bounds.tolist())
 
 
 def made_bytes(of: object, *names: str, shared: object = None) -> int:
-    """The bytes of what cached properties hold by now, unless it is the thing itself or counted elsewhere."""
+    """The bytes of the cached properties so far, except the object itself and what is counted elsewhere."""
     parts = [of.__dict__.get(name) for name in names]
     own = [part for part in parts if part is not None and part is not of and part is not shared]
     return sum(int(part.nbytes) for part in own)
@@ -246,7 +246,7 @@ class Merged:
 
     @cached_property
     def is_simple(self) -> bool:
-        """No node has one neighbour twice. Conservative: a new edge beside a removed one counts as a repetition."""
+        """No node has a repeated neighbour. Conservative: a new edge beside a removed one counts as a repetition."""
         if not self.base.is_simple:
             return False
         if self.plus is None:
@@ -263,7 +263,7 @@ class Merged:
 
     @cached_property
     def simple(self) -> Merged:
-        """Without repeated neighbours: a pair is there as long as one edge of it is."""
+        """Without repeated neighbours: a pair exists as long as one of its edges does."""
         if self.is_simple:
             return self
         base = self.base.simplified
@@ -287,7 +287,7 @@ class Merged:
         return found
 
     def _changed_pairs(self) -> tuple[Whole, Whole]:
-        """Every pair of nodes between which an edge was added or taken away."""
+        """Every pair of nodes between which an edge was added or removed."""
         changed = (part for part in (self.minus, self.plus) if part is not None)
         keys = [p.sources.astype(np.int64) * self.base.far + p.node for p in changed]
         pairs = np.unique(np.concatenate([np.empty(0, np.int64), *keys]))
@@ -317,7 +317,7 @@ class Merged:
         return near, far, edge
 
     def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
-        """Every edge that leaves these nodes, so many at a time; at least one piece."""
+        """Every edge that leaves these nodes, in blocks of these sizes; at least one block."""
         loses = self._loses_some(nodes)
         for found in self.base.hops(nodes, sizes):
             yield found.take(np.flatnonzero(self._still_there(found.edge))) if loses else found
@@ -325,7 +325,7 @@ class Merged:
             yield from self.plus.hops(nodes, sizes)
 
     def hop(self, nodes: Whole) -> Hop:
-        """The same at once, where they are known to be few."""
+        """The same in one piece, when they are known to be few."""
         found = list(self.hops(nodes, repeat(sys.maxsize)))
         if len(found) == 1:
             return found[0]
@@ -336,7 +336,7 @@ class Merged:
         )
 
     def neighbours(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Positions]:
-        """The far ends of every edge that leaves these nodes, with repetitions, so many at a time."""
+        """The far ends of every edge that leaves these nodes, with repetitions, in blocks of these sizes."""
         if self._loses_some(nodes):
             yield from (found.node for found in self.hops(nodes, sizes))
             return

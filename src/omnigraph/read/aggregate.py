@@ -1,4 +1,4 @@
-"""Grouping and aggregating: few rows at once; of more, every block is reduced, and what it leaves is merged."""
+"""Grouping and aggregating: few rows in one step; of more, every block is reduced and the results merged."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from omnigraph.read.sorting import RUN_ROWS, Keyed, Keys, SortedRuns, together
 STATE = "\0"  # in the name of a column: it is the state of an aggregate, not a key
 VALUE, OFTEN, COUNT, SUM = "value", "often", "count", "sum"  # what such a column holds
 WHICH = "which"  # a column that says whether a row is of a group, or a value
-MERGE_ROWS_MAX = 1 << 20  # more are not merged at once
-MERGE_COPIES = 3  # of what is merged: put together, numbered, and taken
-GATHERED_BLOCKS = 4  # so many are grouped at once
+MERGE_ROWS_MAX = 1 << 20  # more are not merged in one step
+MERGE_COPIES = 3  # of the merged rows: concatenated, numbered, and taken
+GATHERED_BLOCKS = 4  # grouped together
 
 
 def aggregate(
@@ -65,7 +65,7 @@ def aggregate(
 
 
 def _enough(op: ir.Aggregate, waiting: list[Rows], ctx: Context) -> bool:
-    """Whether so many rows wait that it is time to reduce them; numbering values takes its time."""
+    """Whether enough rows wait to be reduced; numbering values is slow."""
     blocks = 1 if any(map(_keeps_values, op.aggregates)) else GATHERED_BLOCKS
     if sum(rows.n for rows in waiting) >= blocks * ctx.budget.block_rows:
         return True
@@ -73,7 +73,7 @@ def _enough(op: ir.Aggregate, waiting: list[Rows], ctx: Context) -> bool:
 
 
 def _let_go(waiting: list[Rows]) -> Rows:
-    """All of them as one, which nobody else holds any more."""
+    """All of them as one; the list lets go of them."""
     found = concat_rows(waiting)
     waiting.clear()
     return found
@@ -91,10 +91,10 @@ def _at_once(op: ir.Aggregate, rows: Rows, ctx: Context) -> Rows:
 
 
 class _Partial:
-    """What is left of blocks that were reduced one by one: the groups met so far, and the state of each aggregate.
+    """The result of reducing blocks one by one: the groups so far, and the state of each aggregate.
 
-    A state is one or two columns; values that count once, and those that are collected, stay as rows of their own.
-    What is too much to be merged at once is sorted by the keys, on disk if need be, and merged as it comes back.
+    A state is one or two columns; values that count once, and those that are collected, stay as separate rows.
+    What is too much to merge in one step is sorted by the keys, on disk if need be, and merged when read back.
     """
 
     def __init__(self, op: ir.Aggregate, held: Held, sorting: Held, ctx: Context) -> None:
@@ -108,8 +108,8 @@ class _Partial:
             i: [] for i, wanted in enumerate(op.aggregates) if _keeps_values(wanted)
         }
         self._runs = SortedRuns(ctx, sorting)
-        self._aside = False  # whether there is something in the runs
-        self._kinds: dict[str, pa.DataType] = {}  # of the columns there
+        self._aside = False  # whether the runs hold anything
+        self._kinds: dict[str, pa.DataType] = {}  # of their columns
 
     @property
     def is_empty(self) -> bool:
@@ -135,7 +135,7 @@ class _Partial:
         return kept + sum(part.n for part in self._groups)
 
     def _one_each(self, rows: Rows, index: Ints) -> Rows:
-        """Some rows, with nothing but what the keys are made of."""
+        """Some rows, with only what the keys are made of."""
         if not self._op.keys:
             return Rows(len(index))
         return _keys_only(rows.keep(self._read)).take(index)
@@ -169,7 +169,7 @@ class _Partial:
         return rows.take(first)
 
     def _account(self) -> None:
-        """Charge what is held; where that is too much to be merged again, put it aside in order."""
+        """Charge what is held; if it is too much to merge again, spill it in order."""
         kept = [part for parts in self._values.values() for part in parts]
         size = MERGE_COPIES * sum(part.nbytes for part in (*self._groups, *kept))
         most = min(MERGE_ROWS_MAX, 2 * self._ctx.budget.block_rows)
@@ -193,7 +193,7 @@ class _Partial:
         self._held.set(0)
 
     def _keyed(self, rows: Rows) -> Keyed:
-        """Rows by their keys, with every state and value there is; those that are not theirs are null."""
+        """Rows by their keys, with every state and value column; those of other rows are null."""
         keys = [(column(key.expr, rows, self._ctx), False) for key in self._op.keys]
         columns = {
             name: rows.column(name) if name in rows.columns else pa.nulls(rows.n, kind)
@@ -236,7 +236,7 @@ class _Partial:
     def _from_disk(self, blocks: Iterator[Keyed]) -> Iterator[Rows]:
         """Groups in the order of their keys: only the last one of a block can go on in the next.
 
-        Of such a group nothing but its states and values is kept, and it is put together once, at its end.
+        Of that group only its states and values are kept, and it is assembled once, at its end.
         """
         going: list[Rows] = []
         last: Keyed | None = None  # a row of the group that goes on
@@ -297,7 +297,7 @@ def _name(i: int, kind: str) -> str:
 
 
 def _keys_only(rows: Rows) -> Rows:
-    """With nothing but what keys are made of."""
+    """With only what the keys are made of."""
     columns = {name: c for name, c in rows.columns.items() if STATE not in name}
     return Rows(rows.n, rows.variables, rows.scores, columns)
 
@@ -336,7 +336,7 @@ def _state(
 def _merged_states(
     op: ir.Aggregate, rows: Rows, groups: Groups
 ) -> dict[str, pa.Array | LazyColumn]:
-    """The states of groups that were met several times."""
+    """The merged states of groups that occur several times."""
     found: dict[str, pa.Array | LazyColumn] = {}
     for name in (name for name in rows.columns if STATE in name):
         number, kind = name.split(STATE)
@@ -357,7 +357,7 @@ def _merged_states(
 
 
 def _of_values(i: int, wanted: ir.NamedAggregate, rows: Rows, of: Ints, groups: int) -> pa.Array:
-    """What kept values come to."""
+    """The aggregate of kept values."""
     values, often = rows.column(_name(i, VALUE)), rows.column(_name(i, OFTEN))
     data = ValueColumn(values, of, often.to_numpy(zero_copy_only=False).astype(np.int64), groups)
     if wanted.distinct:
@@ -366,7 +366,7 @@ def _of_values(i: int, wanted: ir.NamedAggregate, rows: Rows, of: Ints, groups: 
 
 
 def _final(i: int, wanted: ir.NamedAggregate, rows: Rows) -> pa.Array:
-    """What the state of an aggregate comes to."""
+    """The result of the state of an aggregate."""
     kind = arrow_shape(wanted.type)
     match wanted.function:
         case F.MIN | F.MAX:

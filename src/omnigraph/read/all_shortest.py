@@ -2,7 +2,7 @@
 
 A walk gives the distances; the edges between nodes of consecutive distances are those of all shortest paths. Of every
 node it is counted how many paths lead to it, and by which edge how many of them come. From that the n-th path to a node
-is found without the others: paths are listed block by block, in any number, and counted without being listed at all.
+is found without the others: paths are listed block by block, in any number, and counted without being listed.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class EveryFinder:
             for i, source in enumerate(numbers.tolist()):
                 self.ctx.check()
                 which = order[bounds[i] : bounds[i + 1]]
-                asked = None if ends is None else np.unique(ends[which])
-                ways = self._ways(source, asked, held)
+                wanted = None if ends is None else np.unique(ends[which])
+                ways = self._ways(source, wanted, held)
                 for row, end in self._pairs(which, ends, ways):
                     yield from self._between_pairs(rows, row, end, ways)
 
     def _pairs(self, which: Ints, ends: Ints | None, ways: _Ways) -> Iterator[tuple[Ints, Ints]]:
-        """Rows and where they lead to, so many at a time."""
+        """Rows and where they lead to, block by block."""
         if ends is not None:
             found = ways.as_ends(ends[which], self.op.min_hops)
             near = np.flatnonzero(ways.distance[found] >= self.op.min_hops)
@@ -85,11 +85,11 @@ class EveryFinder:
             yield self._rows(rows, row[at], end[at], ways, nth)
 
     def _check_listed(self, number: int) -> None:
-        """Nobody waits for more than this; where a limit may stop the work, only what is reached counts."""
+        """More than this is refused up front; where a limit may stop the work, only what is reached counts."""
         if number > LISTED_MAX:
             raise LimitExceeded(
                 f"there are more than {LISTED_MAX:,} shortest paths to list",
-                help="Bound the hops, choose the ends, add a LIMIT, or ask for count(*) alone.",
+                help="Bound the hops, fix the ends, add a LIMIT, or return count(*) alone.",
                 details={
                     "limit": "shortest_paths_max",
                     "limit_value": LISTED_MAX,
@@ -99,11 +99,11 @@ class EveryFinder:
 
     # --- a walk ------------------------------------------------------------------------------------------------
 
-    def _ways(self, source: int, asked: Ints | None, held: Held) -> _Ways:
-        """The edges of all shortest paths from a node: to all others, or to those asked for."""
+    def _ways(self, source: int, wanted: Ints | None, held: Held) -> _Ways:
+        """The edges of all shortest paths from a node: to all others, or to those requested."""
         ways = _Ways(self.space.size, source)
         before: Whole = NOTHING
-        for distance, level in enumerate(self._levels(source, asked)):
+        for distance, level in enumerate(self._levels(source, wanted)):
             if distance:
                 ways.distance[level] = distance
                 ways.add(*self._edges(before, ways, distance))
@@ -117,16 +117,16 @@ class EveryFinder:
         held.set(ways.nbytes)
         return ways
 
-    def _levels(self, source: int, asked: Ints | None) -> Iterator[Whole]:
-        """Nodes by their distance from the source, as far as they are on the way to what is asked for."""
-        if asked is not None and len(asked) == 1:
-            stages = meet(self.space, source, int(asked[0]), self.op.max_hops, self.ctx)
+    def _levels(self, source: int, wanted: Ints | None) -> Iterator[Whole]:
+        """Nodes by their distance from the source, as far as they are on the way to the requested ones."""
+        if wanted is not None and len(wanted) == 1:
+            stages = meet(self.space, source, int(wanted[0]), self.op.max_hops, self.ctx)
             yield from layers(self.space, stages, self.ctx) if stages is not None else ()
             return
-        left = self.space.size if asked is None else len(asked)
+        left = self.space.size if wanted is None else len(wanted)
         for level in levels(self.space, source, self.op.max_hops, self.ctx):
             yield level
-            left -= len(level) if asked is None else int(np.isin(level, asked).sum())
+            left -= len(level) if wanted is None else int(np.isin(level, wanted).sum())
             if not left:
                 return
 
@@ -188,7 +188,7 @@ class _Ways:
         self._edges += len(node)
 
     def count(self) -> None:
-        """How many paths lead to each node, up to a number of which no sum overflows."""
+        """How many paths lead to each node, up to a cap whose sums cannot overflow."""
         self.most = (1 << 62) // max(self._edges, 1)
         sums = []
         for nodes, near, _, _ in checked(self._levels):
@@ -205,7 +205,7 @@ class _Ways:
         self._levels = []
 
     def reached(self, hops_min: int) -> Ints:
-        """All destinations at least so many hops away."""
+        """All destinations at least `hops_min` hops away."""
         chosen = self.distance >= hops_min
         chosen[self.itself] &= hops_min == 1
         return np.flatnonzero(chosen)
@@ -218,12 +218,12 @@ class _Ways:
         return np.where(ends == self.itself, self.source, ends)
 
     def counted(self, ends: Ints) -> Ints:
-        """How many paths lead there; a number that is not known is an error, never a wrong one."""
+        """How many paths lead there; a number beyond the cap is an error, never a wrong count."""
         found = self.total[ends]
         if int(found.max(initial=0)) >= self.most:
             raise LimitExceeded(
                 "there are more shortest paths than can be counted",
-                help="Bound the hops, or ask for DISTINCT ends and lengths.",
+                help="Bound the hops, or return DISTINCT ends and lengths.",
                 details={"limit": "matches_max", "limit_value": self.most},
             )
         return found

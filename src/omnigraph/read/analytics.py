@@ -1,6 +1,6 @@
 """Measures of a whole graph, in numpy: the nodes of one type, the edges of some types among them.
 
-What each measures, and its parameters, is said by the methods of `omnigraph.analytics.Analytics`. Here and in
+The methods of `omnigraph.analytics.Analytics` document each measure and its parameters. Here and in
 `pipeline.analytics` each has a function of the same name, from a network to one value for each node. The two share no
 code, as numpy and Spark share no operations; `tests/pipeline/test_analytics.py` compares them over random graphs.
 Nodes are numbered in the order of their ids, so "smallest" means the same here as on Spark.
@@ -136,7 +136,7 @@ def _runs(src: Ints, dst: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 def _step(pairs: Ints, starts: Ints, targets: Ints, n: int) -> Ints:
-    """Where pairs of a source and a node lead in one hop, once each."""
+    """The pairs reached in one hop from pairs of a source and a node, once each."""
     source, node = pairs // n, pairs % n
     count = starts[node + 1] - starts[node]
     offset = np.repeat(starts[node] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)

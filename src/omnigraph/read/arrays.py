@@ -21,9 +21,7 @@ NO_POSITIONS: Positions = np.empty(0, np.int32)
 # ones only, it would give back the memory of every query page by page, and fetch it again for the next.
 _freed = np.empty(4 << 20, np.uint8)
 del _freed
-RUNS_PER_VALUE = (
-    64  # of which so many largest values are wanted: more runs come closer, and take longer
-)
+RUNS_PER_VALUE = 64  # runs for each of the largest values wanted: more are more precise, and slower
 SORT_BELOW = 2_000  # with fewer members than this, sorting beats marking
 
 
@@ -39,9 +37,9 @@ def ranges(starts: Ints, counts: Ints) -> Ints:
 
 
 def runs(starts: Ints, counts: Ints, sizes: Iterator[int]) -> Iterator[tuple[Ints, Ints]]:
-    """The members of consecutive ranges, so many at a time: the number of the range, and the member.
+    """The members of consecutive ranges, in blocks of these sizes: the number of the range, and the member.
 
-    A range may be longer than what is taken at a time.
+    A range may be longer than a block.
     """
     total, size = int(counts.sum()), next(sizes)
     if total <= size:
@@ -73,9 +71,9 @@ def distinct(values: AnyArray, size: int) -> AnyArray:
 
 
 def reached_by(values: Floats, count: int) -> float:
-    """A number that at least so many of the values reach, close to the largest such number; there must be as many.
+    """A number that at least `count` of the values reach, close to the largest one; there must be that many values.
 
-    The largest values of short runs are found in one pass over memory, where putting all of them in order takes many.
+    The largest values of short runs are found in one pass over memory, while sorting all of them takes many.
     """
     width = max(1, len(values) // (RUNS_PER_VALUE * count))
     whole = len(values) // width * width
@@ -93,7 +91,7 @@ def _sorted_once(values: AnyArray) -> AnyArray:
 
 
 def count_distinct(values: AnyArray, size: int) -> int:
-    """How many distinct members there are. Often they come ascending, and need no second look."""
+    """The number of distinct members. Often they are ascending already, and just counted."""
     if bool((values[1:] > values[:-1]).all()):
         return len(values)
     return len(distinct(values, size))

@@ -1,4 +1,4 @@
-"""The bytes of one blob property, read in ranges: nothing is loaded but what is asked for."""
+"""The bytes of one blob property, read in ranges: only the requested bytes are loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnigraph.storage.tables import ADDRESS, BlobTable, StoredBlob
 
 
 class BlobNotFound(OmnigraphError):
-    """There is no such entity, or its blob is null."""
+    """The entity does not exist, or its blob is null."""
 
     code, kind = "blob_not_found", Kind.NOT_FOUND
     default_help = "Check the id; a query that returns it shows which entities exist."
@@ -20,13 +20,13 @@ class BlobNotFound(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob at one commit. It stays the same whoever writes meanwhile."""
+    """A blob at one commit. Concurrent writes do not change it."""
 
     stored: StoredBlob
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
         return int(self.stored.size())
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:

@@ -1,5 +1,5 @@
-"""Blocks run for the rows of an enclosing operator, all at once: each row is tagged, and the tags say whose solution
-it is. Also plain joins, which need no tags."""
+"""Blocks run for all rows of an enclosing operator together: each row is tagged, and the tags identify the row of
+a solution. Also plain joins, which need no tags."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Run = Callable[[PlanStep, Rows], Iterator[Rows]]  # a block for the rows given
 
 
 def semi_join(step: PlanStep, rows: Rows, run: Run) -> Rows:
-    """The rows for which the block has a solution, or has none."""
+    """The rows for which the block has a solution, or (negated) has none."""
     op = step.op
     assert isinstance(op, ir.SemiJoin)  # noqa: S101
     block = step.inputs[1]
     outer = rows.keep(needs_of_outer(block))
     group, firsts = distinct_rows(outer)
-    asked = replace(outer.take(firsts), weight=None)
+    unique = replace(outer.take(firsts), weight=None)
     solved = np.zeros(len(firsts), np.bool_)
     left = len(firsts)
-    for found in run_tagged(block, asked, run):
+    for found in run_tagged(block, unique, run):
         solved[found.tags[tag_of(rows)]] = True
         left -= found.n
         if left <= 0 and solved.all():
@@ -42,7 +42,7 @@ def semi_join(step: PlanStep, rows: Rows, run: Run) -> Rows:
 
 
 def optional(step: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
-    """Every row with the solutions of the block for it, or once with nothing."""
+    """Every row with the solutions of the block for it, or once with nulls."""
     op = step.op
     assert isinstance(op, ir.Optional)  # noqa: S101
     block = step.inputs[1]
@@ -76,7 +76,7 @@ def run_tagged(block: PlanStep, rows: Rows, run: Run) -> Iterator[Rows]:
 
 
 def distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
-    """For every row the number of its kind, and one row of each kind; where finding them pays, with one variable."""
+    """For every row the number of its kind, and one row of each kind; with one variable, if finding them pays."""
     variables = list(rows.variables.values())
     if rows.tags or rows.scores or len(variables) > 1:
         return np.arange(rows.n), np.arange(rows.n)
@@ -188,7 +188,7 @@ def _join_keys(
 
 
 def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Keys in one type. A number that no number of the other side can equal is null, which joins with nothing."""
+    """Keys in one type. A number that no number of the other side can equal becomes null, which joins with nothing."""
     if a.type == b.type:
         return a, b
     if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):
@@ -197,7 +197,7 @@ def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def encode(values: pa.Array) -> Ints:
-    """The same values as the same numbers; null is 0."""
+    """Equal values as equal numbers; null is 0."""
     encoded = canonical(values).dictionary_encode().indices.fill_null(-1)
     found: Ints = encoded.to_numpy(zero_copy_only=False).astype(np.int64)
     found += 1

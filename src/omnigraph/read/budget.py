@@ -1,8 +1,8 @@
-"""What a query may take of memory and time, and how its operators keep within both.
+"""The memory and time a query may use, and how its operators stay within both.
 
 Rows flow through a plan in blocks of bounded size, so what an operator makes of one block needs no account. What it
 holds beyond a block (the build side of a join, groups, rows to be sorted, the result) is charged to the budget of the
-query, and that to the memory of the process. Time is looked at between blocks and between batches read from storage.
+query, and that to the memory of the process. Time is checked between blocks and between batches read from storage.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ROW_BYTES = 64  # of a block: some bindings, the indices they are taken by and a
 FIRST_ROWS = 1_024  # of the first block where a limit may stop the work
 GROWTH = 8  # from one such block to the next
 RELEASED_BYTES_MIN = 64 << 20  # after a query that held more, free memory goes back to the system
-NOTED_BYTES_MIN = 1 << 20  # less is not worth a word in `explain`
+NOTED_BYTES_MIN = 1 << 20  # less is not shown by `explain`
 
 
 class MemoryExceeded(OmnigraphError):
-    """The query needs more memory than it may take.
+    """The query needs more memory than it may use.
 
     The details name the operator, the limit, and how many bytes would have been held.
     """
@@ -59,7 +59,7 @@ class Memory:
         return memory_bytes().queries if self._bytes_max is None else self._bytes_max
 
     def take(self, size: int) -> bool:
-        """Take so many bytes, or give back for a negative number; False where they are not to be had."""
+        """Take `size` bytes, or give them back if negative; False if they are not available."""
         with self._lock:
             if size > 0 and self.bytes_used + size > self.bytes_max:
                 return False
@@ -67,7 +67,7 @@ class Memory:
             return True
 
     def release_unused(self) -> None:
-        """Give back to the system what ended queries have left: one that failed is held by its error."""
+        """Return to the system what ended queries left: a failed one is kept alive by its error."""
         if self.has_unused:
             self.has_unused = False
             pa.default_memory_pool().release_unused()
@@ -118,11 +118,11 @@ class Budget:
         return max(self.bytes_max // BLOCK_PART, 1 << 16)
 
     def check(self) -> None:
-        """Stop here when the time is over or nobody wants the answer any more."""
+        """Stop here when the time is over or the query was cancelled."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise DeadlineExceeded(
                 f"the query did not finish within {self.seconds} s",
-                help="Allow more time with timeout=, or ask for less.",
+                help="Raise timeout=, or narrow the query.",
                 details={"limit": "timeout", "limit_seconds": self.seconds},
             )
         if self._cancelled is not None and self._cancelled():
@@ -136,16 +136,16 @@ class Budget:
             size = min(size * GROWTH, self.block_rows)
 
     def charge(self, operator: str, size: int) -> None:
-        """Take memory for something an operator holds, or give it back; an error where it is not to be had."""
+        """Take memory for what an operator holds, or give it back; an error if it is not available."""
         if self._closed:
             return
         if size > 0 and not self.fits(size):
             raise self.exceeded(operator, size)
         if not self._memory.take(size):
             raise MemoryExceeded(
-                f"{operator} would hold {size:,} bytes more, and all queries of this process together "
-                f"may hold {self._memory.bytes_max:,}",
-                help="Try again when other queries are done, or raise OMNIGRAPH_MEMORY.",
+                f"{operator} needs {size:,} bytes more, but all queries of this process together "
+                f"may use {self._memory.bytes_max:,}",
+                help="Try again when other queries have finished, or raise OMNIGRAPH_MEMORY.",
                 details={
                     "operator": operator,
                     "limit": "memory_bytes_max",
@@ -156,17 +156,17 @@ class Budget:
         self.bytes_used += size
         if self.bytes_used > self.bytes_peak:
             if self.bytes_peak <= self._released <= self.bytes_used:
-                pa.default_memory_pool().release_unused()  # what earlier results have left
+                pa.default_memory_pool().release_unused()  # left by earlier results
             self.bytes_peak = self.bytes_used
 
     def fits(self, size: int) -> bool:
-        """Whether so many bytes more may be held."""
+        """Whether `size` more bytes fit."""
         return self.bytes_used + size <= self.bytes_max
 
     def exceeded(self, operator: str, size: int) -> MemoryExceeded:
         return MemoryExceeded(
-            f"{operator} would hold {self.bytes_used + size:,} bytes, more than the "
-            f"{self.bytes_max:,} a query may",
+            f"{operator} needs {self.bytes_used + size:,} bytes, more than the "
+            f"{self.bytes_max:,} allowed for a query",
             details={
                 "operator": operator,
                 "limit": "query_memory_bytes_max",
@@ -181,7 +181,7 @@ class Budget:
         self._memory.spilled_bytes += size
 
     def close(self) -> None:
-        """Give everything back; what ends later has nothing to give any more."""
+        """Give everything back; what ends later gives back nothing."""
         self._memory.take(-self.bytes_used)
         self.bytes_used = 0
         self._closed = True
@@ -199,7 +199,7 @@ class Held:
         self.size = 0
 
     def set(self, size: int) -> None:
-        """It holds so many bytes now."""
+        """It holds `size` bytes now."""
         self._budget.charge(self._operator, size - self.size)
         self.size = size
         if size > NOTED_BYTES_MIN and self._budget.note is not None:
@@ -209,7 +209,7 @@ class Held:
         self.set(self.size + size)
 
     def fits(self, size: int) -> bool:
-        """Whether it may hold so many bytes."""
+        """Whether it may hold `size` bytes."""
         return self._budget.fits(size - self.size)
 
     def __enter__(self) -> Held:
@@ -243,9 +243,9 @@ def checked(items: Iterable[T]) -> Iterator[T]:
         yield item
 
 
-def cancelled_by(asked: Callable[[], bool] | None) -> None:
-    """From now on queries that this context runs end when `asked` says so; a server knows when a client has gone."""
-    _cancelled.set(asked)
+def cancelled_by(cancelled: Callable[[], bool] | None) -> None:
+    """From now on queries of this context end when `cancelled` is true: a server knows when a client has gone."""
+    _cancelled.set(cancelled)
 
 
 def who_cancels() -> Callable[[], bool] | None:

@@ -1,7 +1,7 @@
 """One memory budget for everything that can be read again: columns, topology, id and text indices.
 
 All graphs of a process share it. Keys are physical identities (root, path, files or version, what), so a branch finds
-what was read on another branch, and a key never needs to be invalidated: what is not used any more ages out.
+what was read on another branch, and a key never needs to be invalidated: unused entries age out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cache:
         return self._bytes
 
     def resize(self, bytes_max: int) -> None:
-        """Change the budget; a smaller one takes effect at once."""
+        """Change the budget; a smaller one takes effect immediately."""
         with self._lock:
             self._bytes_max = bytes_max
             self._evict()
@@ -57,7 +57,7 @@ class Cache:
             self._evict()
 
     def weigh(self, key: Hashable, size: int) -> None:
-        """Say how much a kept value takes now: some grow while they are used."""
+        """Update the size of a kept value: some grow while they are used."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry[1] != size:
@@ -66,7 +66,7 @@ class Cache:
                 self._evict()
 
     def get_or_build(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The value, made when it is not there. Two threads may both make it; both results are right."""
+        """The value, built if it is missing. Two threads may both build it; both results are right."""
         found = self.get(key)
         if found is None:
             found = make()

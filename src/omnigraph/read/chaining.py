@@ -30,7 +30,7 @@ def chained(step: PlanStep, rows: Rows, ctx: Context) -> Iterator[Rows]:
 
 
 def given(op: ir.Resumed, ctx: Context) -> Rows:
-    """The rows a query was handed, as this state has them."""
+    """The rows handed to a query, as of this state."""
     handed = ctx.handed
     assert handed is not None  # noqa: S101 - such a plan is run with them
     variables: dict[str, Variable] = {

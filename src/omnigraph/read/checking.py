@@ -38,7 +38,7 @@ class ChecksFailed(OmnigraphError):
 
 
 class Answered(Protocol):
-    """The rows of a query in a state, at least the first where so many are enough, and how many there are."""
+    """The rows of a query in a state, at least the first ones if a number suffices, and their count."""
 
     def __call__(
         self, state: Snapshot, text: str, first: int | None = None, /
@@ -90,24 +90,24 @@ class CheckResult:
         if self.outcome == PASSED:
             return f"{self.name}: passed"
         if self.outcome == SKIPPED:
-            return f"{self.name}: skipped, there is nothing to compare with"
+            return f"{self.name}: skipped, nothing to compare with"
         found = self.error or f"{self.measure} is {self.measured:g}, must be within {self.bound}"
         return f"{self.name}: {self.message} ({found})"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What the checks of a graph found in a state, compared with one before it."""
+    """The results of a graph's checks in a state, compared with one before it."""
 
     commit: str
     before: str | None
     results: tuple[CheckResult, ...] = ()
-    time: int = 0  # when it was stored, in microseconds; nothing for one that was not
+    time: int = 0  # when it was stored, in microseconds; None if it was not
     actor: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed that is an error."""
+        """Whether no error-level check failed."""
         return not self.broken
 
     @property
@@ -120,12 +120,12 @@ class CheckReport:
         return {result.name: result.outcome for result in self.results}
 
     def raise_broken(self) -> None:
-        """Raise unless it passed; of rows, nothing is told."""
+        """Raise unless it passed; the error leaves out the rows."""
         if self.passed:
             return
         names = ", ".join(result.name for result in self.broken)
-        told = ("name", "message", "measure", "bound", "measured", "error")
-        failed = [{name: getattr(result, name) for name in told} for result in self.broken]
+        reported = ("name", "message", "measure", "bound", "measured", "error")
+        failed = [{name: getattr(result, name) for name in reported} for result in self.broken]
         raise ChecksFailed(f"checks failed: {names}", details={"checks": failed})
 
     def to_json(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _result(
 def _measured(
     check: GraphCheck, before: Snapshot | None, after: Snapshot, ask: Asking
 ) -> tuple[float | None, pa.Table]:
-    """What a check measures, and the rows it is about; none where a share is of nothing."""
+    """What a check measures, and the rows it is about; None for a share of nothing."""
     if check.measure == ROWS:
         found, rows = ask.answer(after, check.text, ROWS_SHOWN_MAX)
         return float(rows), found
@@ -184,7 +184,7 @@ def _measured(
     if same and check.measure in (NEW_ROWS, LOST_ROWS):
         return 0.0, pa.table({})  # without a look at the rows
     now, _ = ask.answer(after, check.text)
-    was = now if same else _asked_before(check, before, ask)
+    was = now if same else _answer_before(check, before, ask)
     match check.measure:
         case str(name) if name == NEW_ROWS:
             return _counted(now if was is None else without(now, was))
@@ -200,8 +200,8 @@ def _measured(
     raise AssertionError(f"a check measures {check.measure}")
 
 
-def _asked_before(check: GraphCheck, before: Snapshot, ask: Asking) -> pa.Table | None:
-    """Its answer in the state before; none where the schema there knew nothing of what it asks for."""
+def _answer_before(check: GraphCheck, before: Snapshot, ask: Asking) -> pa.Table | None:
+    """Its answer in the state before; None if the schema there lacked what it reads."""
     try:
         return ask.answer(before, check.text)[0]
     except OmnigraphError as error:
@@ -241,7 +241,7 @@ class ValueNotOne(OmnigraphError):
 
 
 def without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows that are not among others, as often as they are there more often."""
+    """The rows of one table minus those of another, counting repetitions."""
     import duckdb
 
     if not others.num_rows or not rows.num_rows:
@@ -259,19 +259,19 @@ def without(rows: pa.Table, others: pa.Table) -> pa.Table:
 
 
 def demanded(checks: Sequence[GraphCheck], names: Sequence[str]) -> list[GraphCheck]:
-    """The checks of some names, each of which must pass whatever its severity; an error if there is none of a name."""
+    """The checks of some names, each of which must pass whatever its severity; an error if one does not exist."""
     known = {check.name for check in checks}
     missing = sorted(set(names) - known)
     if missing:
         raise ChecksFailed(
-            f"a policy demands checks that the graph does not have: {', '.join(missing)}",
+            f"a policy requires checks that the graph does not have: {', '.join(missing)}",
             details={"checks": [{"name": name} for name in missing]},
         )
     return [replace(check, severity=ERROR) for check in checks if check.name in names]
 
 
 def stored_run(repo: Repository, report: CheckReport, actor: str | None) -> StoredRun:
-    """What is kept of a report."""
+    """The stored form of a report."""
     kept = tuple(
         StoredResult(
             r.name, r.outcome, r.severity, r.message, r.measure, r.bound, r.measured, r.error
@@ -283,7 +283,7 @@ def stored_run(repo: Repository, report: CheckReport, actor: str | None) -> Stor
 
 
 def report_of(run: StoredRun) -> CheckReport:
-    """A report from what was kept of it."""
+    """A report from its stored form."""
     results = (
         CheckResult(
             r.name, r.outcome, r.severity, r.message, r.measure, r.bound, r.measured, (), r.error

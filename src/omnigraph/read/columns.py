@@ -31,18 +31,18 @@ T = TypeVar("T")
 
 POSITIONS_MAX = 2**31 - 1
 LOAD_ROWS_MAX = 4_000_000  # a larger table's column is loaded only when much of it is wanted
-WANTED_PART = 16  # "much" is more than one row in so many
-TAKES_MAX = 8  # so often a few rows of a column are read by themselves; then the column is loaded
+WANTED_PART = 16  # "much" is more than one row in this many
+TAKES_MAX = 8  # times a few rows of a column are read alone, before the column is loaded
 TAKEN_ROWS_MAX = 1_000
-TAKEN_FROM_ROWS_MIN = 50_000  # a smaller table's column is loaded at once
-PROBES_MAX = 3  # ids of a table not loaded yet are looked up in storage this often
+TAKEN_FROM_ROWS_MIN = 50_000  # a smaller table's column is loaded right away
+PROBES_MAX = 3  # times ids of a table not loaded yet are looked up in storage
 PROBE_ROWS_MIN = 20_000
 PROBE_IDS_MAX = 2_000
 STRING_BYTES_MAX = 1 << 30  # beyond this a column of strings needs 64-bit offsets
 
 
 class TableColumns:
-    """What queries read of one table version. Light itself: the arrays live in the cache."""
+    """What queries read of one table version. It is light: the arrays live in the cache."""
 
     def __init__(self, root: str, table: Table, kind: NodeType | EdgeType, cache: Cache) -> None:
         self.table = table
@@ -96,7 +96,7 @@ class TableColumns:
 
     @cached_property
     def everything(self) -> Positions:
-        """The positions of all rows. The very same array each time, so that `take` knows it."""
+        """The positions of all rows. Always the same array object, which `take` recognizes."""
         if self.live is None:
             return np.arange(self.n, dtype=np.int32)
         return np.flatnonzero(self.live).astype(np.int32)
@@ -118,17 +118,17 @@ class TableColumns:
     # --- columns -------------------------------------------------------------------------------------------------
 
     def column(self, name: str) -> pa.Array:
-        """The whole column by position. What stands at deleted rows means nothing."""
+        """The whole column by position. Values at deleted rows are meaningless."""
         return self.cache.get_or_build(
             (*self.identity, name), lambda: self._assemble(name), lambda a: a.nbytes
         )
 
     def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
-        """What names the values of a column in a fragment, whichever version reads them."""
+        """The identity of the values of a column in a fragment, the same in every version."""
         return self.table.cells(name, fragment)
 
     def is_loaded(self, name: str) -> bool:
-        """Whether the column can be had without reading anything."""
+        """Whether the whole column is in memory."""
         return self._rows_to_load(name) == 0
 
     def _rows_to_load(self, name: str) -> int:
@@ -165,7 +165,7 @@ class TableColumns:
         return wanted <= TAKEN_ROWS_MAX and self.n >= TAKEN_FROM_ROWS_MIN
 
     def load(self, names: Iterable[str], wanted: int) -> None:
-        """Read columns of which so many rows are wanted: those missing in the same fragments by one scan."""
+        """Read columns of which `wanted` rows are needed: those missing in the same fragments by one scan."""
         if self.n > LOAD_ROWS_MAX or self._are_few(wanted):
             return
         together: dict[tuple[int, ...], list[str]] = {}
@@ -193,7 +193,7 @@ class TableColumns:
         return self.cache.get((*key, fragment.identity))
 
     def _read_chunks(self, names: Sequence[str], which: Sequence[int]) -> dict[str, list[pa.Array]]:
-        """Columns in each of the fragments, kept in the cache; something stands in the place of every deleted row."""
+        """Columns in each of the fragments, kept in the cache; deleted rows have placeholders."""
         if not which:
             return {name: [] for name in names}
         fragments = [self.fragments[i] for i in which]
@@ -258,7 +258,7 @@ class TableColumns:
         return found
 
     def _match(self, wanted: pa.Array) -> Positions:
-        """Many ids at once: one hash table over all of ours, thrown away afterwards."""
+        """Many ids together: one hash table over all of ours, discarded afterwards."""
         ids = self.ids
         live = None if self.live is None else np.flatnonzero(self.live).astype(np.int32)
         if live is not None and not len(live):
@@ -296,7 +296,7 @@ class TableColumns:
         )
 
     def _probes_storage(self, wanted: int) -> bool:
-        """The first look-ups in a large table that is not loaded go through its index."""
+        """The first look-ups in a large table that is not loaded use its index."""
         if wanted > PROBE_IDS_MAX or self._rows_to_load("id") < PROBE_ROWS_MIN:
             return False
         self._probes += 1
@@ -315,7 +315,7 @@ class TableColumns:
 
     @cached_property
     def objects(self) -> LargeObjects:
-        """Where files made from the table lie, beside it."""
+        """Where the table's derived files are, beside it."""
         return cast(LargeObjects, open_objects(locate(self.identity[0])))
 
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:

@@ -1,4 +1,4 @@
-"""What a running query carries along: the snapshot, the parameters, the limits and the trace."""
+"""The state of a running query: the snapshot, the parameters, the limits and the trace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Context:
     max_rows: int | None = None
     trace: Trace | None = None
     handed: Handed | None = None
-    # By variable, if somebody wants to know: the ids that were looked up, or none for any.
+    # By variable, if requested: the ids that were looked up, or None for any.
     looked_up: LookedUp | None = None
     numbers: dict[str, int] = field(default_factory=dict)  # of types, in references to entities
     topologies: dict[str, Topology] = field(default_factory=dict)  # by edge type, as far as used
@@ -61,7 +61,7 @@ class Context:
         return catalog.edges[type_name] if edge else catalog.nodes[type_name]
 
     def check(self) -> None:
-        """Stop here when the time is over or nobody wants the answer any more."""
+        """Stop here when the time is over or the query was cancelled."""
         self.budget.check()
 
     def sizes(self, early: bool = False) -> Iterator[int]:
@@ -77,7 +77,7 @@ class Context:
         admit_rows(rows, self.max_rows)
 
     def note(self, **facts: Any) -> None:
-        """Tell `explain` how the operator at hand is being done."""
+        """Record for `explain` how the current operator is executed."""
         if self.trace is not None:
             self.trace.note(**facts)
 
@@ -87,6 +87,6 @@ def admit_rows(rows: int, max_rows: int | None) -> None:
     if max_rows is not None and rows > max_rows:
         raise LimitExceeded(
             f"the result has more than the {max_rows:,} rows allowed",
-            help="Add a limit, ask for less, or raise max_rows.",
+            help="Add a limit, narrow the query, or raise max_rows.",
             details={"limit": "max_rows", "limit_value": max_rows, "observed": max_rows + 1},
         )

@@ -1,7 +1,7 @@
-"""Getting at the edges of a type: the topology in memory, from its file, or built; or a look-up in storage.
+"""Access to the edges of a type: the topology in memory, from its file, or built; or a look-up in storage.
 
-A small frontier in a process that has no topology yet is answered through the index on `src` or `dst`. Whoever keeps
-asking gets the topology.
+A small frontier in a process that has no topology yet is answered through the index on `src` or `dst`. Repeated
+look-ups load the topology.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from omnigraph.storage.objects import LargeObjects, locate, open_objects
 from omnigraph.storage.tables import ADDRESS
 
 LOOKUP_FRONTIER_MAX = 64  # nodes
-LOOKUP_EDGES_MIN = 100_000  # a smaller table is loaded at once
+LOOKUP_EDGES_MIN = 100_000  # a smaller table is loaded right away
 LOOKUP_EDGES_MAX = 2_000  # that a frontier is expected to have
 LOOKUPS_MAX = 3  # then the topology pays
 WORDS = {Direction.OUT: ("src", "dst"), Direction.IN: ("dst", "src")}
@@ -96,9 +96,9 @@ def _store(root: str) -> LargeObjects:
 
 
 def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> int:
-    """Write the topology of an edge type beside the graph, for processes to come; returns how many bytes.
+    """Write the topology of an edge type beside the graph, for later processes; returns its size in bytes.
 
-    Maintenance calls this after it has compacted; a small table is built faster than it is found, so it gets none.
+    Maintenance calls this after compaction. A small table gets no file: its topology is built faster than read.
     """
     kind = snapshot.catalog.edges[edge]
     nodes = snapshot.catalog.nodes
@@ -180,7 +180,7 @@ class Degree:
 
 
 def degrees(snapshot: Snapshot, kind: NodeType, id: str) -> tuple[Degree, ...] | None:
-    """The edges of a node by type and direction; none if there is no such node."""
+    """The edges of a node by type and direction; none if the node does not exist."""
     ctx = Context(snapshot, Bound())
     at = ctx.columns(kind.name).find(id)
     if at == NO_ROW:

@@ -65,7 +65,7 @@ def run_query(
 
     `timeout` (seconds), `max_rows` and `memory_bytes_max` bound the run; crossing one raises an error that names it.
     The time counts from `started` (of `time.monotonic`), so that a caller's compilation is part of it. With `explain`
-    the result tells how it was obtained; `looked_up` is told which nodes were named by their keys.
+    the result tells how it was obtained; `looked_up` receives the nodes that were named by their keys.
     """
     started = time.monotonic() if started is None else started
     bound = bind_params(query, params, now or dt.datetime.now(dt.UTC))
@@ -103,7 +103,7 @@ def planned(
 
 
 def _all_rows(step: PlanStep, ctx: Context) -> Rows:
-    """The rows of the result, and an error as soon as there are more of them than allowed."""
+    """The rows of the result; an error as soon as they exceed the limit."""
     held, parts, n = ctx.hold("Result"), [], 0
     for rows in _run(step, ctx, None):
         n += rows.n
@@ -135,7 +135,7 @@ _plans: OrderedDict[int, _Planned] = OrderedDict()
 def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, PlanStep]:
     """The plan, made once for each compiled query, and again when its tables have grown or shrunk much.
 
-    Whoever holds the query gets the plan without comparing trees.
+    Holding the query object gets the plan without comparing trees.
     """
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
@@ -177,8 +177,8 @@ def _types_in(plan: ir.Op) -> tuple[tuple[str, bool], ...]:
 def _run(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]:
     """The rows of an operator, block by block; `outer` are those an enclosing operator runs this block for.
 
-    There is always one block, if an empty one, so that whoever reads knows what rows look like. A block is let go of
-    as it is handed on: what it takes can then be used for what is made of it.
+    There is always at least one block, possibly empty, so that the reader knows the columns. A block is released when
+    it is handed on: its memory can then be used for its results.
     """
     blocks = _operate(step, ctx, outer)
     if ctx.trace is not None:

@@ -1,6 +1,6 @@
 """Following edges from the rows of a bag.
 
-The general way writes out one row per destination. Before that, what nobody reads is left unwritten: a destination that
+The general way writes out one row per destination. Unread values are not written: a destination that
 is only counted becomes a factor of the weight, and sources that are only counted are added up at their destinations.
 """
 
@@ -24,8 +24,8 @@ from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Entities, Rows, check_count
 from omnigraph.read.walk import Reached, Space, opposite, reach
 
-WRITE_OUT_MAX = 4_096  # so few destinations are written out without further thought
-SPREAD_PART = 8  # fewer edges than one in so many are followed one by one
+WRITE_OUT_MAX = 4_096  # up to this many destinations are simply written out
+SPREAD_PART = 8  # fewer edges than one in this many are followed one by one
 REVERSED_PART = 4  # following edges from the other end must save at least this factor
 
 
@@ -144,7 +144,7 @@ def _each_once(hop: Hop, size: int) -> Hop:
 
 
 def _large_hop(plain: _Plain, rows: Rows, source: Whole, total: int) -> Iterator[Rows]:
-    """Many destinations: first look whether they have to be written out."""
+    """Many destinations: first see whether they have to be written out."""
     live, dst = plain.step.live, plain.op.dst
     others = live - {dst} or rows.tags or rows.scores
     if dst not in live:
@@ -197,7 +197,7 @@ def _counted(plain: _Plain, rows: Rows, source: Whole, total: int) -> Rows | Non
 
 
 def _gathered(plain: _Plain, rows: Rows, source: Whole) -> Rows:
-    """Nothing but the destination is read: sources are added up where they lead."""
+    """Only the destination is read: sources are added up at their destinations."""
     plain.ctx.note(counted="sources")
     weight: Ints | None = None
     if plain.step.bag:
@@ -212,7 +212,7 @@ def _gathered(plain: _Plain, rows: Rows, source: Whole) -> Rows:
 
 
 def _arrivals(plain: _Plain, rows: Rows, source: Whole) -> Ints:
-    """For every destination how many rows lead there."""
+    """The number of rows that lead to each destination."""
     near = plain.ctx.columns(plain.edge.near)
     if source is near.everything and rows.weight is None:
         return plain.view(back=True).degrees
@@ -244,7 +244,7 @@ def _selected(plain: _Plain, rows: Rows, source: Whole, total: int) -> Iterator[
 
 
 def _from_destinations(plain: _Plain, rows: Rows, source: Whole, chosen: Whole) -> Iterator[Rows]:
-    """Follow the edges back from the few destinations wanted, and find the rows that stand where they come from."""
+    """Follow the edges back from the few destinations wanted, and find the rows at their sources."""
     order = np.argsort(source, kind="stable")
     ordered, sizes = source[order], plain.ctx.sizes(plain.step.early)
     unfiltered = replace(plain, op=replace(plain.op, predicate=None))
@@ -260,7 +260,7 @@ def _from_destinations(plain: _Plain, rows: Rows, source: Whole, chosen: Whole) 
 
 
 def _hop_anyhow(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[Rows]:
-    """A block for so many rows that their destinations fit into it; those of one row stay together."""
+    """One block for as many rows as have destinations that fit; those of one row stay together."""
     ends, start = np.cumsum(_edges_of_rows(op, rows, ctx)), 0
     for size in ctx.sizes(step.early):
         before = int(ends[start - 1]) if start else 0
@@ -353,7 +353,7 @@ def _walk(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[R
 def _with_their_rows(
     groups: Iterator[Reached], rows: Rows, which: Ints, sources: int
 ) -> Iterator[tuple[int, tuple[Rows, Ints], Reached]]:
-    """Each group of sources with the rows that stand on one of them."""
+    """Each group of sources with the rows bound to one of them."""
     order = None
     for group in groups:
         low, high = group.first, group.first + group.count

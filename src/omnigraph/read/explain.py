@@ -1,4 +1,4 @@
-"""How a result was obtained: what a run records of its operators, and that as text and as data."""
+"""How a result was obtained: the record of a run's operators, as text and as data."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Trace:
     def __init__(self) -> None:
         self.root = Measured("Query", "")
         self._stack = [self.root]
-        self.memory: tuple[int, int, int] | None = None  # bytes at most held, allowed and spilled
+        self.memory: tuple[int, int, int] | None = None  # bytes: peak, allowed and spilled
 
     def operator(self, op: ir.Op, blocks: Iterator[Rows]) -> Iterator[Rows]:
-        """The same blocks of rows; what is done for them is measured, and what runs below becomes an input."""
+        """The same blocks of rows, measured; what runs below becomes an input."""
         measured = Measured(*describe(op), rows=0, stands_for=0, seconds=0.0)
         self._stack[-1].inputs.append(measured)
         while (rows := self._next(measured, blocks)) is not None:
@@ -88,7 +88,7 @@ class Explanation:
         self._memory = trace.memory
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as nested objects; the outermost says what the query held of memory."""
+        """The plan as nested objects; the outermost has the memory of the query."""
         if not self._root.inputs:
             return {}
         names = ("query_memory_bytes", "query_memory_bytes_max", "spilled_bytes")

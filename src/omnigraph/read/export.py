@@ -1,7 +1,7 @@
 """Write a state of a graph to files: NDJSON that loads again, Parquet, Arrow or CSV.
 
 Every part is written under a temporary name, and gets its own when it is whole; the list of parts comes last. So
-whatever is interrupted, no file looks complete that is not. On an object store, a part is sent when it is whole.
+after an interruption, no incomplete file looks complete. On an object store, a part is sent when it is whole.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Kind = NodeType | EdgeType
 FORMATS = (*FORMS, "parquet", "arrow", "csv")
 MANIFEST = "export.json"
 BATCH_ROWS = 65_536
-ORDERED_ROWS = 8_192  # fetched at a time, from wherever they lie
-PART_ROWS = 1 << 20  # fragments are put together up to this
+ORDERED_ROWS = 8_192  # fetched at a time, from any place in the table
+PART_ROWS = 1 << 20  # fragments are combined up to this
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def export(
     types: Sequence[str] | None = None,
     order: str | None = None,
 ) -> Exported:
-    """Write each type to a file of its own in the folder `dest`; with order "id", rows come by their ids."""
+    """Write each type to a separate file in the folder `dest`; with order "id", rows come by their ids."""
     check_order(order)
     check_format(format)
     folder = ExportFolder.of(dest)
@@ -93,7 +93,7 @@ def export(
 
 
 class FolderNotShared(OmnigraphError):
-    """The files of an export were written on other machines, where nobody looks for them."""
+    """The files of an export were written to local folders of other machines."""
 
     code, kind = "export_folder_not_shared", ErrorKind.INVALID
     default_help = (
@@ -121,7 +121,7 @@ class ExportFolder:
         """A path of this machine to write a file to, under its name, once it is whole."""
         if not self.remote:
             folder = Path(self.address)
-            folder.mkdir(parents=True, exist_ok=True)  # a task may be elsewhere
+            folder.mkdir(parents=True, exist_ok=True)  # a task may run on another machine
             yield folder / name
             return
         with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as held:
@@ -131,7 +131,7 @@ class ExportFolder:
             store.put_file(key, path)
 
     def finish(self, done: Exported) -> Exported:
-        """Write the list of parts, which says that all of them are there; parts that are not are an error."""
+        """Write the list of parts, which marks the export complete; a missing part is an error."""
         missing = [
             p for p in done.parts if not self.remote and not Path(self.address, p.file).exists()
         ]
@@ -146,20 +146,20 @@ class ExportFolder:
 
 
 def check_format(format: str) -> None:
-    """A format there is."""
+    """Refuse an unknown format."""
     if format not in FORMATS:
         raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, not {format!r}")
 
 
 def ending(format: str) -> str:
-    """How the names of its files end: all forms of NDJSON end alike."""
+    """The extension of its files; all forms of NDJSON share one."""
     return "ndjson" if format in FORMS else format
 
 
 def check_order(order: str | None) -> None:
-    """Rows come as they are stored, or by their ids."""
+    """Refuse an unknown order: rows come as stored, or by their ids."""
     if order not in (None, "id"):
-        raise OptionInvalid(f"order is 'id' or nothing, not {order!r}")
+        raise OptionInvalid(f"order must be 'id' or None, not {order!r}")
 
 
 def stream(
@@ -210,7 +210,7 @@ def _columns(kind: Kind) -> list[str]:
 
 
 def shares(snapshot: Snapshot, kind: Kind) -> Iterator[tuple[int, ...]]:
-    """The fragments of a type in groups of about so many rows; at least one, so that every type has a file."""
+    """The fragments of a type in groups of about `PART_ROWS` rows; at least one, so that every type has a file."""
     held: list[int] = []
     rows = given = 0
     for info in snapshot.table_of(kind).fragments():
@@ -246,7 +246,7 @@ def write_part(
 
 @dataclass(slots=True)
 class _Counted:
-    """Batches, and how many rows went by."""
+    """Batches, counting their rows."""
 
     batches: Iterator[pa.RecordBatch]
     rows: int = 0
@@ -363,7 +363,7 @@ def export_parts(
     kinds: Sequence[Kind],
     progress: Callable[[int, int], None],
 ) -> tuple[ExportPart, ...]:
-    """Write each type in parts of about a million rows. `progress` hears how many are done, and may raise."""
+    """Write each type in parts of about a million rows. `progress` gets the number done, and may raise."""
     wanted = [(kind, list(shares(snapshot, kind))) for kind in kinds]
     total, found = sum(len(groups) for _, groups in wanted), []
     objects = cast(LargeObjects, repo.objects)

@@ -30,7 +30,7 @@ def columns(exprs: Sequence[ir.Expr], rows: Rows, ctx: Context) -> list[pa.Array
 
 
 def _load_together(exprs: Sequence[ir.Expr], rows: Rows, ctx: Context) -> None:
-    """What is returned of an entity is read by one scan of its table, not by one for each column."""
+    """The returned columns of an entity are read by one scan of its table, not by one each."""
     wanted: dict[str, list[str]] = {}
     for expr in exprs:
         match expr:
@@ -168,9 +168,9 @@ def _text_match(expr: ir.TextMatch, rows: Rows, ctx: Context) -> pa.Array:
 
 def _highlight(expr: ir.Highlight, rows: Rows, ctx: Context) -> pa.Array:
     """The text of each row's entity, with the words of the query marked."""
-    asked, name = highlight_of(expr, ctx), expr.field.property
+    found, name = highlight_of(expr, ctx), expr.field.property
     entities = rows.entities(expr.field.var)
-    if asked is None:
+    if found is None:
         return pa.nulls(rows.n, pa.string())
 
     def fetch(i: int, positions: Any) -> pa.Array:
@@ -178,14 +178,14 @@ def _highlight(expr: ir.Highlight, rows: Rows, ctx: Context) -> pa.Array:
 
         columns = ctx.columns(entities.types[i], entities.edge)
         return highlighted(
-            columns.take(name, positions), asked[0], columns.kind.properties[name], asked[1]
+            columns.take(name, positions), found[0], columns.kind.properties[name], found[1]
         )
 
     return values.by_type(entities, fetch)
 
 
 def highlight_of(expr: ir.Highlight, ctx: Context) -> tuple[str, tuple[str, str]] | None:
-    """What is looked for and how it is marked; nothing for a query that is null."""
+    """The query and its marks; None if the query is null."""
     query, before, after = (
         evaluate_constant(part, ctx.bound) for part in (expr.query, expr.before, expr.after)
     )

@@ -20,8 +20,8 @@ from omnigraph.read.expressions import column
 from omnigraph.read.rows import Entities, Rows
 from omnigraph.read.sorting import text_of
 
-WHOLE_PART = 16  # above one row in so many of a table, a column is numbered as a whole
-DENSE_PART = 4  # with at most so many codes to a row, groups are counted in an array
+WHOLE_PART = 16  # above one row in this many of a table, a column is numbered as a whole
+DENSE_PART = 4  # with at most this many codes per row, groups are counted in an array
 
 
 @dataclass(frozen=True, slots=True)

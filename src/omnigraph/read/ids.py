@@ -1,4 +1,4 @@
-"""Finding rows by id among loaded ids: hashes in order, looked up by halving."""
+"""Finding rows by id among loaded ids: sorted hashes, looked up by binary search."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ class IdIndex:
             return found
         hashes = _hashes(wanted)
         at = self._hashes.searchsorted(hashes)
-        asked = np.flatnonzero(at < len(self._hashes))
-        while len(asked):
-            asked = asked[self._hashes[at[asked]] == hashes[asked]]
-            rows = self._rows[at[asked]]
-            same = pc.equal(self._ids.take(pa.array(rows)), wanted.take(pa.array(asked)))
+        active = np.flatnonzero(at < len(self._hashes))
+        while len(active):
+            active = active[self._hashes[at[active]] == hashes[active]]
+            rows = self._rows[at[active]]
+            same = pc.equal(self._ids.take(pa.array(rows)), wanted.take(pa.array(active)))
             hit = same.fill_null(False).to_numpy(zero_copy_only=False)
-            found[asked[hit]] = rows[hit]
-            # Different ids with one hash stand side by side; the few that met such a neighbour look one further.
-            asked = asked[~hit]
-            at[asked] += 1
-            asked = asked[at[asked] < len(self._hashes)]
+            found[active[hit]] = rows[hit]
+            # Different ids with the same hash are adjacent; the few that hit a wrong one look one further.
+            active = active[~hit]
+            at[active] += 1
+            active = active[at[active] < len(self._hashes)]
         return found
 
 
 def _hashes(ids: pa.Array) -> Ints:
-    """Hashes of this process; pieces keep the strings of a long column from living all at once."""
+    """Hashes of this process; pieces keep the strings of a long column from existing all together."""
     found = np.empty(len(ids), np.int64)
     for start in range(0, len(ids), PIECE_ROWS):
         piece = ids.slice(start, PIECE_ROWS).to_pylist()

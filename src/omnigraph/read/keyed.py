@@ -1,8 +1,8 @@
-"""Joins with nodes that rows name by their keys: those nodes are looked up, and no table is scanned for them.
+"""Joins with nodes that rows name by their keys: the nodes are looked up without scanning a table.
 
 `UNWIND $rows AS r MATCH (p:Person {name: r.name})` joins rows with all people by their name, and the name is their key.
 What such a join can find is known from the rows alone: the nodes whose ids are made of these values. A write that finds
-its rows like that rests on those ids, whoever else changes the table.
+its rows this way depends on those ids only, whatever else changes in the table.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from omnigraph.read.expressions import column
 from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Rows
 
-NAMED_PART = 4  # nodes are looked up one by one where at most one in so many is named
-# What stands between a join and the nodes it is about, and treats each of them by itself.
+NAMED_PART = 4  # nodes are looked up one by one if at most one in this many is named
+# Operators between a join and its nodes that treat each node separately.
 EACH = (ir.Filter, ir.Expand, ir.SemiJoin, ir.Optional, ir.Trail, ir.ShortestPath)
 
 
@@ -36,7 +36,7 @@ class KeyedJoin:
     is_id: bool  # the only member is the id itself
 
     def named(self, right: PlanStep, rows: Rows, ctx: Context) -> PlanStep | None:
-        """The plan of the right side for the nodes these rows name; none where all of them may as well be read."""
+        """The plan of the right side for the nodes these rows name; None if reading all of them is as good."""
         are_few = rows.n * NAMED_PART <= sum(ctx.columns(name).rows for name in self.scan.types)
         if not are_few and ctx.looked_up is None:
             return None
@@ -48,7 +48,7 @@ class KeyedJoin:
         return _among(right, ids) if are_few and ids is not None else None
 
     def _ids(self, rows: Rows, ctx: Context) -> pa.Array | None:
-        """The ids that rows name, each once; none where the values are not of the key's kind."""
+        """The ids that rows name, each once; None if the values are not of the key's kind."""
         found = [column(member, rows, ctx) for member in self.members]
         if not all(_is_name(values.type) for values in found):
             return None
@@ -64,7 +64,7 @@ def _among(step: PlanStep, ids: pa.Array) -> PlanStep:
 
 
 def keyed_join(op: ir.Join, ctx: Context) -> KeyedJoin | None:
-    """How the nodes on the right of a join are named by their keys; none where they are not."""
+    """How the nodes on the right of a join are named by their keys; None if they are not."""
     scan = _scanned(op.right)
     if scan is None or not op.on:
         return None
@@ -74,7 +74,7 @@ def keyed_join(op: ir.Join, ctx: Context) -> KeyedJoin | None:
 
 
 def _scanned(op: ir.Op) -> ir.NodeScan | None:
-    """Where a pattern starts, if what follows treats each of its nodes by itself."""
+    """Where a pattern starts, if what follows treats each of its nodes separately."""
     while isinstance(op, EACH):
         op = op.input
     return op if isinstance(op, ir.NodeScan) else None

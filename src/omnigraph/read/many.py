@@ -1,8 +1,8 @@
 """Many runs of one query on one state: as one run where the plan allows it, else one after the other.
 
 A pattern that starts at nodes whose property has the value of a parameter can start at those of many values at once:
-`$p.name = $name` becomes `$p.name in $name`, and a column more says which value a row belongs to. That holds as long as
-no operator above puts rows of different values together.
+`$p.name = $name` becomes `$p.name in $name`, and one more column holds the value a row belongs to. That is valid as
+long as no operator above combines rows of different values.
 """
 
 from __future__ import annotations
@@ -73,23 +73,23 @@ def _bound(query: ir.Query, index: int, given: Params, now: dt.datetime) -> Mapp
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A query that stands for many runs of another one."""
+    """A query that replaces many runs of another one."""
 
     original: ir.Query
     query: ir.Query
     param: str  # which may differ; all others are the same for all
 
     def differ_alone(self, bound: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the runs differ in nothing but that parameter."""
+        """Whether the runs differ only in that parameter."""
         rest = [{k: v for k, v in each.items() if k != self.param} for each in bound]
         return all(each == rest[0] for each in rest[1:])
 
     def values(self, sets: Sequence[Params], bound: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        asked = [each[self.param] for each in bound if each[self.param] is not None]
-        return {**(sets[0] or {}), self.param: list(dict.fromkeys(asked))}
+        values = [each[self.param] for each in bound if each[self.param] is not None]
+        return {**(sets[0] or {}), self.param: list(dict.fromkeys(values))}
 
     def divided(self, found: Result, bound: Sequence[Mapping[str, Any]]) -> list[Result] | None:
-        """The rows of each run; none where values cannot be compared with what is stored."""
+        """The rows of each run; None if the values cannot be compared with the stored ones."""
         *columns, which = (one_array(column) for column in found._arrays)
         wanted = list(dict.fromkeys(each[self.param] for each in bound))
         try:
@@ -122,7 +122,7 @@ _known: OrderedDict[int, tuple[ir.Query, Together | None]] = OrderedDict()
 
 
 def _together(query: ir.Query) -> Together | None:
-    """The query that stands for many runs of this one, if there is one; looked for once."""
+    """The query that replaces many runs of this one, if there is one; determined once."""
     found = _known.get(id(query))
     if found is None or found[0] is not query:
         found = _known[id(query)] = query, _made(query)
@@ -138,14 +138,14 @@ def _made(query: ir.Query) -> Together | None:
     if start is None:
         return None
     for i, part in enumerate(conjuncts(start.predicate)):
-        asked = _asked(part, start.var)
-        if asked is not None and _uses(query, asked[1].name) == 1:
-            return _with_list(query, start, i, *asked)
+        equality = _equality(part, start.var)
+        if equality is not None and _uses(query, equality[1].name) == 1:
+            return _with_list(query, start, i, *equality)
     return None
 
 
 def _start(plan: ir.Op) -> ir.NodeScan | None:
-    """Where the pattern starts, if every operator above treats each row by itself, or rows of one value alone."""
+    """Where the pattern starts, if every operator above treats each row separately, or only rows of one value."""
     projected = False
     while not isinstance(plan, ir.NodeScan):
         match plan:
@@ -166,7 +166,7 @@ def _start(plan: ir.Op) -> ir.NodeScan | None:
     return plan if projected else None
 
 
-def _asked(part: ir.Expr, var: str) -> tuple[ir.Column | ir.IdOf, ir.Param] | None:
+def _equality(part: ir.Expr, var: str) -> tuple[ir.Column | ir.IdOf, ir.Param] | None:
     match part:
         case ir.Compare(ir.CompareOp.EQ, (ir.Column() | ir.IdOf()) as of, ir.Param() as param):
             pass
@@ -188,7 +188,7 @@ def _uses(query: ir.Query, param: str) -> int:
 def _with_list(
     query: ir.Query, start: ir.NodeScan, part: int, of: ir.Column | ir.IdOf, param: ir.Param
 ) -> Together:
-    assert isinstance(param.type, PropType)  # noqa: S101 - `_asked` has seen to it
+    assert isinstance(param.type, PropType)  # noqa: S101 - `_equality` has checked it
     kind = replace(param.type, is_list=True, nullable=False)
     parts = list(conjuncts(start.predicate))
     parts[part] = ir.In(of, ir.Param(param.name, kind))
@@ -202,7 +202,7 @@ def _with_list(
 
 
 def _replaced(plan: Any, start: ir.NodeScan, begun: ir.NodeScan, which: ir.NamedExpr) -> Any:
-    """The plan with another start, and a column more."""
+    """The plan with another start, and one more column."""
     if plan is start:
         return begun
     below = replace(plan, input=_replaced(plan.input, start, begun, which))

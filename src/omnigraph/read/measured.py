@@ -1,6 +1,6 @@
 """Blocks whose solutions are measured for each row: counted, or aggregated, and compared.
 
-A block is run as if for a count of the pattern, so a hop to nodes nobody reads is answered by degrees.
+A block is run as if for a count of the pattern, so a hop to unread nodes is answered by degrees.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omnigraph.read.expressions import holds
 from omnigraph.read.plan import PlanStep, needs_of_outer
 from omnigraph.read.rows import Rows, Values
 
-ASKED = "asked"  # the column that says for which row a solution is
+OUTER_ROW = "outer row"  # the column with the row a solution belongs to
 COUNTS = (ir.AggregateFunction.COUNT_ROWS, ir.AggregateFunction.COUNT, ir.AggregateFunction.TOTAL)
 LISTS = (ir.AggregateFunction.COLLECT, ir.AggregateFunction.IN_ORDER)
 
@@ -33,40 +33,40 @@ def measured_join(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
     assert op.measure is not None  # noqa: S101
     outer = rows.keep(needs_of_outer(step.inputs[1]))
     group, firsts = distinct_rows(outer)
-    asked = replace(outer.take(firsts), weight=None)
-    solutions = _tagged_by_column(run_tagged(step.inputs[1], asked, run), tag_of(asked))
-    values = _measured(op.measure.aggregate, solutions, asked.n, ctx)
+    unique = replace(outer.take(firsts), weight=None)
+    solutions = _tagged_by_column(run_tagged(step.inputs[1], unique, run), tag_of(unique))
+    values = _measured(op.measure.aggregate, solutions, unique.n, ctx)
     with_value = {op.measure.aggregate.name: values.take(pa.array(group))}
-    told = replace(rows, columns=rows.columns | with_value)
-    return rows.filter(holds(op.measure.predicate, told, ctx)).keep(step.live)
+    measured = replace(rows, columns=rows.columns | with_value)
+    return rows.filter(holds(op.measure.predicate, measured, ctx)).keep(step.live)
 
 
 def per_row(step: PlanStep, rows: Rows, run: Run, ctx: Context) -> Rows:
-    """Every row with what an aggregate over the solutions of the block for it comes to."""
+    """Every row with an aggregate over the block's solutions for it."""
     op = step.op
     assert isinstance(op, ir.PerRow)  # noqa: S101
     outer = rows.keep(needs_of_outer(step.inputs[1]))
     group, firsts = distinct_rows(outer)
-    asked = replace(outer.take(firsts), weight=None)
-    solutions = _tagged_by_column(run_tagged(step.inputs[1], asked, run), tag_of(asked))
-    values = _measured(op.aggregate, solutions, asked.n, ctx).take(pa.array(group))
+    unique = replace(outer.take(firsts), weight=None)
+    solutions = _tagged_by_column(run_tagged(step.inputs[1], unique, run), tag_of(unique))
+    values = _measured(op.aggregate, solutions, unique.n, ctx).take(pa.array(group))
     return rows.with_variables({op.aggregate.name: Values(values)}).keep(step.live)
 
 
 def _tagged_by_column(solutions: Iterator[Rows], tag: str) -> Iterator[Rows]:
     for found in solutions:
-        yield replace(found, columns={ASKED: pa.array(found.tags[tag])}, tags={})
+        yield replace(found, columns={OUTER_ROW: pa.array(found.tags[tag])}, tags={})
 
 
 def _measured(
     wanted: ir.NamedAggregate, solutions: Iterator[Rows], n: int, ctx: Context
 ) -> pa.Array:
-    """The aggregate for each of the rows that were asked for."""
-    key = ir.NamedExpr(ASKED, ir.Output(ASKED, ir.I64))
+    """The aggregate for each of these rows."""
+    key = ir.NamedExpr(OUTER_ROW, ir.Output(OUTER_ROW, ir.I64))
     grouped = ir.Aggregate(ir.Outer(), (key,), (wanted,))
     number, parts, filled = np.full(n, -1, np.int64), [], 0
     for rows in aggregate(grouped, solutions, ctx, "SemiJoin"):
-        number[rows.column(ASKED).to_numpy()] = np.arange(filled, filled + rows.n)
+        number[rows.column(OUTER_ROW).to_numpy()] = np.arange(filled, filled + rows.n)
         parts.append(rows.column(wanted.name))
         filled += rows.n
     kind = arrow_shape(wanted.type)

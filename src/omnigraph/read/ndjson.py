@@ -28,7 +28,7 @@ def moment(value: str) -> str:
 
 
 def _plain_moment(value: str) -> str:
-    """The same without a zone, and without milliseconds where there are none."""
+    """The same without a zone, and without milliseconds if they are zero."""
     whole = f"strftime({value}, '%Y-%m-%dT%H:%M:%S')"
     parts = f"strftime({value}, '%Y-%m-%dT%H:%M:%S.%g')"
     return f"if({value} = date_trunc('second', {value}), {whole}, {parts})"
@@ -52,7 +52,7 @@ class RecordForm:
     datetime: Spelling = moment
 
     def spelling(self, scalar: Scalar) -> Spelling | None:
-        """How values of a type are written, where they are not written as they are."""
+        """How values of a type are written, unless they are written unchanged."""
         return {Scalar.DATE: self.date, Scalar.DATETIME: self.datetime}.get(scalar)
 
 
@@ -145,7 +145,7 @@ def quoted(name: str) -> str:
 
 
 def not_finite(batch: pa.RecordBatch) -> frozenset[str]:
-    """The columns that hold floats JSON has no number for."""
+    """Columns with floats that JSON cannot represent."""
     found = set()
     for field, column in zip(batch.schema, batch.columns, strict=True):
         numbers = column.flatten() if pa.types.is_nested(field.type) else column
@@ -155,7 +155,7 @@ def not_finite(batch: pa.RecordBatch) -> frozenset[str]:
 
 
 def worded(name: str, is_list: bool) -> str:
-    """Floats as JSON, with words for what it has no number for, as loads read them."""
+    """Floats as JSON, with words for what JSON cannot represent, as loads read them."""
 
     def one(value: str) -> str:
         word = f"if(isnan({value}), 'NaN', if({value} > 0, 'Infinity', '-Infinity'))"

@@ -1,4 +1,4 @@
-"""In which order a pattern is walked.
+"""The order in which a pattern is walked.
 
 The clauses of a pattern mean the same in any order, and can differ by orders of magnitude in the rows they make on the
 way. A chain of scans, hops and filters is taken apart into variables and links, and put together again in the order
@@ -22,10 +22,10 @@ Shares = Callable[
 Keyed = Callable[[ir.Join], bool]  # whether the rows on the left name the nodes on the right
 
 VARIABLES_MAX = 9
-GAIN_MIN = 2.0  # as written is kept unless another order promises this much
+GAIN_MIN = 2.0  # the written order is kept unless another promises this much
 HOPS_WEIGHED_MAX = 16  # more hops than this are expected to reach no further
 SCAN_COST = 0.1  # of a row scanned, in rows made by a hop
-SHARE = {Op.EQ: 0.05, Op.NE: 0.95}  # of rows a comparison keeps, where nothing is known
+SHARE = {Op.EQ: 0.05, Op.NE: 0.95}  # of rows a comparison keeps, without statistics
 SHARE_OF_RANGE = 0.33
 FLIPPED = {
     ir.Direction.OUT: ir.Direction.IN,
@@ -35,7 +35,7 @@ FLIPPED = {
 
 
 def reorder(op: ir.Op, sizes: Sizes, shares: Shares, is_keyed: Keyed) -> ir.Op:
-    """The same plan with its patterns in the best order; one that starts at nodes its join names is in it already."""
+    """The same plan with its patterns in the best order; one that starts at nodes its join names is already in it."""
 
     def ordered(child: Any) -> Any:
         return reorder(child, sizes, shares, is_keyed) if _is_operator(child) else child
@@ -119,8 +119,8 @@ class _Orders:
         share = 1.0
         for condition in self.own[var]:
             known = [shares(condition, var, name) for name in self.chain.types[var]]
-            told = [k for k in known if k is not None]
-            share *= max(told) if len(told) == len(known) else expected_share(condition)
+            estimates = [k for k in known if k is not None]
+            share *= max(estimates) if len(estimates) == len(known) else expected_share(condition)
         return max(share, 1 / self.count[var])
 
     def _fan_out(self, k: int, source: str) -> float:
@@ -135,7 +135,7 @@ class _Orders:
         return float(min(one**hops, far))
 
     def _closing(self, k: int) -> float:
-        """The share of rows a link keeps whose both ends are bound."""
+        """The share of rows kept by a link both of whose ends are bound."""
         link = self.chain.links[k]
         return min(1.0, self._fan_out(k, link.src) / self.count[link.dst])
 
@@ -253,7 +253,7 @@ def _filtered(plan: ir.Op, bound: set[str], pending: list[ir.Expr]) -> ir.Op:
 
 
 def _taken(pending: list[ir.Expr], bound: set[str]) -> ir.Expr | None:
-    """The conditions that read nothing else, which then are not pending any more."""
+    """The conditions that read nothing else; they are then no longer pending."""
     ready = [variables(c) <= bound for c in pending]
     taken = tuple(c for c, is_ready in zip(pending, ready, strict=True) if is_ready)
     pending[:] = [c for c, is_ready in zip(pending, ready, strict=True) if not is_ready]

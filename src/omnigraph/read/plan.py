@@ -1,7 +1,7 @@
-"""The physical plan: the operators of a query with what each has to deliver.
+"""The physical plan: the operators of a query with what each must produce.
 
-Walking down from the result, every operator is told which variables anybody above still reads, and whether anybody
-above cares how often a row occurs. That is all it takes to count patterns instead of enumerating them.
+Walking down from the result, every operator gets the variables still read above it, and whether it matters
+above how often a row occurs. That is all it takes to count patterns instead of enumerating them.
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ COUNTING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """An operator and what is wanted of it."""
+    """An operator and its required output."""
 
     op: ir.Op
     inputs: tuple[PlanStep, ...]  # for a correlated operator the input, then the block
     live: frozenset[str]  # the variables and scores read above
     bag: bool  # whether it matters above how often a row occurs
-    slice: ir.Slice | None = (
-        None  # of a sort, or a ranking by which is sorted: what is cut from it in the end
-    )
+    slice: ir.Slice | None = None  # the final cut of a sort, or of a ranking used as a sort key
     steps_of_paths: bool = True  # of a shortest path: more than its length is read
     early: bool = False  # whether a limit above may stop it before it is done
     whole: bool = False  # whether the result has exactly its rows
@@ -53,7 +51,7 @@ def make_plan(read: ir.Read) -> PlanStep:
 
 
 def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
-    """With what a limit may stop marked: everything below it that hands on rows as they come."""
+    """Marks what a limit may stop: everything below it that hands on rows as they come."""
     kept = whole and isinstance(step.op, ir.Project | ir.Sort)
     below: tuple[bool, ...]
     match step.op:
@@ -72,7 +70,7 @@ def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
 
 
 def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
-    """The path variables of which somebody reads more than the length."""
+    """The path variables of which more than the length is read."""
     found = set()
     for node in walk(plan):
         match node:
@@ -155,7 +153,7 @@ def _step(
 
 
 def _measured(measure: ir.BlockTest | None) -> tuple[frozenset[str], bool]:
-    """What is read of the solutions of a block, and whether it matters how often one occurs."""
+    """The names read from the solutions of a block, and whether repetitions matter."""
     if measure is None:
         return NOTHING, False
     wanted = measure.aggregate
@@ -163,7 +161,7 @@ def _measured(measure: ir.BlockTest | None) -> tuple[frozenset[str], bool]:
 
 
 def _of_best(op: ir.Sort, cut: ir.Slice | None) -> ir.Slice | None:
-    """What is cut in the end from a ranking that is sorted by its own score, the best first."""
+    """The final cut of a ranking that is sorted by its own score, the best first."""
     source, first = op.input, op.keys[0] if op.keys else None
     if not isinstance(source, ir.Rank) or not isinstance(source.ranking, ir.Bm25) or first is None:
         return None
@@ -200,7 +198,7 @@ def _valued(
     bag: bool,
     spelled: frozenset[str],
 ) -> PlanStep:
-    """An operator that adds values; what nobody reads is not computed."""
+    """An operator that adds values; unread ones are not computed."""
 
     def below(read: frozenset[str]) -> PlanStep:
         return _step(op.input, read, bag, None, spelled)

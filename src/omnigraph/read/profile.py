@@ -1,4 +1,4 @@
-"""A profile of a state: how many rows each type has, what its columns hold, and how edges are spread over nodes.
+"""A profile of a state: the rows of each type, statistics of its columns, and how edges are distributed over nodes.
 
 Columns are read one at a time, so a profile needs the memory of one column, whatever the number of columns.
 """
@@ -22,7 +22,7 @@ ENDS = ("src", "dst")
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """What a column holds: how many values are missing, how many differ, and between which they lie."""
+    """A column's values: how many are missing, how many are distinct, their minimum and maximum."""
 
     name: str
     type: str
@@ -81,7 +81,7 @@ class TypeProfile:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profile of a state; with `before`, that of another one beside it."""
+    """The profile of a state; with `before`, beside that of an earlier one."""
 
     commit: str
     types: tuple[TypeProfile, ...]

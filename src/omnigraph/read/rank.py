@@ -36,7 +36,7 @@ def rank(step: PlanStep, rows: Rows, ctx: Context) -> Rows:
     keep = None if op.keep is None else whole_number(op.keep, ctx)
     best = keep if step.slice is None else rows_wanted(step.slice, ctx)
     rows = _inside(op, rows, ctx, best)
-    if keep is not None and rows.n > keep:  # so few rows are of no more entities
+    if keep is not None and rows.n > keep:  # at most this many rows are not deduplicated first
         entities = rows.entities(op.ranking.field.var)
         place = _places(entities, rows.scores[op.name], isinstance(op.ranking, ir.Bm25), ctx)
         rows = rows.filter(place < keep)
@@ -55,7 +55,7 @@ def _inside(op: ir.Rank, rows: Rows, ctx: Context, best: int | None) -> Rows:
 
 
 def _whole_table(ranking: ir.Ranking, rows: Rows, ctx: Context) -> TableColumns | None:
-    """The table whose rows these are, each once; none where something else came first."""
+    """The table whose rows these are, each once; None if another operator came first."""
     if isinstance(ranking, ir.Rrf):
         return None
     entities = rows.entities(ranking.field.var)
@@ -68,7 +68,7 @@ def _whole_table(ranking: ir.Ranking, rows: Rows, ctx: Context) -> TableColumns 
 def _ranked(
     ranking: ir.Nearest | ir.Bm25, columns: TableColumns, ctx: Context, best: int | None
 ) -> tuple[Whole, Floats]:
-    """The rows of a table that have a score, ascending; with `best`, those that may be among so many."""
+    """The rows of a table that have a score, ascending; with `best`, those that may be among the best ones."""
     match ranking:
         case ir.Bm25(field):
             return _texts(
@@ -119,7 +119,7 @@ def _scores(ranking: ir.Ranking, rows: Rows, ctx: Context, keep: int | None = No
 def _by_type(
     entities: Entities, ctx: Context, compute: Callable[[TableColumns, Positions], Floats]
 ) -> Floats:
-    """Scores of entities, each type asked for its own; unbound ones have none."""
+    """Scores of entities, computed type by type; unbound ones have none."""
     if entities.code is None and int(entities.position.min(initial=0)) >= 0:
         return compute(ctx.columns(entities.types[0], entities.edge), entities.position)
     found = np.full(len(entities.position), np.nan)
@@ -158,8 +158,8 @@ def _distances(
 
     if not keep:
         return distances(columns, ranking.field.property, query, ranking.metric, at)
-    asked = None if at is columns.everything else distinct(at, columns.n)
-    positions, found = _nearest(ranking, query, keep, ctx, columns, asked)
+    among = None if at is columns.everything else distinct(at, columns.n)
+    positions, found = _nearest(ranking, query, keep, ctx, columns, among)
     if not len(positions):
         return np.full(len(at), np.nan)
     where = np.minimum(positions.searchsorted(at), len(positions) - 1)
@@ -172,17 +172,17 @@ def _nearest(
     keep: int,
     ctx: Context,
     columns: TableColumns,
-    asked: Positions | None,
+    among: Positions | None,
 ) -> tuple[Whole, Floats]:
-    """So many of the nearest, by position."""
+    """The `keep` nearest, by position."""
     from omnigraph.read.search.vectors import nearest
 
     prop, metric = ranking.field.property, ranking.metric
     if not ranking.approx:
-        return nearest(columns, prop, query, metric, count=keep, positions=asked)
+        return nearest(columns, prop, query, metric, count=keep, positions=among)
     from omnigraph.read.search.approximate import approximate
 
-    return approximate(columns, prop, query, metric, count=keep, positions=asked, note=ctx.note)
+    return approximate(columns, prop, query, metric, count=keep, positions=among, note=ctx.note)
 
 
 def _bm25(

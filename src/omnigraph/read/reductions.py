@@ -1,4 +1,4 @@
-"""What aggregates make of the values of each group. Weights count: a row that stands for a thousand adds a thousand."""
+"""Aggregates of the values of each group. Weights count: a row with weight a thousand adds a thousand."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def each_once(values: pa.Array, of: Ints) -> tuple[pa.Array, Ints, None]:
 
 @dataclass(frozen=True, slots=True)
 class ValueColumn:
-    """The values to be aggregated: none is null, each belongs to a group and counts so often."""
+    """The values to be aggregated: none is null, each belongs to a group and has a weight."""
 
     values: pa.Array
     of: Ints
@@ -123,7 +123,7 @@ def sums(data: ValueColumn) -> AnyArray:
 
 
 def extreme(data: ValueColumn, largest: bool, kind: pa.DataType) -> pa.Array:
-    """The first value of each group in the order asked for."""
+    """The first value of each group in the requested order."""
     if data.groups == 1 and not pa.types.is_nested(data.values.type) and not _has_nan(data.values):
         found = pc.min_max(data.values)["max" if largest else "min"]
         return pa.array([found.as_py()], kind) if len(data.values) else pa.nulls(1, kind)
@@ -143,7 +143,7 @@ def _has_nan(values: pa.Array) -> bool:
 
 
 def _firsts(ordered: Ints, groups: int) -> Ints:
-    """Where each group starts in an ascending array; -1 for a group that is not there."""
+    """Where each group starts in an ascending array; -1 for a group that does not occur."""
     first: Ints = ordered.searchsorted(np.arange(groups))
     there = first < len(ordered)
     there[there] = ordered[first[there]] == np.flatnonzero(there)

@@ -247,7 +247,7 @@ def carried(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:
 
 
 def arrived(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:
-    """The inverse of `carried`, in this state; what is not there any more is null."""
+    """The inverse of `carried`, in this state; what no longer exists is null."""
     ids, names = pc.struct_field(given, "id"), pc.struct_field(given, "type")
     return references(found(ids, names, kind.types, kind.edge, ctx), ctx)
 
@@ -255,7 +255,7 @@ def arrived(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:
 def found(
     ids: pa.Array, names: pa.Array, types: tuple[str, ...], edge: bool, ctx: Context
 ) -> Entities:
-    """The entities with these ids and types; unbound where there is none."""
+    """The entities with these ids and types; unbound if it does not exist."""
     position = np.full(len(ids), -1, np.int32)
     code = np.zeros(len(ids), np.int32)
     for place, name in enumerate(types):

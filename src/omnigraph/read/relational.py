@@ -32,7 +32,7 @@ from omnigraph.read.sorting import (
 )
 
 PICK_ROWS_MIN = 1_000  # below this sorting everything is as quick
-PICK_PART = 4  # a limit below one row in so many of a run is picked, not sorted
+PICK_PART = 4  # a limit below one row in this many of a run is picked, not sorted
 FIRST_ROWS = {
     False: 1 << 17,
     True: 1 << 13,
@@ -40,7 +40,7 @@ FIRST_ROWS = {
 
 
 def project(step: PlanStep, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
-    """The columns of the result, so many rows at a time that their values make a block."""
+    """The columns of the result, in blocks sized by their values."""
     op = step.op
     assert isinstance(op, ir.Project)  # noqa: S101
     exprs = [c.expr for c in op.columns]
@@ -100,7 +100,7 @@ def _plain(rows: Rows) -> Rows:
 
 
 def _new_ones(blocks: Iterator[Rows], held: Held) -> Iterator[Rows]:
-    """The rows that were not there before, as they come; those seen are looked through when half as many wait."""
+    """Rows not seen before, as they arrive; they are compared with those seen once half as many wait."""
     seen: Rows | None = None
     waiting: list[Rows] = []
     for rows in chain(blocks, [None]):
@@ -184,7 +184,7 @@ def _keyed(op: ir.Sort, rows: Rows, ctx: Context) -> Keyed:
 
 
 def _runs(step: PlanStep, pieces: Iterator[Rows], held: Held, ctx: Context) -> Iterator[Keyed]:
-    """All rows in order. As soon as there are more than the caller allows, that is all there is to say."""
+    """All rows in order. An error as soon as they exceed the caller's limit."""
     op, n = step.op, 0
     assert isinstance(op, ir.Sort)  # noqa: S101
     runs, waiting = SortedRuns(ctx, held), []
@@ -252,7 +252,7 @@ def _first_in_order(values: pa.Array, descending: bool, wanted: int) -> Ints:
 
 
 def cut(op: ir.Slice, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
-    """Without the first rows, and without those after so many: nothing is asked for beyond them."""
+    """Skips rows, then cuts; nothing is read beyond the cut."""
     skip, limit = _count(op.skip, ctx) or 0, _count(op.limit, ctx)
     for rows in blocks:
         for piece in rows.spelled_out(ctx.sizes(early=limit is not None)):
@@ -267,7 +267,7 @@ def cut(op: ir.Slice, blocks: Iterator[Rows], ctx: Context) -> Iterator[Rows]:
 
 
 def rows_wanted(op: ir.Slice, ctx: Context) -> int | None:
-    """How many rows reach the end of a cut; none where all do."""
+    """How many rows reach the end of a cut; None for all."""
     limit = _count(op.limit, ctx)
     return None if limit is None else limit + (_count(op.skip, ctx) or 0)
 

@@ -1,4 +1,4 @@
-"""What a query returns: Arrow columns first, everything else made from them when asked for."""
+"""What a query returns: Arrow columns first, everything else made from them on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotOneRow(OmnigraphError):
 
 
 class NotExplained(OmnigraphError):
-    """The query was run without recording how."""
+    """The query was run without `explain`."""
 
     code, kind = "not_explained", Kind.INVALID
     default_help = "Run the query with explain=True."
@@ -64,7 +64,7 @@ class Result:
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, pa.Array], commit: str) -> Result:
-        """What is no row of the graph, as a result: columns of text and numbers."""
+        """Data that is not from the graph, as a result: columns of text and numbers."""
         kinds = {pa.int64(): ir.I64_OR_NULL, pa.string(): ir.STRING_OR_NULL}
         made = tuple(ir.OutputColumn(name, kinds[a.type]) for name, a in columns.items())
         rows = len(next(iter(columns.values())))

@@ -1,7 +1,7 @@
 """Bags of rows: what operators hand to each other.
 
-A row binds variables to positions in tables; values are fetched when somebody needs them. `weight` says how often a
-row stands for itself: patterns are counted by multiplying weights, not by writing the rows out.
+A row binds variables to positions in tables; values are fetched when needed. `weight` is how many
+rows a row stands for: patterns are counted by multiplying weights, not by writing the rows out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Entities:
 class Paths:
     """The paths a variable is bound to, one run of nodes and edges per row.
 
-    A path of length n has n + 1 nodes and n edges; where only lengths were asked for, there are no nodes and edges.
+    A path of length n has n + 1 nodes and n edges; if only lengths are read, there are no nodes and edges.
     """
 
     length: Ints  # -1 where unbound
@@ -96,7 +96,7 @@ class Paths:
 
     @classmethod
     def of(cls, length: Ints, nodes: Entities, edges: Entities) -> Paths:
-        """Paths whose nodes and edges stand one run after the other."""
+        """Paths whose nodes and edges are stored in consecutive runs."""
         counts = step_counts(length)
         return cls(length, nodes, edges, *(np.cumsum(c) - c for c in counts))
 
@@ -111,7 +111,7 @@ class Paths:
 
 
 def step_counts(length: Ints) -> tuple[Ints, Ints]:
-    """How many nodes and edges paths have."""
+    """The numbers of nodes and edges of paths."""
     return np.where(length < 0, 0, length + 1), np.maximum(length, 0)
 
 
@@ -124,7 +124,7 @@ def _mirrored(counts: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values a variable stands for, one per row."""
+    """The values of a variable, one per row."""
 
     array: pa.Array
 
@@ -145,7 +145,7 @@ Variable = Entities | Paths | Values
 
 @dataclass(frozen=True, slots=True)
 class LazyColumn:
-    """An output column that is computed when somebody reads it: of many groups only the first few are ever seen."""
+    """An output column that is computed when read: of many groups only the first few may ever be seen."""
 
     rows: Rows
     compute: Callable[[Rows], pa.Array]
@@ -166,7 +166,7 @@ class LazyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """So many rows, with what they bind."""
+    """`n` rows, with what they bind."""
 
     n: int
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Rows:
         )
 
     def pieces(self, sizes: Iterator[int]) -> Iterator[Rows]:
-        """The same rows, so many at a time; at least one piece."""
+        """The same rows, in blocks of these sizes; at least one block."""
         start, size = 0, next(sizes)
         if self.n <= size:
             yield self
@@ -210,7 +210,7 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """The memory it takes; of a few rows about, for it costs more to find out than it matters."""
+        """The memory it takes; of a few rows an estimate, since exact figures cost more than they matter."""
         if self.n <= FEW_ROWS:
             return self.n * FEW_ROWS_BYTES
         parts = (*self.variables.values(), *self.scores.values(), *self.tags.values())
@@ -223,7 +223,7 @@ class Rows:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def keep(self, live: frozenset[str]) -> Rows:
-        """Without the variables and scores nobody asks for any more."""
+        """Without the variables and scores that are no longer read."""
         if live.issuperset(self.variables) and live.issuperset(self.scores):
             return self
         return replace(
@@ -256,11 +256,11 @@ class Rows:
         return np.ones(self.n, np.int64) if self.weight is None else self.weight
 
     def total(self) -> int:
-        """How many rows these stand for."""
+        """The number of rows, weights counted."""
         return self.n if self.weight is None else int(self.weight.sum())
 
     def spelled_out(self, sizes: Iterator[int]) -> Iterator[Rows]:
-        """Every row as often as its weight says, so many at a time."""
+        """Every row repeated by its weight, in blocks of these sizes."""
         plain = replace(self, weight=None)
         if self.weight is None or (self.weight == 1).all():
             yield from plain.pieces(sizes)
@@ -269,7 +269,7 @@ class Rows:
             yield plain.take(index)
 
     def scaled(self, factor: Ints) -> Rows:
-        """Every row so many times."""
+        """Every row multiplied by a count."""
         if self.weight is None:
             return replace(self, weight=factor)
         check_count(self.weight, factor)
@@ -320,7 +320,7 @@ def concat_rows(parts: Iterable[Rows]) -> Rows:
 
 
 def collect(blocks: Iterable[Rows], held: Held) -> Rows:
-    """All rows of an input that an operator needs at once, on its account."""
+    """All rows of an input that an operator needs together, charged to it."""
     parts: list[Rows] = []
     for rows in blocks:
         held.add(rows.nbytes * (2 if parts else 1))  # several are copied together in the end
@@ -357,7 +357,7 @@ def concat_paths(paths: list[Paths]) -> Paths:
 
 
 def concat_entities(parts: list[Entities]) -> Entities:
-    """One column of several; types are numbered anew where they differ."""
+    """One column of several; types are renumbered if they differ."""
     types = tuple(dict.fromkeys(name for p in parts for name in p.types))
     position = np.concatenate([p.position for p in parts])
     if len(types) <= 1:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.expressions.filters import closed, push_down, values_asked_for
+from omnigraph.expressions.filters import closed, push_down, values_tested
 from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction, conjuncts, stored_column, stored_columns
@@ -55,10 +55,10 @@ def _scan_type(op: ir.NodeScan, name: str, ctx: Context, among: pa.Array | None)
 def _candidates(
     op: ir.NodeScan, columns: TableColumns, ctx: Context
 ) -> tuple[Positions, ir.Expr | None]:
-    """Some nodes among which all those wanted are, and what still has to be judged."""
+    """Nodes that include all wanted ones, and what still has to be judged."""
     parts = conjuncts(op.predicate)
     for i, part in enumerate(parts):
-        wanted = _ids_asked_for(part, op.var, columns, ctx)
+        wanted = _ids_named_by(part, op.var, columns, ctx)
         if wanted is not None:
             ctx.note(access="by id")
             rest = conjunction(parts[:i] + parts[i + 1 :])
@@ -77,22 +77,22 @@ def _candidates(
 
 
 def known_share(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> float | None:
-    """The share of a type's nodes for which an equality is true: one by id, else by the values there are."""
+    """The share of a type's nodes for which an equality is true: one by id, else by the number of distinct values."""
     columns = ctx.columns(type_name)
-    asked, _ = values_asked_for(condition, lambda expr: stored_column(expr) is not None) or NOTHING
-    if asked is not None and is_identity(asked, var, columns.kind):
+    tested, _ = values_tested(condition, lambda expr: stored_column(expr) is not None) or NOTHING
+    if tested is not None and is_identity(tested, var, columns.kind):
         return 1 / max(columns.rows, 1)
-    if isinstance(asked, ir.Column) and isinstance(condition, ir.Compare):
-        return _share_of_value(asked, columns)
+    if isinstance(tested, ir.Column) and isinstance(condition, ir.Compare):
+        return _share_of_value(tested, columns)
     return None
 
 
-def _share_of_value(asked: ir.Column, columns: TableColumns) -> float | None:
-    if not asked.type.is_plain or columns.n > STATISTICS_ROWS_MAX:
+def _share_of_value(tested: ir.Column, columns: TableColumns) -> float | None:
+    if not tested.type.is_plain or columns.n > STATISTICS_ROWS_MAX:
         return None
     different: int = columns.derived(
-        f"different/{asked.property}",
-        lambda: pc.count_distinct(columns.column(asked.property)).as_py(),
+        f"different/{tested.property}",
+        lambda: pc.count_distinct(columns.column(tested.property)).as_py(),
         lambda _: 64,
     )
     return 1 / max(different, 1)
@@ -103,7 +103,7 @@ def pinned(op: ir.NodeScan, ctx: Context) -> Rows | None:
     for name in op.types:
         columns = ctx.columns(name)
         parts = conjuncts(op.predicate)
-        if all(_ids_asked_for(part, op.var, columns, ctx) is None for part in parts):
+        if all(_ids_named_by(part, op.var, columns, ctx) is None for part in parts):
             return None
     return node_scan(op, ctx)
 
@@ -116,12 +116,10 @@ def _find(wanted: list[str], columns: TableColumns) -> Positions:
     return positions[positions >= 0]
 
 
-def _ids_asked_for(
-    part: ir.Expr, var: str, columns: TableColumns, ctx: Context
-) -> list[str] | None:
-    """The ids a node must have one of for the predicate to be true; None when it says nothing about ids."""
-    asked = values_asked_for(part, lambda expr: is_identity(expr, var, columns.kind))
-    return None if asked is None else _as_ids(evaluate(asked[1], ctx.bound) or (), asked[0])
+def _ids_named_by(part: ir.Expr, var: str, columns: TableColumns, ctx: Context) -> list[str] | None:
+    """The ids a node must have one of for the predicate to be true; None if it does not restrict ids."""
+    tested = values_tested(part, lambda expr: is_identity(expr, var, columns.kind))
+    return None if tested is None else _as_ids(evaluate(tested[1], ctx.bound) or (), tested[0])
 
 
 def is_identity(expr: ir.Expr, var: str, kind: NodeType | EdgeType) -> bool:
@@ -135,9 +133,9 @@ def is_identity(expr: ir.Expr, var: str, kind: NodeType | EdgeType) -> bool:
             return False
 
 
-def _as_ids(values: Any, asked: ir.Expr) -> list[str] | None:
+def _as_ids(values: Any, tested: ir.Expr) -> list[str] | None:
     """Values of the key as the ids made of them; None for a value that is not of the key's kind."""
     known = [v for v in values if v is not None]
-    if asked.type != ir.STRING and all(type(v) is int for v in known):
+    if tested.type != ir.STRING and all(type(v) is int for v in known):
         return [str(v) for v in known]
     return known if all(isinstance(v, str) for v in known) else None

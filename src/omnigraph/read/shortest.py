@@ -1,6 +1,6 @@
 """Shortest paths: their lengths, and of all paths of that length the one with the smallest list of edge ids.
 
-Where all of them are asked for, `all_shortest` finds them.
+`all_shortest` finds all of them.
 
 Where both ends are known the search goes out from both and stops where it meets. Otherwise all destinations of a source
 are found level by level, and every node remembers the best edge by which it was reached.
@@ -29,7 +29,7 @@ from omnigraph.read.sorting import order_by
 from omnigraph.read.values import entity_column
 from omnigraph.read.walk import Space, layers, meet
 
-PAIRS_MAX = 256  # so many pairs of ends are searched one by one, from both ends
+PAIRS_MAX = 256  # up to this many pairs of ends are searched one by one, from both ends
 
 Edge = tuple[int, int]  # type and position
 
@@ -73,7 +73,7 @@ class _Finder:
         self.op = op
         self.ctx = ctx
         self.early = step.early
-        self.spelled_out = step.steps_of_paths  # whether anybody reads more than the length
+        self.spelled_out = step.steps_of_paths  # whether more than the length is read
         self.space = space
         self.edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
 
@@ -91,7 +91,7 @@ class _Finder:
         yield rows.take(kept).with_variables({self.op.path_var: paths.take(which[kept])})
 
     def opening(self, rows: Rows) -> Iterator[Rows]:
-        """Every row with all destinations it reaches, so many sources at a time that their paths make a block."""
+        """Every row with all destinations it reaches, as many sources at a time as have paths for a block."""
         numbers = self.space.number(rows.entities(self.op.src))
         order = np.argsort(numbers, kind="stable")
         sources, starts = np.unique(numbers[order], return_index=True)
@@ -109,8 +109,8 @@ class _Finder:
                 )
                 trees, first, held = [], i + 1, 0
         if not rows.n:
-            nobody = (np.empty(0, np.int64), self._no_path().take(np.empty(0, np.int64)))
-            yield from self._opened(rows, np.empty(0, np.int64), [nobody])
+            nothing = (np.empty(0, np.int64), self._no_path().take(np.empty(0, np.int64)))
+            yield from self._opened(rows, np.empty(0, np.int64), [nothing])
 
     def _opened(self, rows: Rows, which: Ints, trees: list[tuple[Ints, Paths]]) -> Iterator[Rows]:
         """Rows with the destinations of the tree that belongs to each."""
@@ -129,7 +129,7 @@ class _Finder:
     # --- both ends known ---------------------------------------------------------------------------------------
 
     def _between(self, a: int, b: int) -> Paths:
-        """The path between two nodes, or none."""
+        """The path between two nodes, or None."""
         self.ctx.check()
         stages = meet(self.space, a, b, self.op.max_hops, self.ctx)
         if stages is None:
@@ -209,7 +209,7 @@ class _Finder:
         return node[best], np.arange(len(best))
 
     def _report_loop(self, tree: _Tree, source: int) -> None:
-        """The source leads to itself: its trail is that one edge."""
+        """The source has a self-loop: its trail is that one edge."""
         tree.report(np.array([source], np.int64), 1)
         if self.spelled_out:
             code, edge = self._best_edge(source, np.array([source]))[0]
@@ -227,15 +227,13 @@ class _Finder:
         """Many pairs: one tree per source answers all of its destinations."""
         parts, order = [], []
         for source in checked(np.unique(first).tolist()):
-            asked = np.flatnonzero(first == source)
+            mine = np.flatnonzero(first == source)
             nodes, paths = self._tree(source)
             sorter = np.argsort(nodes)
-            at = np.minimum(nodes[sorter].searchsorted(second[asked]), max(len(nodes) - 1, 0))
-            hit = (
-                nodes[sorter][at] == second[asked] if len(nodes) else np.zeros(len(asked), np.bool_)
-            )
+            at = np.minimum(nodes[sorter].searchsorted(second[mine]), max(len(nodes) - 1, 0))
+            hit = nodes[sorter][at] == second[mine] if len(nodes) else np.zeros(len(mine), np.bool_)
             parts.append(paths.take(sorter[at[hit]]))
-            order.append(asked[hit])
+            order.append(mine[hit])
         found = concat_paths([*parts, self._no_path()])
         place = np.full(len(first), len(found.length) - 1, np.int64)
         place[np.concatenate([first[:0], *order])] = np.arange(len(found.length) - 1)
@@ -260,7 +258,7 @@ class _Finder:
 
 
 class _Tree:
-    """The shortest paths from one source: every node knows the edge that leads to it."""
+    """The shortest paths from one source: every node has the edge that leads to it."""
 
     def __init__(self, size: int, source: int, spelled_out: bool) -> None:
         self.seen: Mask = np.zeros(size, np.bool_)

@@ -1,6 +1,6 @@
-"""Orders: of columns as numbers of rows, and of more rows than are sorted at once.
+"""Sort orders: of columns as row numbers, and of more rows than one run.
 
-Rows beyond one run are sorted run by run and merged block by block, so that time is looked at in between; runs that do
+Rows beyond one run are sorted run by run and merged block by block, so that time is checked in between; runs that do
 not fit into the memory of the query wait on disk.
 """
 
@@ -24,7 +24,7 @@ from omnigraph.read.spill import RowsFile, spill_folder
 
 FEW_ROWS = 64
 RUN_ROWS = 1 << 17
-CHUNK_ROWS = 4_096  # of a run, read at once while merging
+CHUNK_ROWS = 4_096  # of a run, read together while merging
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Keys = list[tuple[pa.Array, bool]]  # columns to sort by, and whether descending
@@ -49,7 +49,7 @@ def order_by(keys: Keys, n: int) -> Ints:
 
 
 def _order_of_few(keys: Keys, n: int) -> Ints:
-    """Arrow hands sorting to other threads, which costs more than sorting a few rows right here."""
+    """Arrow sorts in other threads, which costs more than sorting a few rows here."""
     found = list(range(n))
     for values, descending in reversed(keys):
         ranks = [rank_of(v) for v in values.to_pylist()]
@@ -58,7 +58,7 @@ def _order_of_few(keys: Keys, n: int) -> Ints:
 
 
 def rank_of(value: Any) -> tuple[int, Any]:
-    """Where a value stands among others of its column."""
+    """The rank of a value among others of its column."""
     match value:
         case None:
             return (0, 0)
@@ -113,7 +113,7 @@ def _one_zero(value: Any) -> Any:
             return value
 
 
-# --- more rows than are sorted at once ---------------------------------------------------------------------------
+# --- more rows than one run --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class _Ahead:
         self.at_hand: Keyed | None = None
 
     def fill(self) -> bool:
-        """Have a chunk at hand, or what is left; whether there is anything."""
+        """Load a chunk, or what is left; returns whether there are rows."""
         while self.goes_on and (self.at_hand is None or self.at_hand.rows.n < CHUNK_ROWS):
             more = next(self._chunks, None)
             self.goes_on = more is not None
@@ -190,7 +190,7 @@ class _Ahead:
 
 
 class SortedRuns:
-    """Rows to be had in order, of whatever number; those that do not fit the budget are kept on disk."""
+    """Any number of rows, read back in order; those that do not fit the budget are kept on disk."""
 
     def __init__(self, ctx: Context, held: Held) -> None:
         self._ctx = ctx
@@ -201,12 +201,12 @@ class SortedRuns:
         self._descending: list[bool] = []
 
     def add(self, keyed: Keyed) -> None:
-        """Keep rows as runs of their own."""
+        """Keep rows as new runs."""
         self._descending = [descending for _, descending in keyed.keys]
         for start in range(0, keyed.rows.n, RUN_ROWS):
             self._ctx.check()
             some = keyed.slice(start, min(start + RUN_ROWS, keyed.rows.n)).sorted()
-            # What is written to disk must make room for what comes, and merging needs some itself.
+            # Writing to disk must make room for what follows, and merging needs some itself.
             if self._folder is None and self._held.fits(4 * (self._held.size + some.nbytes)):
                 self._held.add(some.nbytes)
                 self._runs.append(_Run(held=some))
@@ -247,7 +247,7 @@ class SortedRuns:
             self._held.set(0)
 
     def _longer(self, runs: list[_Run]) -> _Run:
-        """Several runs as one: of more than can be read side by side."""
+        """Several runs as one, if they are more than can be read side by side."""
         found = self._written(self._merge(runs))
         for run in runs:
             assert run.file is not None  # noqa: S101
@@ -255,7 +255,7 @@ class SortedRuns:
         return found
 
     def _merge(self, runs: list[_Run]) -> Iterator[Keyed]:
-        """All that nothing can precede any more, again and again."""
+        """Repeatedly, all rows that no later row can precede."""
         ahead = [_Ahead(run.chunks(self._descending)) for run in runs]
         while ahead := [one for one in ahead if one.fill()]:
             self._ctx.check()
@@ -266,7 +266,7 @@ class SortedRuns:
 
 
 def _next_rows(parts: list[Keyed], goes_on: list[bool]) -> list[int]:
-    """How many rows of each part can be had now: those that nothing can precede that is still to come.
+    """How many rows of each part are ready: those that no later row can precede.
 
     That is everything up to the part that goes on and ends first. Rows equal to its last one belong to it if their part
     is before it; those of later parts have to wait for the rest of it.
@@ -281,14 +281,14 @@ def _next_rows(parts: list[Keyed], goes_on: list[bool]) -> list[int]:
     earlier = np.arange(len(parts)) < first
     low, high = np.zeros(len(parts), np.int64), sizes.copy()
     low[first] = high[first]
-    asked = np.flatnonzero(low < high)
-    middle = low[asked]  # the first rows first: many parts begin behind the end
-    while len(asked):
-        before = _before([parts[i] for i in asked], middle, end, earlier[asked])
-        low[asked[before]] = middle[before] + 1
-        high[asked[~before]] = middle[~before]
-        asked = asked[low[asked] < high[asked]]
-        middle = (low[asked] + high[asked]) // 2
+    active = np.flatnonzero(low < high)
+    middle = low[active]  # the first rows first: many parts begin after the end
+    while len(active):
+        before = _before([parts[i] for i in active], middle, end, earlier[active])
+        low[active[before]] = middle[before] + 1
+        high[active[~before]] = middle[~before]
+        active = active[low[active] < high[active]]
+        middle = (low[active] + high[active]) // 2
     return list(map(int, low))
 
 
@@ -306,7 +306,7 @@ def _rows_at(parts: list[Keyed], at: Ints) -> Keys:
 
 
 def _before(parts: list[Keyed], at: Ints, end: Keyed, or_equal: Flags) -> Flags:
-    """Whether one row of each part comes before a row, or with it where that is asked for."""
+    """Whether one row of each part comes before a row, or (where `or_equal`) equals it."""
     n = len(parts)
     rows = zip(_rows_at(parts, at), end.keys, strict=True)
     keys = [(pa.concat_arrays([one, values, one]), d) for (values, d), (one, _) in rows]

@@ -1,4 +1,4 @@
-"""Rows on disk: what does not fit into the memory of a query waits in Arrow files of a folder that goes with it."""
+"""Rows on disk: what does not fit into the memory of a query is kept in Arrow files of a folder removed with it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from omnigraph.read.rows import Entities, Paths, Rows, Values, Variable, step_co
 
 
 def spill_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for what one query puts aside."""
+    """A folder for the rows one query spills."""
     place = os.environ.get("OMNIGRAPH_SPILL") or None
     if place is not None:
         Path(place).mkdir(parents=True, exist_ok=True)
     return tempfile.TemporaryDirectory(prefix="omnigraph-spill-", dir=place)
 
 
-Part = tuple[Rows, list[pa.Array]]  # rows, and columns of their own beside them
+Part = tuple[Rows, list[pa.Array]]  # rows, and extra columns beside them
 
 
 @dataclass(frozen=True, slots=True)
 class RowsFile:
-    """Rows in a file, to be had in parts."""
+    """Rows in a file, read in parts."""
 
     place: Path
-    like: Rows  # no row of the same kind
+    like: Rows  # a row without variables
 
     @classmethod
     def write(cls, place: Path, parts: Iterable[Part], chunk_rows: int) -> RowsFile:

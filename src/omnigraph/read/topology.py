@@ -1,7 +1,7 @@
-"""The topology of an edge table at one version, among its two node tables at theirs.
+"""The topology of an edge table at one version, with its two node tables at theirs.
 
-Built once from the edges' endpoints, then carried from version to version: a commit that touches few rows takes away
-the edges that changed and adds them again, beside the big arrays. It is found again by what it was made of, the
+Built once from the edges' endpoints, then carried from version to version: a commit that touches few rows removes
+the changed edges and adds them again, beside the big arrays. Its cache key is what it was made of, the
 fragments of the three tables, so a branch uses what was built for another.
 """
 
@@ -24,14 +24,14 @@ from omnigraph.storage.tables import FragmentInfo
 Fragments = tuple[FragmentInfo, ...]
 Edges = tuple[Positions, Positions, Positions]  # sources, destinations, positions in the edge table
 
-GROUP_ROWS = 4_000_000  # edges whose endpoints are held as text at once
+GROUP_ROWS = 4_000_000  # edges whose endpoints are held as text together
 CHANGED_MIN = 20_000  # fewer changed edges than this are always kept beside the big arrays
-CHANGED_PART = 50  # and otherwise up to one in so many
+CHANGED_PART = 50  # and otherwise up to one in this many
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyTables:
-    """The three tables a topology is about."""
+    """The three tables of a topology."""
 
     edge: TableColumns
     src: TableColumns
@@ -53,7 +53,7 @@ class TopologyTables:
 
 @dataclass(frozen=True, slots=True)
 class MadeOf:
-    """What identifies a topology, whatever the versions are called."""
+    """What identifies a topology, independent of version numbers."""
 
     edge: Fragments
     src: Fragments
@@ -75,7 +75,7 @@ class Base:
 
     @cached_property
     def into(self) -> Adjacency:
-        """The same edges from their other ends: as they were stored, or turned round here."""
+        """The same edges from their other ends: as stored, or reversed here."""
         stored = self._stored_into()
         return self.out.reversed() if stored is None else stored
 
@@ -89,7 +89,7 @@ class Base:
 
     @property
     def nbytes(self) -> int:
-        """What was made of it so far."""
+        """The arrays derived from it so far."""
         return self.out.nbytes + made_bytes(self, "into", "both")
 
     def touching(self, src: Positions, dst: Positions, edges: Positions) -> Edges:
@@ -158,7 +158,7 @@ class Topology:
 
     @cached_property
     def loops(self) -> Mask | None:
-        """Which nodes have an edge to themselves; None when no node has. Of edges within one type only."""
+        """Which nodes have a self-loop; None if no node has. Only for edges within one type."""
         out = self.view(Direction.OUT)
         own = out.base.loops
         if out.minus is not None or out.plus is not None:
@@ -205,7 +205,7 @@ def build(tables: TopologyTables) -> Topology:
 
 
 def _groups(edge: TableColumns) -> Iterator[tuple[pa.Table, Positions]]:
-    """The endpoints as text with their positions, so many at a time that the text stays in bounds."""
+    """The endpoints as text with their positions, in blocks that keep the text in bounds."""
     positions, start, rows = edge.everything, 0, 0
     held: list[pa.RecordBatch] = []
     for batch in checked(edge.table.batches(["src", "dst"])):
@@ -236,7 +236,7 @@ def _joined(parts: list[Edges]) -> Edges:
 
 
 def extend(old: Topology, tables: TopologyTables) -> Topology | None:
-    """The topology of other versions of the same tables, made from what stayed; None when too much changed."""
+    """The topology of other versions of the same tables, made from the unchanged part; None if too much changed."""
     made_of = old.made_of
     stale = [
         _stale(made_of.edge, tables.edge),
@@ -253,7 +253,7 @@ def extend(old: Topology, tables: TopologyTables) -> Topology | None:
     kept, moved = _split(old.plus, (src, dst, edges))
     lost = _once(_joined([e for e in (old.minus, gone) if e is not None]))
     before = NO_POSITIONS if old.minus is None else old.minus[2]
-    fresh = gone[2][~np.isin(gone[2], before)]  # the rest had left the big arrays already
+    fresh = gone[2][~np.isin(gone[2], before)]  # the rest had already left the big arrays
     again = np.unique(np.concatenate((fresh, moved)))
     again = again[~np.isin(again, edges)]
     if len(lost[0]) + len(again) > limit:
@@ -278,7 +278,7 @@ def _once(edges: Edges) -> Edges:
 
 
 def _stale(old: Fragments, new: TableColumns) -> Positions | None:
-    """Positions whose row is not at that position any more; None when rows of a kept fragment have moved."""
+    """Positions whose row has left them; None when rows of a kept fragment have moved."""
     at = {f.files: (i, int(new.starts[i])) for i, f in enumerate(new.fragments)}
     found, start = [], 0
     for fragment in old:

@@ -1,9 +1,9 @@
 """Topology as derived files, `_topology/<edge table>`, so that a new process need not build it.
 
-One object holds the arrays of an edge table as they are walked forwards and says which fragments they were made of; a
-second one, which is read when somebody walks backwards, holds the others. On a disk they are mapped into memory: a
-query reads the pages it walks, and processes share them. They may be older than what is asked for (they are extended
-then), absent or damaged (they are ignored then): nothing depends on them but time.
+One object holds the arrays of an edge table as they are walked forwards and names the fragments they were made of; a
+second one, read when edges are walked backwards, holds the others. On a disk they are mapped into memory: a
+query reads the pages it walks, and processes share them. They may be older than requested (then they are extended),
+absent or damaged (then they are ignored): only speed depends on them.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ FOLDER = "_topology"
 BACKWARDS = ".in"  # ending of the second object
 MAGIC = b"OGTOPO3\n"
 ALIGNMENT = 64
-VERIFIED_BYTES_MAX = 64 << 20  # a larger file on a disk is not read whole to be verified
+VERIFIED_BYTES_MAX = 64 << 20  # a larger file on a disk is not fully read for verification
 DAMAGE = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 
 log = logging.getLogger("omnigraph.read")
 
 
 class FileHeader(msgspec.Struct, forbid_unknown_fields=True):
-    """What stands before the arrays."""
+    """The header before the arrays."""
 
     made_of: MadeOf
     edges: int
     far: int
-    simple: bool  # no node has one neighbour twice
+    simple: bool  # no node has a repeated neighbour
     arrays: list[tuple[str, int, int]]  # type, length, sum of the words
 
 
@@ -52,7 +52,7 @@ def topology_key(edge_path: str) -> str:
 
 
 def store_topology(store: LargeObjects, edge_path: str, topology: Topology) -> int:
-    """Write the arrays of a topology; returns how many bytes. Whoever wrote last is found."""
+    """Write the arrays of a topology; returns the size in bytes. The last writer wins."""
     whole, key = _consolidated(topology), topology_key(edge_path)
     parts = {key + BACKWARDS: whole.base.into, key: whole.base.out}
     return sum(_store(store, name, whole, part) for name, part in parts.items())
@@ -71,7 +71,7 @@ def _store(store: LargeObjects, key: str, topology: Topology, part: Adjacency) -
 
 
 def load_topology(store: ObjectStore, edge_path: str) -> Topology | None:
-    """The stored topology, of whatever versions it was made; None where there is none or it is damaged."""
+    """The stored topology, of whatever versions it was made; None if it is missing or damaged."""
     key = topology_key(edge_path)
     found = _load(store, key)
     if found is None:
@@ -99,7 +99,7 @@ def _load(store: ObjectStore, key: str) -> tuple[FileHeader, Adjacency] | None:
 
 
 def _consolidated(topology: Topology) -> Topology:
-    """With nothing beside the big arrays."""
+    """With only the big arrays."""
     if topology.minus is None and topology.plus is None:
         return topology
     out = topology.view(Direction.OUT).whole
@@ -131,10 +131,10 @@ def _encoded(topology: Topology, part: Adjacency) -> Iterator[Any]:
 
 
 def _decode(data: bytes | mmap.mmap, *, is_mapped: bool) -> tuple[FileHeader, Adjacency]:
-    """The arrays as they lie in the data. Of a large file on a disk only what is walked will ever be read: of it the
-    starts are verified, and that it is as long as it says; files are put in place whole."""
+    """The arrays as they lie in the data. Of a large file on a disk only the walked parts will ever be read: only
+    its starts and its length are verified; files are put in place whole."""
     if data[:8] != MAGIC:
-        raise ValueError("it does not start like one")
+        raise ValueError("its start is not recognized")
     length = int.from_bytes(data[8:16], "little")
     header = msgspec.json.decode(data[16 : 16 + length], type=FileHeader)
     at = 16 + length

@@ -1,7 +1,7 @@
 """Walks that follow no edge twice, each of them a row.
 
 Their number grows with every hop, so they are made depth first: a bounded number of unfinished walks is taken a hop
-further at a time, and what has been walked far enough is handed on at once.
+further at a time, and finished walks are handed on immediately.
 """
 
 from __future__ import annotations

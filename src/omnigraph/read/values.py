@@ -27,7 +27,7 @@ def entity_column(entities: Entities, name: str, ctx: Context) -> pa.Array:
 
 
 def load(entities: Entities, names: Sequence[str], ctx: Context) -> None:
-    """Have columns of the bound entities in memory, as far as they are wanted whole."""
+    """Load columns of the bound entities, as far as they are wanted whole."""
     for i, kind in enumerate(entities.types):
         if entities.of_type(i).any():
             columns = ctx.columns(kind, entities.edge)
@@ -35,7 +35,7 @@ def load(entities: Entities, names: Sequence[str], ctx: Context) -> None:
 
 
 def by_type(entities: Entities, fetch: Callable[[int, Positions], pa.Array]) -> pa.Array:
-    """A column put together from what each type contributes for its own rows."""
+    """A column assembled from the parts of each type for its own rows."""
     parts, order = [], []
     for i in range(len(entities.types)):
         where = np.flatnonzero(entities.of_type(i))

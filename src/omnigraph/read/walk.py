@@ -1,6 +1,6 @@
-"""Walking several hops at once: from each source the nodes at their shortest distances.
+"""Walking several hops: from each source the nodes at their shortest distances.
 
-A source is one hop from itself if an edge leads from it to itself; other self-loops lead nowhere new.
+A source is one hop from itself if it has a self-loop; other self-loops lead nowhere new.
 
 Nodes of all types a walk may meet are numbered in one space, so that a frontier is one array of integers whatever the
 pattern. A visited set is a bitmap of the space for each source; sources are taken in groups so that it stays in bounds.
@@ -22,7 +22,7 @@ from omnigraph.read.edges import topology
 from omnigraph.read.rows import Entities
 from omnigraph.read.topology import Topology
 
-NOBODY: Ints = np.empty(0, np.int64)
+NO_NODES: Ints = np.empty(0, np.int64)
 MARKS_MAX = 1 << 22  # bytes of visited marks at a time; every mark may become a pair of numbers
 MARKS_PART = 512  # of a budget
 
@@ -56,12 +56,12 @@ class Way:
 
 
 class Space:
-    """All nodes a walk can stand on, numbered through, and the ways between them."""
+    """All nodes a walk can reach, numbered consecutively, and the hops between them."""
 
     def __init__(
         self, steps: tuple[ir.EdgeStep, ...], ctx: Context, others: tuple[str, ...] = ()
     ) -> None:
-        """`others` are types nothing leads to, which a walk of no hops may stand on all the same."""
+        """`others` are types without incoming hops, which a walk of zero hops may still start at."""
         met = (t for s in steps for t in (s.near, s.far))
         self.types = tuple(dict.fromkeys((*met, *others)))
         sizes = [ctx.columns(t).n for t in self.types]
@@ -76,7 +76,7 @@ class Space:
         return Way(topology(step.edge, ctx), step.direction, near, far)
 
     def _loops(self, steps: tuple[ir.EdgeStep, ...], ctx: Context) -> Mask | None:
-        """Which nodes have an edge of one of the steps to themselves."""
+        """Which nodes have a self-loop among the steps."""
         marks: Mask | None = None
         for step in steps:
             own = topology(step.edge, ctx).loops if step.near == step.far else None
@@ -122,13 +122,13 @@ class Space:
             yield from self._along(way, nodes, ctx, False)
 
     def next_level(self, nodes: Whole, seen: Mask, ctx: Context, back: bool = False) -> Whole:
-        """The neighbours of a set of nodes that were not seen before, each once; they count as seen now."""
+        """The unseen neighbours of a set of nodes, each once; they are marked as seen."""
         found = []
         for some in self.neighbours(nodes, ctx, back):
             new = distinct(some[~seen[some]], self.size)
             seen[new] = True
             found.append(new)
-        return found[0] if len(found) == 1 else np.concatenate([NOBODY, *found])
+        return found[0] if len(found) == 1 else np.concatenate([NO_NODES, *found])
 
     def edges(
         self, nodes: Whole, edge_types: tuple[str, ...], back: bool = False
@@ -143,7 +143,7 @@ class Space:
             code = np.full(len(hop.node), edge_types.index(name), np.int64)
             parts.append((chosen[hop.source], hop.node + self.starts[far], code, hop.edge))
         if not parts:
-            return NOBODY, NOBODY, NOBODY, NOBODY
+            return NO_NODES, NO_NODES, NO_NODES, NO_NODES
         source, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
         return source, node, code, edge.astype(np.int64)
 
@@ -176,7 +176,7 @@ def levels(
 
 
 def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context) -> Whole:
-    """The nodes reached from one node by so many hops."""
+    """The nodes reached from one node within the bounds on hops."""
     low, high = bounds
     found = []
     for distance, nodes in enumerate(levels(space, source, high, ctx)):
@@ -184,7 +184,7 @@ def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context)
             found.append(nodes)
         elif low == 1 and space.loops is not None:
             found.append(nodes[space.loops[nodes]])  # the source, by an edge to itself
-    return np.concatenate(found) if found else NOBODY
+    return np.concatenate(found) if found else NO_NODES
 
 
 # --- from many sources -------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Reached:
 
 
 def reach(space: Space, sources: Ints, bounds: tuple[int, int], ctx: Context) -> Iterator[Reached]:
-    """What each source reaches, for as many sources at a time as memory is there for."""
+    """What each source reaches, for as many sources at a time as memory allows."""
     if len(sources) == 1:
         nodes = reach_from(space, int(sources[0]), bounds, ctx)
         yield Reached(0, 1, np.zeros(len(nodes), np.int64), nodes)
@@ -243,7 +243,7 @@ def _next_of_group(space: Space, frontier: Ints, seen: Mask, ctx: Context) -> In
         new = distinct(at[~seen[at]], len(seen))
         seen[new] = True
         level.append(new)
-    return level[0] if len(level) == 1 else np.concatenate([NOBODY, *level])
+    return level[0] if len(level) == 1 else np.concatenate([NO_NODES, *level])
 
 
 # --- between two nodes -------------------------------------------------------------------------------------------
@@ -286,4 +286,4 @@ def _neighbours_among(
     space: Space, nodes: Whole, level: Whole, ctx: Context, back: bool = False
 ) -> Whole:
     parts = [np.intersect1d(some, level) for some in space.neighbours(nodes, ctx, back)]
-    return parts[0] if len(parts) == 1 else np.unique(np.concatenate([NOBODY, *parts]))
+    return parts[0] if len(parts) == 1 else np.unique(np.concatenate([NO_NODES, *parts]))

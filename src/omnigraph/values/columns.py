@@ -1,7 +1,7 @@
-"""Whole Arrow columns as columns of a property's type: what `reading` says of one value, for all of them at once.
+"""Whole Arrow columns as columns of a property's type: what `reading` defines for one value, for whole columns.
 
-Where Arrow refuses a column, or its common form is not the whole story, the values are read one by one: the first that
-does not fit is then named in the words every door uses.
+Where Arrow refuses a column, or has more forms than Arrow reads, the values are read one by one: the first that
+does not fit is then reported in the usual words.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COMMON = {
     Scalar.DATETIME: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
 }
-TEXTS = WIDE | {Scalar.DATE, Scalar.DATETIME}  # that are spelt as texts outside text files, too
+TEXTS = WIDE | {Scalar.DATE, Scalar.DATETIME}  # that are written as texts outside text files, too
 
 
 def to_column(values: Column, kind: PropType, context: ReadingContext = ALONE) -> Column:
@@ -93,7 +93,7 @@ def column_of(values: Sequence[Any], kind: PropType, context: ReadingContext = A
 
 
 def default_of(prop: Property) -> pa.Scalar:
-    """What a row holds that was written without the property."""
+    """The value in a row that was written without the property."""
     value = None if prop.default is None else read_value(prop.default, prop.type)
     return pa.scalar(value, arrow_type(prop.type))
 
@@ -123,7 +123,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def _decoded(values: Column) -> Column:
-    """Dictionaries and extension types as what they stand for."""
+    """Dictionaries and extension types as their plain values."""
     if at.is_dictionary(values.type):
         return values.cast(values.type.value_type)
     if isinstance(values.type, pa.BaseExtensionType):
@@ -177,7 +177,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _integer(values: pa.Array, scalar: Scalar) -> pa.Array:
-    """Numbers without a fraction, of any width: what other tools keep beside nulls is often a float or a decimal."""
+    """Numbers without a fraction, of any width: other tools often store integers with nulls as floats or decimals."""
     if not _is_number(values.type):
         raise _of_type(values, scalar)
     kind = PropType(scalar)
@@ -223,7 +223,7 @@ def _days(values: pa.Array) -> pa.Array:
 def _datetime(values: pa.Array, context: ReadingContext) -> pa.Array:
     kind = PropType(Scalar.DATETIME)
     if at.is_timestamp(values.type):
-        coarser = values.type.unit != "ns"  # only of nanoseconds something is cut off
+        coarser = values.type.unit != "ns"  # only nanoseconds are truncated
         zoned = values if values.type.tz is not None else _zoned(values, context)
         done = _cast(zoned, UTC_MICROS, kind, safe=coarser)
     elif at.is_date(values.type):
@@ -236,7 +236,7 @@ def _datetime(values: pa.Array, context: ReadingContext) -> pa.Array:
 
 
 def _moments(values: pa.Array) -> pa.Array:
-    """Instants of the years that Python knows, in whole milliseconds: finer is cut off."""
+    """Instants of the years that Python supports, in whole milliseconds: finer parts are truncated."""
     micros = values.cast(pa.int64())
     _refuse_outside(micros, MICROS, EXPECTED[Scalar.DATETIME])
     numbers = micros.fill_null(0).to_numpy()
@@ -268,7 +268,7 @@ def _blob(values: pa.Array, context: ReadingContext) -> pa.Array:
 
 
 def _from_texts(values: pa.Array, kind: PropType, read: Callable[[str], Any]) -> pa.Array:
-    """Texts as values: all at once where Arrow reads them as `read` does, else one by one."""
+    """Texts as values: as a column if Arrow reads them as `read` does, else one by one."""
     values = values.cast(pa.string())
     common = COMMON.get(kind.scalar)
     if common and not pc.all(pc.match_substring_regex(values, common), min_count=0).as_py():
@@ -368,7 +368,7 @@ def _cast(
     *,
     safe: bool = True,
 ) -> pa.Array:
-    """The values in another Arrow type; what Arrow refuses is read one by one, and there the offender is named."""
+    """The values in another Arrow type; what Arrow refuses is read one by one, which names the offender."""
     if (done := _tried(values, wanted, safe)) is not None:
         return done
     if read is not None:
@@ -407,7 +407,7 @@ def first_row(values: Column, wrong: Callable[[Column], bool]) -> int:
 
 
 def _shown(value: pa.Scalar) -> Any:
-    """A value for a message; of a time that Python does not know, its number."""
+    """A value for a message; of a time that Python does not support, its number."""
     try:
         return value.as_py()
     except (OverflowError, ValueError):

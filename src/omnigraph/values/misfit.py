@@ -1,4 +1,4 @@
-"""What is said of a value that is not one of its type: the place, the type, what would fit and what was found."""
+"""Errors about a value that is not one of its type: the place, the type, what is expected and what was found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DESCRIBED_BITS_MAX = 512  # of a number in a message
 
 
 class Misfit(Exception):
-    """A value is not one of its type, or a record not one of the schema; the text says what would be."""
+    """A value is not one of its type, or a record not one of the schema; the text says what is expected."""
 
     def __init__(
         self,
@@ -35,9 +35,7 @@ class Misfit(Exception):
         self.value = value
         self.row = row  # of a column: which value it is
         self.wrong_kind = wrong_kind  # such as a text for a number, whatever the text is
-        self.others: Iterable[
-            Misfit
-        ] = ()  # further values of the same column, looked for when asked
+        self.others: Iterable[Misfit] = ()  # further values of the same column, searched on request
 
     def __str__(self) -> str:
         return self.message

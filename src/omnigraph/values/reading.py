@@ -48,11 +48,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReadingContext:
-    """What a place adds to the values given there."""
+    """The options of the place a value is read from."""
 
     timezone: str | None = None  # of date-times that have none
     fetch: Callable[[str], bytes | str] | None = None  # the bytes an address of a blob holds
-    typed: bool = False  # numbers have types of their own; they change them where nothing is lost
+    typed: bool = False  # numbers have their own types, converted only without loss
 
 
 ALONE = ReadingContext()
@@ -75,7 +75,7 @@ def read_value(value: Any, kind: PropType, context: ReadingContext = ALONE) -> A
 
 
 def read_text(text: str, kind: PropType, context: ReadingContext = ALONE) -> Any:
-    """A cell of a file that holds texts alone: numbers and booleans are spelt out, lists and vectors are JSON."""
+    """A cell of a file that holds only texts: numbers and booleans are spelt out, lists and vectors are JSON."""
     if kind.is_list or kind.is_vector:
         return read_value(_json_list(text), kind, context)
     if kind.scalar in INTEGERS:
@@ -91,7 +91,7 @@ def read_text(text: str, kind: PropType, context: ReadingContext = ALONE) -> Any
 
 
 def plain(value: Any) -> Any:
-    """What other libraries use for numbers, texts, lists and times, as Python's own; raises `TypeError`."""
+    """Numbers, texts, lists and times of other libraries, as Python's own; raises `TypeError`."""
     import msgspec
 
     kept = (bytes, bytearray, dt.datetime, dt.date, decimal.Decimal)
@@ -100,7 +100,7 @@ def plain(value: Any) -> Any:
 
 
 def foreign(value: Any) -> Any:
-    """A value no encoder knows: numbers and arrays of numpy, times that can spell themselves."""
+    """A value no encoder supports: numbers and arrays of numpy, times that can spell themselves."""
     if hasattr(value, "tolist"):
         return to_json(value.tolist())
     if hasattr(value, "isoformat"):
@@ -187,7 +187,7 @@ def _in_range(value: int | str, scalar: Scalar) -> int:
 
 def _float(value: Any, scalar: Scalar, context: ReadingContext) -> float | None:
     if isinstance(value, str):
-        return NOT_FINITE.get(value)  # as exports write what JSON has no number for
+        return NOT_FINITE.get(value)  # as exports write what JSON cannot represent
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

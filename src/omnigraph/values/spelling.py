@@ -1,4 +1,4 @@
-"""How values are spelt: dates, times and bytes from their texts, and every value in its JSON shape."""
+"""The text forms of values: dates, times and bytes from their texts, and every value in its JSON shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAFE_INTEGER_MAX = 2**53 - 1
 
 
 def parse_date(text: str) -> dt.date | None:
-    """The date `YYYY-MM-DD`, or nothing."""
+    """The date `YYYY-MM-DD`, or None."""
     if not DATE.fullmatch(text):
         return None
     try:
@@ -29,7 +29,7 @@ def parse_date(text: str) -> dt.date | None:
 
 
 def parse_datetime(text: str) -> dt.datetime | None:
-    """An RFC 3339 instant in UTC with whole milliseconds, or nothing.
+    """An RFC 3339 instant in UTC with whole milliseconds, or None.
 
     A time without a zone is UTC; a date alone is its midnight.
     """
@@ -38,7 +38,7 @@ def parse_datetime(text: str) -> dt.datetime | None:
         day = parse_date(text)
         return None if day is None else midnight(day)
     date, minutes, seconds, fraction, zone = found.groups()
-    micros = (fraction or ".0")[1:4].ljust(3, "0")  # finer than a millisecond is cut off
+    micros = (fraction or ".0")[1:4].ljust(3, "0")  # finer than a millisecond is truncated
     offset = "+00:00" if zone is None or zone in "Zz" else zone
     try:
         value = dt.datetime.fromisoformat(f"{date}T{minutes}{seconds or ':00'}.{micros}000{offset}")
@@ -53,13 +53,13 @@ def midnight(day: dt.date) -> dt.datetime:
 
 
 def whole_millis(value: dt.datetime) -> dt.datetime:
-    """An instant in UTC; finer than a millisecond is cut off."""
+    """An instant in UTC; finer than a millisecond is truncated."""
     moment = value.astimezone(dt.UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def parse_bytes(text: str) -> bytes | None:
-    """The bytes `base64:` spells; nothing for other texts, and `ValueError` for what is not base64.
+    """The bytes of a `base64:` text; None for other texts, and `ValueError` for what is not base64.
 
     >>> parse_bytes("base64:SGVsbG8=")
     b'Hello'

@@ -10,7 +10,7 @@ import pyarrow as pa
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
 from omnigraph.expressions.arrow import NO_PARAMETERS, selected
-from omnigraph.expressions.filters import closed, values_asked_for
+from omnigraph.expressions.filters import closed, values_tested
 from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, stored_column, stored_columns
@@ -71,7 +71,7 @@ def _equalities(condition: ir.Expr) -> dict[str, list[Any]]:
     """Columns of which a closed condition admits listed values only."""
     found: dict[str, list[Any]] = {}
     for part in conjuncts(condition):
-        asked = values_asked_for(part, lambda expr: stored_column(expr) is not None)
+        asked = values_tested(part, lambda expr: stored_column(expr) is not None)
         if asked is not None:
             name = stored_column(asked[0]) or ""
             found.setdefault(name, list(evaluate(asked[1], NO_PARAMETERS) or ()))

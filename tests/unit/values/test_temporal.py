@@ -415,7 +415,7 @@ def test_values_of_python() -> None:
         (K.DATE, {"year": 2015, "month": 1, "week": 2}, "different ways"),
         (K.DATE, {"year": 2015, "month": 2, "day": 29}, "from 1 to 28"),
         (K.DATE, {"year": True}, "whole number"),
-        (K.DATE, {"date": LocalTime(0)}, "no such part"),
+        (K.DATE, {"date": LocalTime(0)}, "without this part"),
         (K.LOCAL_TIME, {"minute": 1}, "hour"),
         (K.LOCAL_DATETIME, {"year": 2015, "minute": 1}, "hour"),
         (K.LOCAL_TIME, {"hour": 1, "minute": 1, "nanosecond": 1}, "second"),

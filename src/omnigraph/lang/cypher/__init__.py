@@ -3,16 +3,16 @@
 In the order of control flow:
 
 - `lexer`        text to tokens; `expressions` and `parser` tokens to a tree: the docstrings are the grammar; `ast`
-- `types`        which types values have and which go together; `coercion` brings expressions to one type
-- `scope`        what names stand for, and the plan made so far
+- `types`        the types of values and which are compatible; `coercion` brings expressions to one type
+- `scope`        the meaning of names, and the plan so far
 - `binder`       expressions to typed expressions; `functions` the functions, `temporal` those of times and durations;
                  `mixed` lists without a type
 - `patterns`     patterns to operators
 - `projecting`   WITH and RETURN: columns, grouping, order and cut
 - `bind`         whole queries, clause by clause; `writing` those that write
-- `procedures`   what CALL takes; `told` those about schema and history
+- `procedures`   what CALL takes; `metadata` those about schema and history
 - `codes`        the catalogue of codes
-- `format`       the canonical layout of a text; `lint` what is odd about it
+- `format`       the canonical layout of a text; `lint` its warnings
 
 A query is bound for the types its parameters have, because Cypher does not declare them.
 """

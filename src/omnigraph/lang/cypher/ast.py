@@ -1,4 +1,4 @@
-"""What was written in Cypher, before any name means anything."""
+"""The syntax tree of Cypher, before names are resolved."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class PatternComprehension:
 
 @value
 class PatternExpr:
-    """A pattern where a condition may stand: whether it occurs."""
+    """A pattern used as a condition: whether it occurs."""
 
     pattern: PathPattern
     at: Place = NOWHERE
@@ -198,7 +198,7 @@ class MapProjection:
     """`n { .name, .*, other: 1, variable }`."""
 
     var: str
-    items: tuple[tuple[str, Expr | None], ...]  # `*` for all; none for a property of that name
+    items: tuple[tuple[str, Expr | None], ...]  # `*` for all; None for a property of that name
     at: Place = NOWHERE
 
 

@@ -21,7 +21,7 @@ from omnigraph.model.catalog import Catalog
 LOCAL = (ast.ListComprehension, ast.Quantifier, ast.Reduce, ast.NodePattern, ast.RelPattern)
 LOOKING = (ast.Subquery, ast.PatternExpr, ast.PatternComprehension)
 WRITING = (ast.Create, ast.Merge, ast.Set, ast.RemoveItems, ast.Delete)
-QUERY = "cypher"  # the name of a query that has none
+QUERY = "cypher"  # the name of an unnamed query
 
 
 def bind_read(
@@ -35,7 +35,7 @@ def bind_read(
         diagnostics.raise_errors()
         raise
     params = tuple(ir.ParamDecl(name, kind) for name, kind in binding.params.items())
-    return ir.Query(QUERY, params, read, told=tuple(binding.told))
+    return ir.Query(QUERY, params, read, procedure_rows=tuple(binding.procedure_rows))
 
 
 class QueryBinder:
@@ -47,7 +47,7 @@ class QueryBinder:
     # --- whole queries ---------------------------------------------------------------------------------------------
 
     def read(self, tree: ast.Query) -> ir.Read:
-        """Single queries, put together by UNION."""
+        """Single queries, combined by UNION."""
         branches = [self.branch(part) for part in tree.parts]
         if len(branches) == 1:
             plan, columns = branches[0]
@@ -95,7 +95,7 @@ class QueryBinder:
         """All clauses of a single query; the columns of its RETURN."""
         for i, clause in enumerate(part.clauses):
             if isinstance(clause, WRITING):
-                message = "a query that only reads holds a clause that writes"
+                message = "a read-only query contains a clause that writes"
                 help = "Run it with mutate."
                 raise self.binding.error("C013", message, clause.at, help)
             if isinstance(clause, ast.Return):
@@ -109,7 +109,7 @@ class QueryBinder:
             return [ProjectedColumn(n, e, False) for n, e in flow.names.items()]
         if returns:
             at = last.at if last is not None else part.at
-            message = "a query that reads ends with RETURN"
+            message = "a read query ends with RETURN"
             raise self.binding.error("C013", message, at)
         return None
 
@@ -179,7 +179,7 @@ class QueryBinder:
         flow.types[var] = expr.type.types
 
     def where(self, flow: Flow, predicate: ast.Expr) -> None:
-        """Conditions, one after the other; whether a pattern occurs is asked of those rows that are left."""
+        """Conditions, one after the other; a pattern is tested only on the remaining rows."""
         parts: tuple[ast.Expr, ...] = (predicate,)
         if isinstance(predicate, ast.Connective) and predicate.operator == "and":
             parts = predicate.parts
@@ -203,7 +203,7 @@ class QueryBinder:
         flow.plan = ir.SemiJoin(flow.plan, block.plan, negated)
 
     def measured_join(self, flow: Flow, node: ast.Subquery, operator: str, other: ast.Expr) -> None:
-        """The rows for which a subquery has so many solutions."""
+        """The rows for which the number of a subquery's solutions satisfies a condition."""
         block, _ = self.subquery(flow, node)
         name = self.binding.fresh()
         count = ir.NamedAggregate(name, A.COUNT_ROWS, None, False, types.I64)
@@ -219,7 +219,7 @@ class QueryBinder:
         if not types.is_list(part.type):
             part = ir.MakeList((part,), types.list_of(types.plain(part.type)))
         if clause.var in flow.names:
-            message = f"`{clause.var}` is bound already"
+            message = f"`{clause.var}` is already bound"
             raise self.binding.error("C008", message, clause.at)
         kind, name = types.item_of(part.type), self.binding.fresh(clause.var)
         flow.plan = ir.Unwind(flow.plan, part, name, kind)
@@ -238,10 +238,10 @@ class QueryBinder:
     # --- blocks ----------------------------------------------------------------------------------------------------
 
     def block(self, binder: ExprBinder, node: ast.Expr) -> ir.Expr:
-        """A value that is looked up in the graph for each row."""
+        """A value looked up in the graph for each row."""
         flow = binder.flow
         if binder.inner:
-            message = "a pattern inside a list comprehension cannot be followed"
+            message = "a pattern inside a list comprehension cannot be matched"
             help = "Unwind the list, match, and collect again."
             raise self.binding.error("C015", message, node.at, help)
         if isinstance(node, ast.PatternExpr) and node.pattern.shortest:
@@ -269,15 +269,15 @@ class QueryBinder:
         return ir.Each(var, ir.ValueOf(name, kind), None, body, types.list_of(item))
 
     def subquery(self, flow: Flow, node: ast.Expr) -> tuple[Flow, ir.Expr | None]:
-        """The block of a subquery, and of a pattern comprehension what is listed of each solution."""
+        """The block of a subquery, and for a pattern comprehension the value of each solution."""
         block = flow.block()
         match node:
             case ast.PatternExpr(pattern) | ast.Call(args=(ast.PatternExpr(pattern),)):
                 new = [n.var for n in pattern.nodes if n.var and n.var not in flow.names]
                 new += [r.var for r in pattern.rels if r.var and r.var not in flow.names]
                 if new:
-                    message = f"there is no variable `{new[0]}` here"
-                    help = "A pattern that is a condition binds nothing; write EXISTS { … }."
+                    message = f"unknown variable `{new[0]}`"
+                    help = "A pattern used as a condition binds no variables; write EXISTS { … }."
                     raise self.binding.error("C007", message, node.at, help)
                 self.pattern(block, (pattern,), None)
             case ast.PatternComprehension(pattern, predicate, body):
@@ -288,12 +288,12 @@ class QueryBinder:
             case ast.Subquery(_, ast.Query((part,)), _, _):
                 self.inner_query(block, part)
             case _:
-                message = "a subquery is one query without UNION"
+                message = "a subquery cannot contain UNION"
                 raise self.binding.error("C015", message, node.at)
         return block, None
 
     def inner_query(self, block: Flow, part: ast.SingleQuery) -> None:
-        """The clauses of a subquery. Its rows are what counts, so that of its RETURN nothing but a cut matters."""
+        """The clauses of a subquery. Only its rows count, so of its RETURN only the cut matters."""
         for clause in part.clauses:
             match clause:
                 case ast.Match() | ast.Unwind():
@@ -303,14 +303,14 @@ class QueryBinder:
                     checked = Flow(block.plan, dict(block.names), dict(block.types), block.nested)
                     self.projector(checked, made).columns(self.binder(checked))
                 case _ if isinstance(clause, WRITING):
-                    message = "a subquery only reads"
+                    message = "a subquery cannot write"
                     raise self.binding.error("C013", message, clause.at)
                 case _:
-                    message = "a subquery holds MATCH, UNWIND and WHERE, and RETURN at its end"
+                    message = "a subquery contains MATCH, UNWIND and WHERE, and ends with RETURN"
                     raise self.binding.error("C015", message, clause.at)
 
     def one_path(self, node: ast.PatternExpr) -> ir.Expr:
-        message = "shortestPath stands in MATCH"
+        message = "shortestPath is allowed only in MATCH"
         help = "Write MATCH p = shortestPath((a)-[*]-(b))."
         raise self.binding.error("C015", message, node.at, help)
 
@@ -340,7 +340,7 @@ def _is_existence(node: ast.Expr) -> bool:
 
 
 def _counted(node: ast.Expr) -> tuple[ast.Subquery, str, ast.Expr] | None:
-    """A number of solutions compared with something that looks at no other ones."""
+    """A number of solutions compared with something that has no subquery itself."""
     match node:
         case ast.ComparisonChain(ast.Subquery(kind="count") as first, ((operator, other),)):
             looks = any(isinstance(part, LOOKING) for part in parts_of(other))

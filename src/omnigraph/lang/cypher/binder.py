@@ -31,7 +31,7 @@ TRUE, FALSE = ir.Literal(True, ir.BOOL), ir.Literal(False, ir.BOOL)
 class ExprBinder:
     """Binds the expressions of one clause.
 
-    `blocks` binds what looks at the graph again for each row: patterns, subqueries and pattern comprehensions.
+    `blocks` binds what reads the graph again for each row: patterns, subqueries and pattern comprehensions.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ExprBinder:
 
     def expr(self, node: ast.Expr) -> ir.Expr:
         found = self._expr(node)
-        # What can be nothing but null is null, wherever it comes from.
+        # What can only be null is null, wherever it comes from.
         return ir.Literal(None, ir.NULL) if found.type == ir.NULL else found
 
     def _expr(self, node: ast.Expr) -> ir.Expr:
@@ -110,7 +110,7 @@ class ExprBinder:
             raise ParamMissing(message, span=span, details={"param": node.name})
         kind = types.of_value(binding.values[node.name])
         if kind is None:
-            message = f"the value of `${node.name}` mixes types that do not go together"
+            message = f"the value of `${node.name}` mixes incompatible types"
             raise binding.error("C006", message, node.at)
         if types.is_null(kind):
             return ir.Literal(None, ir.NULL)
@@ -124,7 +124,7 @@ class ExprBinder:
         found = self.inner.get(name) or self.flow.names.get(name)
         if found is None:
             known = (*self.inner, *self.flow.names)
-            message = f"there is no variable `{name}` here"
+            message = f"unknown variable `{name}`"
             raise self.binding.unknown("C007", message, at, name, known)
         return found
 
@@ -180,9 +180,9 @@ class ExprBinder:
         return ir.RefGet(part, name, shared)
 
     def require_there(self, part: ir.Expr, at: Located) -> None:
-        """What was deleted has nothing to be read any more."""
+        """A deleted entity can no longer be read."""
         if isinstance(part, ir.RefOf) and part.var in self.binding.deleted:
-            message = "this is read of what was deleted before"
+            message = "this reads something already deleted"
             raise self.binding.error("C018", message, at)
 
     def is_exact(self, part: ir.RefOf) -> bool:
@@ -220,14 +220,14 @@ class ExprBinder:
             return self.named_by(part, index, node)
         self.require_list(part, node.part.at)
         if not types.is_integer(index.type):
-            message = f"a list is asked by whole numbers, not by {types.name_of(index.type)}"
+            message = f"a list is indexed by whole numbers, not by {types.name_of(index.type)}"
             raise self.wrong(message, node.index.at)
         return ir.MemberAt(part, index, types.item_of(part.type))
 
     def named_by(self, part: ir.Expr, index: ir.Expr, node: ast.Index) -> ir.Expr:
-        """The property or field whose name is computed; all that it may be have one type."""
+        """The property or field whose name is computed; all candidates have one type."""
         if not types.is_string(index.type):
-            message = f"a property is asked by its name, not by {types.name_of(index.type)}"
+            message = f"a property is accessed by its name, not by {types.name_of(index.type)}"
             raise self.wrong(message, node.index.at)
         if isinstance(part.type, ir.RefValue):
             names = self.binding.property_names(part.type)
@@ -235,7 +235,7 @@ class ExprBinder:
             assert isinstance(part.type, ir.MapValue)  # noqa: S101 - the caller has looked
             names = [name for name, _ in part.type.fields]
         found = [self.property(part, name, node.at) for name in names]
-        kind = self.common(found, node.at, "what the name may stand for")
+        kind = self.common(found, node.at, "the values of a computed property name")
         whens = tuple(
             (ir.Compare(Op.EQ, index, ir.Literal(name, ir.STRING)), as_type(value, kind))
             for name, value in zip(names, found, strict=True)
@@ -315,7 +315,7 @@ class ExprBinder:
         if isinstance(part.type, ir.TemporalValue):
             return self.arithmetic("*", part, ir.Literal(-1, ir.I64), node.at)
         if not types.is_number(part.type):
-            raise self.wrong(f"there is no negative of {types.name_of(part.type)}", node.at)
+            raise self.wrong(f"cannot negate {types.name_of(part.type)}", node.at)
         kind = types.I64 if types.is_integer(part.type) else types.F64
         return ir.Call(ir.Function.NEGATE, (part,), kind)
 
@@ -413,7 +413,7 @@ class ExprBinder:
         return ir.Arithmetic(ARITHMETIC[operator], left, right, kind)
 
     def added(self, left: ir.Expr, right: ir.Expr, at: Located) -> ir.Expr | None:
-        """A sum that is not one of numbers: of lists, and of texts."""
+        """A sum of lists or texts, not of numbers."""
         if types.is_list(left.type) or types.is_list(right.type):
             if is_null_literal(left) or is_null_literal(right):
                 return ir.Literal(None, ir.NULL)
@@ -507,7 +507,7 @@ class ExprBinder:
 
         if node.name in AGGREGATES:
             if self.aggregate is None or self.inner:
-                message = f"{node.name}() aggregates rows, and there are none to aggregate here"
+                message = f"{node.name}() is an aggregate, which is not allowed here"
                 raise self.binding.error("C010", message, node.at)
             return self.aggregate(node)
         return bind_call(self, node)

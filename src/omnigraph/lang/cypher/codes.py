@@ -1,4 +1,4 @@
-"""The catalogue of the codes of Cypher: what is written cannot be meant. Syntax errors are those of all languages."""
+"""The catalogue of Cypher's semantic error codes. Syntax errors are those of all languages."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ CYPHER: tuple[Entry, ...] = (
     (
         "C001",
         "Not part of the language here",
-        "Other products have it; this one has another way.",
-        "See the page about Cypher for what stands in its place.",
+        "Other products support it; this one has an alternative.",
+        "See the page about Cypher for the alternative.",
     ),
     (
         "C002",
-        "There is no such label",
+        "Unknown label",
         "A label is the name of a node type or of an interface of the schema.",
         "Use a label of the schema, or add a node type to the schema.",
     ),
     (
         "C003",
-        "There is no such relationship type",
+        "Unknown relationship type",
         "A relationship type is the name of an edge type of the schema, or its @label.",
         "Use a type of the schema, or add an edge type to the schema.",
     ),
@@ -31,7 +31,7 @@ CYPHER: tuple[Entry, ...] = (
     ),
     (
         "C005",
-        "There is no such property",
+        "Unknown property",
         "None of the types the variable stands for declares the property.",
         "Use a property of the schema, or add it to the schema.",
     ),
@@ -39,18 +39,18 @@ CYPHER: tuple[Entry, ...] = (
         "C006",
         "Values of several types in one place",
         "A list, a column, a property of several node types or the result of CASE has one type.",
-        "Convert with toString, toInteger or toFloat, or ask for them apart.",
+        "Convert with toString, toInteger or toFloat, or return them separately.",
     ),
     (
         "C007",
-        "A variable is not known here",
+        "Unknown variable",
         "After WITH only the variables it names are known.",
         "Name the variable in WITH, or bind it in a MATCH.",
     ),
     (
         "C008",
         "A variable is used as something else",
-        "A variable stands for a node, a relationship, a path or a value, and stays that.",
+        "A variable stands for a node, a relationship, a path or a value, and does not change.",
         "Use another name.",
     ),
     (
@@ -61,39 +61,39 @@ CYPHER: tuple[Entry, ...] = (
     ),
     (
         "C010",
-        "An aggregate stands where none can",
-        "Aggregates stand in WITH and RETURN. Beside them an expression may use only what rows are grouped by.",
+        "An aggregate is not allowed here",
+        "Aggregates are allowed in WITH and RETURN. Beside them, an expression may use only the grouping keys.",
         "Compute it in a WITH before, and use its name.",
     ),
     (
         "C011",
-        "There is no such function",
+        "Unknown function",
         "The name is not that of a function or procedure.",
         "See the list of functions on the page about Cypher.",
     ),
     (
         "C012",
-        "A column needs a name of its own",
-        "Columns of WITH are variables of what follows, and names are given once.",
+        "A column needs a unique name",
+        "Columns of WITH become variables, and their names are unique.",
         "Give it a name with AS.",
     ),
     (
         "C013",
-        "Clauses stand in the wrong order",
+        "Clauses are in the wrong order",
         "A query ends with RETURN, a writing clause or a CALL.",
         "Reorder the clauses.",
     ),
     (
         "C014",
         "The branches of a UNION differ",
-        "All have the same columns in the same order, with types that go together.",
+        "All have the same columns in the same order, with compatible types.",
         "Name the columns alike with AS.",
     ),
     (
         "C015",
         "Not possible in this place",
-        "What is written has a meaning in Cypher that no plan can be made for yet.",
-        "Take the query apart with WITH.",
+        "This is valid Cypher, but cannot be planned yet.",
+        "Split the query with WITH.",
     ),
     (
         "C016",
@@ -103,13 +103,13 @@ CYPHER: tuple[Entry, ...] = (
     ),
     (
         "C017",
-        "A pattern that cannot be written",
-        "What is created has one label, and a relationship one type and a direction.",
+        "A pattern that cannot be created",
+        "A created node has one label, a created relationship one type and a direction.",
         "Write the label, the type and the direction.",
     ),
     (
         "C018",
-        "Read after it was deleted",
+        "Read after delete",
         "A node or relationship has no properties any more once the query has deleted it.",
         "Name what you need with WITH before DELETE.",
     ),

@@ -119,7 +119,7 @@ def _references(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
 
 
 def _different(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
-    """Of two values that cannot be equal: what is known is that they are not, unless one is null."""
+    """Two values that cannot be equal: false, or unknown if one is null."""
     if op not in (Op.EQ, Op.NE):
         return null_of(types.BOOL)
     known = ir.And((ir.IsNull(_bare(left), True), ir.IsNull(_bare(right), True)))

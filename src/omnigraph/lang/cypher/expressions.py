@@ -33,7 +33,7 @@ CLAUSES = frozenset(
 
 
 class CypherExpressions(Cursor):
-    """What clauses and patterns are made of."""
+    """The parser of expressions, which clauses and patterns are made of."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         super().__init__(diagnostics, lexed=lex(diagnostics))

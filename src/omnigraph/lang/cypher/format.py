@@ -1,6 +1,6 @@
-"""The canonical layout of a text in Cypher: a clause per line, its keywords in capitals, comments where they stood.
+"""The canonical layout of a text in Cypher: a clause per line, its keywords in capitals, comments where they were.
 
-What stands inside a clause keeps its words, for a column without an alias is called by its text. White space becomes a
+The text inside a clause keeps its words, because a column without an alias is named by its text. White space becomes a
 single space, and a text that would mean anything else afterwards is left as it is.
 """
 
@@ -36,7 +36,7 @@ NO_KEYWORD_AFTER = frozenset({".", ":", "|", "$", "&"})
 
 
 def format_cypher(text: str, name: str = "") -> str:
-    """The text in its canonical layout; raises where it cannot be parsed."""
+    """The text in its canonical layout; raises if it cannot be parsed."""
     source = Source(text, name)
     tree = parse(source)
     lexed = lex(Diagnostics(source))
@@ -87,7 +87,7 @@ class _Layout:
         self.line = ""
 
     def comment(self, comment: Token) -> None:
-        """Behind the line it stood behind, or on a line of its own."""
+        """After the line it followed, or on a separate line."""
         own = "\n" in self.source[self.end : comment.start] or not self.line
         if own:
             self.flush()
@@ -110,7 +110,7 @@ class _Layout:
         elif follows:
             self.line += f" {token.text.upper()}"
         else:
-            indent = INDENT * 2 if not self.line and self.lines else ""  # goes on behind a comment
+            indent = INDENT * 2 if not self.line and self.lines else ""  # goes on after a comment
             self.line += indent + " " * gap + token.text
         self.depth += BRACKETS.get(token.text, 0) if token.kind is Tok.SYMBOL else 0
         self.words = [self.words[-1], word]
@@ -123,7 +123,7 @@ class _Layout:
         return word in SECOND.get(before, ()) and not (word == "match" and before == "create")
 
     def begins(self, word: str) -> bool:
-        """Whether a word starts a clause, or a part of one that has a line of its own."""
+        """Whether a word starts a clause, or a part of one on a separate line."""
         if word == "with" and self.words[-1] in ("starts", "ends"):
             return False
         return word in FIRST or word in BELOW

@@ -1,4 +1,4 @@
-"""The functions of Cypher, each with the expression it stands for."""
+"""The functions of Cypher, each with its expression."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Make = Callable[[BoundCall], ir.Expr]
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """How many arguments a function takes, and what it stands for."""
+    """The number of arguments of a function, and its meaning."""
 
     least: int
     most: int
@@ -72,7 +72,7 @@ def bind_call(binder: ExprBinder, node: ast.Call) -> ir.Expr:
         found = TEMPORAL_FUNCTIONS.get(node.name)
     if found is None:
         known = (*FUNCTIONS, *TEMPORAL_FUNCTIONS, *AGGREGATES)
-        message = f"there is no function `{node.name}`"
+        message = f"unknown function `{node.name}`"
         raise binder.binding.unknown("C011", message, node.at, node.name, known)
     if node.distinct or node.star:
         raise binder.binding.error("C010", f"{node.name}() is not an aggregate", node.at)
@@ -127,7 +127,7 @@ def _to_number(kind: PropType) -> FunctionSignature:
         if not fits and not (types.is_bool(part.type) and kind == types.I64):
             raise given.wrong(0, "a number or a text")
         if kind == types.I64 and types.is_string(part.type):
-            # "2.7" is 2: the number it spells, cut off.
+            # "2.7" is 2: the number it spells, truncated.
             return ir.Call(
                 Function.COALESCE,
                 (ir.Cast(part, kind), ir.Cast(ir.Cast(part, types.F64), kind)),

@@ -80,7 +80,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def unquoted_name(text: str) -> str:
-    """The name a name token stands for; backticks around it are not part of it.
+    """The name of a name token; backticks around it are not part of it.
 
     >>> unquoted_name("`first name`")
     'first name'

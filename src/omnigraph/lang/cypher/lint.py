@@ -1,4 +1,4 @@
-"""What is wrong or odd about a text in Cypher, in the form of a report on a file of queries."""
+"""Errors and warnings about a text in Cypher, in the form of a report on a file of queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lint(text: str, catalog: Catalog, name: str, schema_source: dict[str, Any]) 
         plan = cypher.compile_cypher(text, catalog)
     except LanguageError as broken:
         result = QueryResult(query, kind, (), broken.diagnostics)
-    except ParamMissing:  # what follows from the types of parameters is known when it runs
+    except ParamMissing:  # what depends on the types of parameters is only known when it runs
         result = QueryResult(query, kind, ())
     else:
         warnings = tuple(dict.fromkeys(_warnings(plan)))

@@ -1,7 +1,7 @@
-"""List literals whose members have no type in common, where each member is looked at by itself.
+"""List literals whose members have no common type, where each member is treated separately.
 
-No value has several types here, so that such a list is none. But `x IN [1, 'a']`, a quantifier or a comprehension over
-it and a comparison with it ask about its members one by one, and those are known when the query is compiled.
+No value has several types here, so such a list is not a value. But `x IN [1, 'a']`, a quantifier or a comprehension
+over it and a comparison with it use its members one by one, and those are known when the query is compiled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _kind(binder: ExprBinder, node: ast.Expr) -> ir.ValueType | None:
 
 
 def equal(binder: ExprBinder, left: ast.Expr, right: ast.Expr) -> ir.Expr:
-    """Whether two values are equal, of which one at least is such a list, or may hold one."""
+    """Whether two values are equal, at least one of which is such a list or may contain one."""
     mixed = is_mixed(binder, left), is_mixed(binder, right)
     if not any(mixed):
         return compared(Op.EQ, binder.expr(left), binder.expr(right))
@@ -45,7 +45,7 @@ def equal(binder: ExprBinder, left: ast.Expr, right: ast.Expr) -> ir.Expr:
 
 
 def asks_members(binder: ExprBinder, item: ast.Expr, members: ast.Expr) -> bool:
-    """Whether it is asked of the members one by one if a value is among them."""
+    """Whether the test for a member has to be done member by member."""
     if not isinstance(members, ast.ListLiteral) or not members.items:
         return False
     return is_mixed(binder, members) or is_mixed(binder, item)
@@ -61,7 +61,7 @@ def member(binder: ExprBinder, item: ast.Expr, members: ast.Expr) -> ir.Expr:
 def iteration(
     binder: ExprBinder, node: ast.ListComprehension | ast.Quantifier, members: ast.ListLiteral
 ) -> ir.Expr:
-    """What is asked of, or made from, each of the members."""
+    """The test or expression for each of the members."""
     each = [binder.within({node.var: binder.expr(item)}) for item in members.items]
     var = binder.binding.fresh(node.var)
     if isinstance(node, ast.Quantifier):

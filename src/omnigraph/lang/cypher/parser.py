@@ -1,6 +1,6 @@
 """Parsing patterns, clauses and whole queries: the docstrings are the grammar.
 
-After an error the parser goes on at the next clause, so that one look shows several errors.
+After an error the parser goes on at the next clause, so that several errors are reported together.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from omnigraph.lang.source import Source
 HOPS_MAX = 2**31 - 1
 SHORTEST = {"SHORTESTPATH": "shortestPath", "ALLSHORTESTPATHS": "allShortestPaths"}
 STARTERS = tuple(sorted(CLAUSES - {"UNION"}))
-# What other products have; said so, instead of that something is misspelt.
+# What other products have; reported as such, not as a misspelling.
 FOREIGN = {
-    "FOREACH": "Unwind the list, and write for each of its rows.",
+    "FOREACH": "Use UNWIND on the list, and write for each row.",
     "LOAD": "Load files with `load`, which takes JSON lines, CSV, Parquet and Arrow.",
-    "PROFILE": "Ask for the plan with explain=True, or `omnigraph explain`.",
-    "EXPLAIN": "Ask for the plan with explain=True, or `omnigraph explain`.",
+    "PROFILE": "Get the plan with explain=True, or `omnigraph explain`.",
+    "EXPLAIN": "Get the plan with explain=True, or `omnigraph explain`.",
     "START": "Begin with MATCH.",
     "DROP": "Schemas are changed with `schema apply`.",
 }
@@ -33,7 +33,7 @@ def parse(source: Source) -> ast.Query:
     diagnostics = Diagnostics(source)
     try:
         found = CypherParser(diagnostics).whole()
-    except Unparsable:  # there are more errors than are worth showing
+    except Unparsable:  # more errors than are worth showing
         diagnostics.raise_errors()
         raise
     diagnostics.raise_errors()
@@ -127,7 +127,7 @@ class CypherParser(CypherExpressions):
             case "DELETE" | "DETACH":
                 return self.delete()
             case "USE":
-                raise self.fail("USE stands once, before everything else", code="C013")
+                raise self.fail("USE may appear only once, before everything else", code="C013")
             case word if word in FOREIGN:
                 message = f"{word} is not part of this language"
                 raise self.fail(message, code="C001", help=FOREIGN[word])
@@ -277,7 +277,7 @@ class CypherParser(CypherExpressions):
     # --- patterns --------------------------------------------------------------------------------------------------
 
     def starts_pattern(self) -> bool:
-        """Whether a bracket opens a node with a relationship behind it, and not an expression."""
+        """Whether a bracket opens a node followed by a relationship, and not an expression."""
         if not self.at("(") or self.index not in self.closing:
             return False
         texts, end = self.lexed.texts, self.closing[self.index]
@@ -325,7 +325,7 @@ class CypherParser(CypherExpressions):
             var = self.name("a variable") if self.token.kind is Tok.NAME else None
             labels = self.labels()
             if self.at("|"):
-                message = "one of several labels is written with an interface"
+                message = "use an interface to match one of several labels"
                 raise self.fail(message, code="C004")
             properties = self.properties()
         return ast.NodePattern(var, labels, properties, self.since(start))

@@ -1,4 +1,4 @@
-"""Patterns to operators: what their nodes may be, how they are reached, and that no relationship is used twice."""
+"""Patterns to operators: the types of nodes, how they are reached, and that no relationship repeats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rel:
     right: str
     steps: tuple[ir.EdgeStep, ...] = ()
     shortest: str | None = None  # the word before the pattern
-    known: ir.RefOf | None = None  # the relationship it has to be, bound before
+    known: ir.RefOf | None = None  # the already bound relationship it must be
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ class PatternBinder:
         self.paths.append((pattern, nodes, rels))
 
     def check_names(self, patterns: tuple[ast.PathPattern, ...]) -> None:
-        """The name of a path is that of nothing else."""
+        """The name of a path must be unused."""
         taken = set(self.flow.names) | set(self.own)
         for pattern in patterns:
             if pattern.var is not None and pattern.var in taken:
-                raise self.binding.error("C008", f"`{pattern.var}` is bound already", pattern.at)
+                raise self.binding.error("C008", f"`{pattern.var}` is already bound", pattern.at)
             taken |= {pattern.var} if pattern.var is not None else set()
 
     def node(self, pattern: ast.NodePattern) -> str:
@@ -162,7 +162,7 @@ class PatternBinder:
         name = pattern.var or ""
         expr = self.flow.names.get(name)
         if expr is None:
-            message = f"the relationship `{name}` stands twice in one pattern"
+            message = f"the relationship `{name}` appears twice in one pattern"
             raise self.binding.error("C008", message, pattern.at)
         if not isinstance(expr.type, ir.RefValue) or not expr.type.edge or pattern.hops is not None:
             message = f"`{name}` is {types.name_of(expr.type)}, not a relationship"
@@ -178,15 +178,13 @@ class PatternBinder:
         if path.shortest is None:
             return
         if len(path.rels) != 1 or (rel.pattern.hops or (1, 1))[0] not in (None, 0, 1):
-            message = (
-                f"{path.shortest} takes two nodes and one relationship of 0 or 1 hops at least"
-            )
+            message = f"{path.shortest} takes two nodes and one relationship with a minimum of 0 or 1 hops"
             raise self.binding.error("C015", message, path.at)
 
     # --- which types are possible ----------------------------------------------------------------------------------
 
     def narrow(self) -> bool:
-        """Leave of every node the types it can have beside the others; whether every part can have one."""
+        """Reduce every node to the types possible beside the others; returns whether each part has one."""
         changed = True
         while changed:
             changed = False
@@ -236,7 +234,7 @@ class PatternBinder:
     # --- names -----------------------------------------------------------------------------------------------------
 
     def name_all(self) -> None:
-        """What the names of the pattern stand for from here on."""
+        """The meaning of the pattern's names from here on."""
         for name, var in self.own.items():
             if var in self.nodes:
                 node = self.nodes[var]
@@ -293,7 +291,7 @@ class PatternBinder:
     # --- operators -------------------------------------------------------------------------------------------------
 
     def lower(self) -> None:
-        """From what is bound outwards, then from the first node of each part that hangs together."""
+        """From bound nodes outwards, then from the first node of each connected part."""
         done: set[int] = set()
         have = {n.var for n in self.nodes.values() if n.bound}
         self.label_filters()
@@ -317,7 +315,7 @@ class PatternBinder:
                 self.filter(self.binder.of_types(ref, node.types))
 
     def walk_all(self, have: set[str], done: set[int]) -> None:
-        """Follow every relationship that touches what is bound, until none is left that does."""
+        """Follow every relationship that touches a bound node, until none is left."""
         progress = True
         while progress:
             progress = False
@@ -392,7 +390,7 @@ class PatternBinder:
         )
 
     def unique(self) -> None:
-        """No two relationships of the pattern are the same, and those bound before are those."""
+        """Conditions: no two relationships of the pattern are the same, and those bound before match."""
         for rel in self.rels:
             if rel.known is not None:
                 self.filter(ir.Same(rel.var, rel.known.var))
@@ -407,7 +405,7 @@ class PatternBinder:
         return ir.Not(ir.Same(one.var, other.var))
 
     def nothing(self) -> None:
-        """The schema has nothing the pattern could match: every variable is bound, and no row is left."""
+        """The schema has nothing the pattern could match: every variable is bound, without rows."""
         self.filter(ir.Literal(False, ir.BOOL))
         for node in self.nodes.values():
             if not node.bound:
@@ -430,7 +428,7 @@ class PatternBinder:
     # --- conditions ------------------------------------------------------------------------------------------------
 
     def conditions(self) -> None:
-        """What the maps in the pattern ask for."""
+        """The conditions from the maps in the pattern."""
         for node in self.nodes.values():
             for pattern in node.conditions:
                 if pattern.properties is not None:

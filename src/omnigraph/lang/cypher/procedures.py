@@ -1,4 +1,4 @@
-"""What CALL takes: searches, each of which binds nodes and their scores, and what `told` lists.
+"""What CALL takes: searches, each of which binds nodes and their scores, and the procedures of `metadata`.
 
 - `omnigraph.search.text(label, property, query, limit)`: by the words of a text, the best score first
 - `omnigraph.search.vector(label, property, query, limit)`: by distance, the nearest first; the query is a vector, or a
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
+from omnigraph.lang.cypher.metadata import HISTORY, SCHEMA, MetadataProcedure
 from omnigraph.lang.cypher.scope import Flow
-from omnigraph.lang.cypher.told import HISTORY, SCHEMA, Telling
 from omnigraph.lang.lower import place_of
 from omnigraph.lang.source import Located
 from omnigraph.model.catalog import Property
@@ -26,7 +26,7 @@ from omnigraph.model.catalog import Property
 if TYPE_CHECKING:
     from omnigraph.lang.cypher.bind import QueryBinder
 
-CONSTANT = ir.Literal(60, ir.I64)  # of reciprocal rank fusion, where none is given
+CONSTANT = ir.Literal(60, ir.I64)  # of reciprocal rank fusion, by default
 YIELDS = ("node", "score")
 Ranking = ir.Nearest | ir.Bm25
 
@@ -60,7 +60,7 @@ class Search:
         found = self.args[position]
         if isinstance(found, ir.Literal) and isinstance(found.value, str):
             return found.value
-        message = f"{what} is a text in the query itself"
+        message = f"{what} must be a literal text"
         raise self.queries.binding.error("C009", message, self.at(position))
 
     def at(self, position: int) -> Located:
@@ -69,7 +69,7 @@ class Search:
     def words(self, position: int, prop: Property) -> ir.Bm25:
         query = self.constant(position)
         if not types.is_string(query.type):
-            message = f"a search for words takes a text, not {types.name_of(query.type)}"
+            message = f"a text search takes a text, not {types.name_of(query.type)}"
             raise self.queries.binding.error("C009", message, self.at(position))
         return ir.Bm25(ir.Column(self.var, prop.name, prop.type), query)
 
@@ -89,7 +89,7 @@ class Search:
     def constant(self, position: int) -> ir.Expr:
         found = self.args[position]
         if not isinstance(found, ir.Literal | ir.Param) or found.type == ir.NULL:
-            message = "what is searched for is the same for all rows: a literal or a parameter"
+            message = "the search value must be the same for all rows: a literal or a parameter"
             raise self.queries.binding.error("C009", message, self.at(position))
         return found
 
@@ -137,25 +137,27 @@ SEARCHES: tuple[tuple[str, int, Searching], ...] = (
     ("omnigraph.search.vector", 4, _vector),
     ("omnigraph.search.hybrid", 6, _hybrid),
 )
-PROCEDURES: dict[str, tuple[int, Searching] | Telling] = {
+PROCEDURES: dict[str, tuple[int, Searching] | MetadataProcedure] = {
     **{name: (count, make) for name, count, make in SEARCHES},
-    **{told.name.lower(): told for told in (*SCHEMA, *HISTORY)},
+    **{procedure.name.lower(): procedure for procedure in (*SCHEMA, *HISTORY)},
 }
 
 
-# --- what is told ----------------------------------------------------------------------------------------------------
+# --- metadata -------------------------------------------------------------------------------------------------------
 
 
-def _bind_told(queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Telling) -> None:
-    """The rows of a procedure that looks at no node: a parameter that is given when the query runs."""
+def _bind_metadata(
+    queries: QueryBinder, flow: Flow, clause: ast.Procedure, procedure: MetadataProcedure
+) -> None:
+    """The rows of a metadata procedure: a parameter given when the query runs."""
     binding = queries.binding
-    kinds, row = dict(told.fields), ir.MapValue(told.fields)
-    args = tuple(_told_args(queries, flow, clause, told))
+    kinds, row = dict(procedure.fields), ir.MapValue(procedure.fields)
+    args = tuple(_metadata_args(queries, flow, clause, procedure))
     yields = _yielded(queries, flow, clause, tuple(kinds))
     var, rows = binding.fresh(), ir.ListValue(row, nullable=False)
     given = ir.Param(binding.fresh(), rows)
     binding.params[given.name] = rows
-    binding.told.append(ir.ProcedureRows(given.name, told.name, args))
+    binding.procedure_rows.append(ir.ProcedureRows(given.name, procedure.name, args))
     flow.plan = ir.Unwind(flow.plan, given, var, row)
     flow.names |= {
         alias: ir.FieldOf(ir.ValueOf(var, row), name, kinds[name]) for name, alias in yields.items()
@@ -164,15 +166,15 @@ def _bind_told(queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Te
         queries.where(flow, clause.predicate)
 
 
-def _told_args(
-    queries: QueryBinder, flow: Flow, clause: ast.Procedure, told: Telling
+def _metadata_args(
+    queries: QueryBinder, flow: Flow, clause: ast.Procedure, procedure: MetadataProcedure
 ) -> Iterator[ir.Expr]:
     """The values of all arguments: those given, and the defaults of the others."""
     binding, given = queries.binding, clause.args or ()
-    if not told.fewest <= len(given) <= len(told.args):
-        names = ", ".join(arg.name for arg in told.args)
-        raise binding.error("C009", f"{told.name} takes ({names})", clause.at)
-    for arg, part in zip_longest(told.args, given):
+    if not procedure.fewest <= len(given) <= len(procedure.args):
+        names = ", ".join(arg.name for arg in procedure.args)
+        raise binding.error("C009", f"{procedure.name} takes ({names})", clause.at)
+    for arg, part in zip_longest(procedure.args, given):
         if part is None:
             yield ir.Literal(arg.default, arg.type)
             continue
@@ -182,7 +184,7 @@ def _told_args(
             fits(found.type) or (types.is_null(found.type) and arg.default is None)
         ):
             what = "a whole number" if types.is_integer(arg.type) else "a text"
-            message = f"`{arg.name}` of {told.name} is {what}, the same for all rows"
+            message = f"`{arg.name}` of {procedure.name} is {what}, the same for all rows"
             raise binding.error("C009", message, part.at)
         yield found
 
@@ -190,7 +192,7 @@ def _told_args(
 def _yielded(
     queries: QueryBinder, flow: Flow, clause: ast.Procedure, known: tuple[str, ...]
 ) -> dict[str, str]:
-    """What is yielded, and under which names."""
+    """The yielded columns, and their names."""
     binding = queries.binding
     yields = dict(clause.yields) or {name: name for name in known}
     for name, alias in yields.items():
@@ -198,7 +200,7 @@ def _yielded(
             message = f"{clause.name} yields {', '.join(known)}, not `{name}`"
             raise binding.unknown("C007", message, clause.at, name, known)
         if alias in flow.names:
-            raise binding.error("C008", f"`{alias}` is bound already", clause.at)
+            raise binding.error("C008", f"`{alias}` is already bound", clause.at)
     return yields
 
 
@@ -207,10 +209,10 @@ def bind_procedure(queries: QueryBinder, flow: Flow, clause: ast.Procedure) -> N
     binding = queries.binding
     known = PROCEDURES.get(clause.name.lower())
     if known is None:
-        message = f"there is no procedure `{clause.name}`"
+        message = f"unknown procedure `{clause.name}`"
         raise binding.unknown("C011", message, clause.at, clause.name, PROCEDURES)
-    if isinstance(known, Telling):
-        _bind_told(queries, flow, clause, known)
+    if isinstance(known, MetadataProcedure):
+        _bind_metadata(queries, flow, clause, known)
         return
     count, make = known
     if clause.args is None or len(clause.args) != count:

@@ -39,7 +39,7 @@ class Projector:
     def project(self, final: bool, where: bool = False) -> list[ProjectedColumn]:
         """Put the projection on the flow; RETURN leaves output columns, WITH variables.
 
-        With `where` the condition of WITH is judged here, for it reads variables that end here.
+        With `where` the condition of WITH is evaluated here, because it reads variables that end here.
         """
         binder = ExprBinder(self.binding, self.flow, self.blocks, self.aggregate)
         columns = self.columns(binder)
@@ -65,7 +65,7 @@ class Projector:
         found: list[ProjectedColumn] = []
         if self.node.star:
             if not self.flow.names and not self.node.items:
-                message = "there is no variable `*` could stand for"
+                message = "there are no variables for `*`"
                 raise self.binding.error("C007", message, self.node.at)
             found = [ProjectedColumn(n, e, False) for n, e in sorted(self.flow.names.items())]
         for item in self.node.items:
@@ -101,13 +101,13 @@ class Projector:
         saved = binder.aggregate
         if not aggregating:
             binder.aggregate = None
-        # An alias is no variable of a list: patterns may look at it, and aggregates may be repeated.
+        # An alias is not a variable of a list: patterns may use it, and aggregates may be repeated.
         aliases = Aliased(binder)
         known = len(self.aggregates)
         for wanted in self.node.order:
             expr = aliases.expr(wanted.expr)
             if len(self.aggregates) > known:
-                message = "an aggregate that rows are ordered by is one of the columns"
+                message = "an aggregate in ORDER BY must be one of the columns"
                 raise self.binding.error("C010", message, wanted.expr.at)
             if is_null_literal(expr):
                 continue
@@ -120,7 +120,7 @@ class Projector:
         return tuple(keys)
 
     def may_be_null(self, expr: ir.Expr) -> bool:
-        """Whether some row may have no value: not of a required property of what is bound in every row."""
+        """Whether the value may be null: false for a required property of what is bound in every row."""
         if not isinstance(expr, ir.Column | ir.IdOf):
             return True
         bound = bindings(self.flow.plan).get(expr.var)
@@ -133,8 +133,8 @@ class Projector:
         return any(prop is None or prop.type.nullable for prop in props)
 
     def condition(self, binder: ExprBinder, columns: list[ProjectedColumn]) -> ir.Expr:
-        """The condition of WITH, where names of columns hide variables."""
-        assert self.node.predicate is not None  # noqa: S101 - asked for where there is one
+        """The condition of WITH, in which column names hide variables."""
+        assert self.node.predicate is not None  # noqa: S101 - only called with one
         binder.inner = {column.name: column.expr for column in columns}
         found = Aliased(binder).truth(self.node.predicate)
         binder.inner = {}
@@ -177,7 +177,7 @@ class Projector:
             left = variables(found) - self.inner_variables(found)
             if left:
                 names = ", ".join(f"`{name}`" for name in sorted(left))
-                message = f"{names} is neither aggregated nor what rows are grouped by"
+                message = f"{names} is neither aggregated nor a grouping key"
                 raise self.binding.error("C010", message, self.node.at)
             return found
 
@@ -202,7 +202,7 @@ class Projector:
         return frozenset(found)
 
     def aggregate(self, node: ast.Call) -> ir.Expr:
-        """An aggregate: what it is over is bound here, what it comes to is read as an output."""
+        """An aggregate: its argument is bound here, its result is read as an output."""
         binder = ExprBinder(self.binding, self.flow, self.blocks)
         if node.star:
             return self.add(A.COUNT_ROWS, None, False, types.I64)
@@ -318,7 +318,7 @@ class Aliased:
 
 
 def _counted(arg: ir.Expr, distinct: bool) -> ir.Expr:
-    """What stands for an entity where only its being there counts."""
+    """A stand-in for an entity where only its presence counts."""
     if isinstance(arg, ir.RefOf) and (not distinct or len(arg.type.types) == 1):
         return ir.IdOf(arg.var, types.STRING)
     return arg

@@ -1,4 +1,4 @@
-"""What names stand for while a query is bound, clause by clause, and the plan made so far."""
+"""The meaning of names while a query is bound, clause by clause, and the plan so far."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LABEL = "label"  # the annotation by which edge types share a relationship type
 
 @dataclass(slots=True)
 class Binding(Reporting):
-    """What the parts of the binder share for one query."""
+    """The shared state of the binder for one query."""
 
     values: Mapping[str, Any]  # of the parameters
     params: dict[str, ir.ValueType] = field(default_factory=dict)  # those the query reads
     names: dict[str, int] = field(default_factory=dict)
-    told: list[ir.ProcedureRows] = field(
+    procedure_rows: list[ir.ProcedureRows] = field(
         default_factory=list
-    )  # what procedures tell, of those parameters
+    )  # the parameters given by procedures
     deleted: dict[str, ir.Expr] = field(default_factory=dict)  # variables of those, and their types
 
     def fresh(self, name: str = "") -> str:
-        """A name no other variable of the plan has: the name itself where it is free."""
+        """A unique variable name: the name itself if it is free."""
         count = self.names.get(name, 0)
         self.names[name] = count + 1
         if name and not count:
@@ -43,7 +43,7 @@ class Binding(Reporting):
         if label in self.catalog.interfaces:
             return tuple(kind.name for kind in self.catalog.implementers(label))
         known = (*self.catalog.nodes, *self.catalog.interfaces)
-        raise self.unknown("C002", f"there is no label `{label}`", at, label, known)
+        raise self.unknown("C002", f"unknown label `{label}`", at, label, known)
 
     def with_type(self, name: str, at: Located) -> tuple[str, ...]:
         """The edge types of a relationship type: that of the name, and those labelled so."""
@@ -51,7 +51,7 @@ class Binding(Reporting):
         if found:
             return tuple(found)
         known = dict.fromkeys(n for e in self.catalog.edges.values() for n in labels_of_edge(e))
-        raise self.unknown("C003", f"there is no relationship type `{name}`", at, name, known)
+        raise self.unknown("C003", f"unknown relationship type `{name}`", at, name, known)
 
     def property(self, kind: ir.RefValue, name: str) -> list[Property | None]:
         """A property in each of the types of an entity."""
@@ -73,20 +73,20 @@ def parts_of(node: Any) -> list[Any]:
 
 
 def labels_of_edge(edge: EdgeType) -> tuple[str, ...]:
-    """The relationship types an edge type is known under."""
+    """The relationship types of an edge type."""
     given = [str(a.value) for a in edge.annotations if a.name == LABEL and a.value]
     return (edge.name, *given)
 
 
 @dataclass(slots=True)
 class Flow:
-    """The plan up to a clause, and what names stand for in its rows."""
+    """The plan up to a clause, and the meaning of names in its rows."""
 
     plan: ir.Op
     names: dict[str, ir.Expr] = field(default_factory=dict)
     # The types the entities of a variable have in the rows, which may be more than those it is known to have.
     types: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    nested: bool = False  # whether the rows of an enclosing operator lie at the bottom
+    nested: bool = False  # whether the plan starts with the rows of an enclosing operator
 
     def block(self) -> Flow:
         """The beginning of a block that is run for each row."""

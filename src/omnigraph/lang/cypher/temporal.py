@@ -1,7 +1,7 @@
 """Temporal values in Cypher: their functions, parts, sums and comparisons.
 
-What is written as constants is computed here, so that a mistake is reported where it stands, and filters on stored
-times see nothing but the moment.
+Constants are computed here, so that a mistake is reported at its place, and filters on stored
+times see only the moment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from omnigraph.values.temporal.parts import PART_NAMES, TEXTS
 
 K = TemporalKind
 FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
-MEMBER = "x%"  # a variable of a list, which no text can name
+MEMBER = "x%"  # a variable of a list that no text can name
 NAMES = {
     K.DATE: "date",
     K.LOCAL_TIME: "localtime",
@@ -54,7 +54,7 @@ def type_of(kind: TemporalKind) -> ValueType:
 def call(
     op: TemporalOp, args: tuple[ir.Expr, ...], kind: ValueType, names: tuple[str, ...] = ()
 ) -> ir.Expr:
-    """An operation, computed at once where its arguments are constants; raises `TemporalInvalid`."""
+    """An operation, computed immediately if its arguments are constants; raises `TemporalInvalid`."""
     if any(is_null_literal(arg) for arg in args):
         return null_of(kind)
     if all(isinstance(arg, ir.Literal) for arg in args):
@@ -64,7 +64,7 @@ def call(
 
 
 def reported(binder: ExprBinder, at: Located, compute: Callable[[], ir.Expr]) -> ir.Expr:
-    """What is computed, or the report of what cannot be."""
+    """The result, or a report that it cannot be computed."""
     try:
         return compute()
     except TemporalInvalid as wrong:
@@ -133,7 +133,7 @@ def _parts(given: BoundCall, part: ir.Expr, kind: TemporalKind) -> dict[str, ir.
     known = sorted(PARTS[kind] | (frozenset() if kind is K.DURATION else {"timezone"}))
     for name, item in parts.items():
         if name not in known:
-            message = f"{given.node.name}() takes no `{name}`"
+            message = f"{given.node.name}() does not take `{name}`"
             raise given.binder.binding.unknown("C009", message, given.node.at, name, known)
         wanted = _wanted(name, kind)
         if not is_null_literal(item) and not wanted[0](item.type):
@@ -153,7 +153,7 @@ def _wanted(name: str, kind: TemporalKind) -> tuple[Callable[[ValueType], bool],
 
 
 def _clock(kind: TemporalKind) -> FunctionSignature:
-    """The time it is, of the run of a query, in UTC or a zone."""
+    """The current time of the query run, in UTC or a zone."""
 
     def make(given: BoundCall) -> ir.Expr:
         if not given.args:
@@ -242,7 +242,7 @@ TEMPORAL_FUNCTIONS: dict[str, FunctionSignature] = {
 
 def temporal_part(binder: ExprBinder, part: ir.Expr, name: str, at: Located) -> ir.Expr:
     kind = types.temporal_kind(part.type)
-    assert kind is not None  # noqa: S101 - the binder asks for parts of nothing else
+    assert kind is not None  # noqa: S101 - the binder calls this for no other type
     if name not in PART_NAMES[kind]:
         message = f"{types.name_of(part.type)} has no part `{name}`"
         raise binder.binding.unknown("C005", message, at, name, PART_NAMES[kind])
@@ -346,7 +346,7 @@ def _moment(part: ir.Expr) -> ir.Expr:
 
 
 def _with_stored(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
-    """A stored date-time beside another. A constant becomes one that compares alike, which filters can say."""
+    """A stored date-time beside another. A constant becomes an equivalent one that filters can express."""
     if types.is_time(right.type):
         left, right, op = right, left, FLIPPED[op]
     if op in (Op.EQ, Op.NE):
@@ -376,7 +376,7 @@ def _is_far(part: ir.Expr) -> bool:
 
 
 def among_times(binder: ExprBinder, item: ir.Expr, members: ir.Expr) -> ir.Expr | None:
-    """Whether a time is one of a list, by the moment; None where that makes no difference."""
+    """Whether a time is one of a list, by the moment; None if that makes no difference."""
     kind = types.item_of(members.type)
     held = {types.temporal_kind(item.type), types.temporal_kind(kind)}
     if not held <= {K.DATETIME, K.TIME} or is_null_literal(item):

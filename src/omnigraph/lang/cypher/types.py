@@ -1,4 +1,4 @@
-"""Which types values of Cypher have, and which go together."""
+"""The types of Cypher values, and which are compatible."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def plain(kind: ValueType) -> ValueType:
 
 
 def common(kinds: Sequence[ValueType]) -> ValueType | None:
-    """The type that holds the values of all; none where there is no such type."""
+    """The type that holds the values of all; None if there is none."""
     found: ValueType = NULL
     for kind in kinds:
         both = _both(found, plain(kind))
@@ -149,7 +149,7 @@ def _both_maps(one: ir.MapValue, other: ir.MapValue) -> ValueType | None:
 
 
 def of_value(value: Any, depth: int = 0) -> ValueType | None:
-    """The type of a parameter's value; none for what has no one type."""
+    """The type of a parameter's value; None if it has no single type."""
     match value:
         case None:
             return NULL
@@ -185,7 +185,7 @@ def of_value(value: Any, depth: int = 0) -> ValueType | None:
 
 
 def name_of(kind: ValueType) -> str:
-    """What messages call a type."""
+    """The name of a type in messages."""
     if is_null(kind):
         return "null"
     if kind == list_of(NULL):

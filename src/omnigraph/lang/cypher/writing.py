@@ -1,4 +1,4 @@
-"""Clauses that write: what is made, set and deleted for each row that was read.
+"""Clauses that write: what is created, set and deleted for each row that was read.
 
 A query is bound in stages. A stage reads, and then does its steps for each row; whatever reads what the steps made or
 set begins another one, which starts from those rows.
@@ -16,8 +16,8 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, finished
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
+from omnigraph.lang.cypher.metadata import HISTORY
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
-from omnigraph.lang.cypher.told import HISTORY
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
@@ -28,7 +28,7 @@ NODE, EDGE = ir.TargetKind.NODE, ir.TargetKind.EDGE
 Entity = NodeType | EdgeType
 Given = list[tuple[str, ir.Expr, Located]]
 NAMING = (ast.NodePattern, ast.RelPattern, ast.PathPattern, ast.MapProjection)
-MADE = f"{ir.FRESH}made"  # whether MERGE made something for a row, rather than to find it
+MADE = f"{ir.FRESH}made"  # whether MERGE created something for a row, rather than found it
 
 
 def bind_write(
@@ -38,22 +38,24 @@ def bind_write(
     binding = Binding(catalog, diagnostics, values)
     try:
         if len(tree.parts) > 1:
-            raise binding.error("C013", "UNION reads, and cannot hold clauses that write", tree.at)
+            raise binding.error("C013", "UNION cannot contain clauses that write", tree.at)
         refuse_history(tree, binding)
         change = WriteBinder(binding).whole(tree.parts[0])
     except Reported:
         diagnostics.raise_errors()
         raise
-    return ir.Query(QUERY, change.params, ir.Mutation((change,)), told=tuple(binding.told))
+    return ir.Query(
+        QUERY, change.params, ir.Mutation((change,)), procedure_rows=tuple(binding.procedure_rows)
+    )
 
 
 def refuse_history(tree: ast.Query, binding: Binding) -> None:
-    """What history says changes with every commit of anybody: a write that rests on it could never be judged."""
-    names = {told.name.lower() for told in HISTORY}
+    """History changes with every commit: conflicts of a write that depends on it could never be decided."""
+    names = {procedure.name.lower() for procedure in HISTORY}
     for node in parts_of(tree):
         if isinstance(node, ast.Procedure) and node.name.lower() in names:
-            message = f"{node.name} is for queries that only read"
-            help = "Read history first, and give what it says as a parameter."
+            message = f"{node.name} is for read queries only"
+            help = "Read history first, and pass the result as a parameter."
             raise binding.error("C013", message, node.at, help)
 
 
@@ -64,8 +66,8 @@ class WriteBinder:
     binding: Binding
     flow: Flow = field(default_factory=lambda: Flow(ir.Outer()))
     stages: list[ir.Stage] = field(default_factory=list)
-    rest: tuple[ast.Clause, ...] = ()  # the clause at hand, and those after it
-    # Of the stage at hand:
+    rest: tuple[ast.Clause, ...] = ()  # the current clause, and those after it
+    # Of the current stage:
     columns: list[ir.NamedExpr] = field(default_factory=list)
     slots: dict[str, tuple[str, str]] = field(default_factory=dict)  # of entities that are found
     made: dict[str, str] = field(default_factory=dict)  # type of what a slot was made as
@@ -73,7 +75,7 @@ class WriteBinder:
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict)  # slots of paths that are made
     steps: list[ir.Step] = field(default_factory=list)
     written: set[str] = field(default_factory=set)  # properties set so far
-    gone: set[str] = field(default_factory=set)  # slots of what is deleted
+    gone: set[str] = field(default_factory=set)  # slots of deleted entities
     merging: bool = False  # whether a pattern is made that MERGE looked for
     maker: str | None = None  # the column of the rows MERGE made something for
 
@@ -139,7 +141,7 @@ class WriteBinder:
         self.maker = None
 
     def still_named(self) -> list[str]:
-        """The variables that occur in what is left of the query; those of the stage itself are always kept."""
+        """The variables that occur in the rest of the query; those of the stage itself are always kept."""
         known = (*self.flow.names, *self.names, *self.paths)
         parts = parts_of(self.rest)
         if any(isinstance(p, ast.Projection) and p.star for p in parts):
@@ -222,9 +224,7 @@ class WriteBinder:
         expr = self.flow.names.get(name)
         if expr is None:
             known = (*self.names, *self.flow.names)
-            raise self.binding.unknown(
-                "C007", f"there is no variable `{name}` here", at, name, known
-            )
+            raise self.binding.unknown("C007", f"unknown variable `{name}`", at, name, known)
         return self.found(expr, name, at)
 
     def found(self, expr: ir.Expr, name: str, at: Located) -> str:
@@ -260,7 +260,7 @@ class WriteBinder:
         first = pattern.nodes[0]
         known = first.var in self.names or first.var in self.flow.names
         if not pattern.rels and known and not _is_new(merging, first.var or ""):
-            raise self.binding.error("C008", f"`{first.var}` is bound already", pattern.at)
+            raise self.binding.error("C008", f"`{first.var}` is already bound", pattern.at)
         slots = [self.node(node, merging) for node in pattern.nodes]
         whole = [slots[0][0]]
         for i, rel in enumerate(pattern.rels):
@@ -269,7 +269,7 @@ class WriteBinder:
             self.paths[pattern.var] = tuple(whole)
 
     def node(self, node: ast.NodePattern, merging: MergeRun | None) -> tuple[str, str]:
-        """The slot of a node, new or known, and what it is called."""
+        """The slot of a node, new or known, and its name."""
         name = node.var
         known = name is not None and (
             name in self.names or (name in self.flow.names and not _is_new(merging, name))
@@ -277,7 +277,7 @@ class WriteBinder:
         if known:
             assert name is not None  # noqa: S101
             if node.labels or node.properties is not None:
-                message = f"`{name}` is bound already, and gets no labels and properties here"
+                message = f"`{name}` is already bound; labels and properties are not allowed here"
                 raise self.binding.error("C008", message, node.at)
             return self.slot_of(name, node.at), name
         kind = self.one_type(node)
@@ -303,11 +303,11 @@ class WriteBinder:
         if len(named) == 1:
             found = named
         if not node.labels:
-            message = "a node that is created has a label"
+            message = "a created node needs a label"
             raise self.binding.error("C017", message, node.at, "Name its type: (:Type {…}).")
         if len(found) != 1:
             labels = ":".join(node.labels)
-            message = f"no one node type has the labels :{labels}"
+            message = f"no single node type has the labels :{labels}"
             if found:
                 message = f"`:{labels}` may be {' or '.join(found)}"
             raise self.binding.error("C004", message, node.at, "Name the node type itself.")
@@ -322,12 +322,12 @@ class WriteBinder:
     ) -> str:
         """The slot of a relationship that is made."""
         if rel.hops is not None or len(rel.types) != 1 or (rel.arrow == "-" and merging is None):
-            message = "a relationship that is created has one type and a direction"
+            message = "a created relationship needs one type and a direction"
             raise self.binding.error("C017", message, rel.at)
         if rel.var is not None and (
             rel.var in self.names or (rel.var in self.flow.names and not _is_new(merging, rel.var))
         ):
-            raise self.binding.error("C008", f"`{rel.var}` is bound already", rel.at)
+            raise self.binding.error("C008", f"`{rel.var}` is already bound", rel.at)
         src, dst = (right, left) if rel.arrow == "<-" else (left, right)
         kind = self.one_edge(rel, src, dst)
         slot = self.new_slot(rel.var, merging)
@@ -350,7 +350,7 @@ class WriteBinder:
             return found[0]
         leads = ", ".join(f"{e.from_type} to {e.to_type}" for e in named[:4])
         message = f"`{rel.types[0]}` leads from {leads}"
-        help = "Say which node types its ends have." if found else ""
+        help = "Give the node types of its ends." if found else ""
         raise self.binding.error("C017", message, rel.at, help)
 
     def properties(
@@ -401,23 +401,23 @@ class WriteBinder:
                         raise self.binding.error("C009", message, at)
 
     def read(self, node: ast.Expr) -> ir.Expr:
-        """A value as the rows have it; where it depends on what the query itself wrote, another stage begins."""
+        """A value as the rows have it; if it depends on what the query itself wrote, a new stage begins."""
         if self.reads_own(node):
             if self.merging:
-                message = "the pattern of MERGE reads what it makes itself"
+                message = "the pattern of MERGE reads what it creates"
                 raise self.binding.error("C015", message, node.at)
             self.go_on()
         return self.binder.expr(node)
 
     def reads_own(self, node: ast.Expr) -> bool:
-        """Whether a value depends on what this stage makes, sets or deletes."""
+        """Whether a value depends on what this stage creates, sets or deletes."""
         parts = parts_of(node)
         named = {part.name for part in parts if isinstance(part, ast.Variable)}
         if named & (self.names.keys() | self.paths.keys()) or (self.gone and named):
             return True
-        asked = {part.name for part in parts if isinstance(part, ast.Property)}
+        properties = {part.name for part in parts if isinstance(part, ast.Property)}
         whole = any(isinstance(part, (ast.MapProjection, ast.Call, *LOOKING)) for part in parts)
-        return bool(asked & self.written) or (bool(self.steps) and whole and bool(named))
+        return bool(properties & self.written) or (bool(self.steps) and whole and bool(named))
 
     def make(
         self,
@@ -438,7 +438,7 @@ class WriteBinder:
     # --- merge -----------------------------------------------------------------------------------------------------
 
     def merge(self, clause: ast.Merge) -> None:
-        """What is found is taken, for the rows where nothing is, the whole pattern is made."""
+        """Found matches are used; for rows without any, the whole pattern is created."""
         if self.steps:
             self.go_on()
         pattern = clause.pattern
@@ -468,7 +468,7 @@ class WriteBinder:
     def set_item(self, item: ast.SetItem, made: bool | None) -> None:
         """A new value; of MERGE for the rows it made something for, or for the others."""
         if item.operator == ":":
-            message = "a node keeps its type, so that labels are not added or removed"
+            message = "a node keeps its type; labels cannot be added or removed"
             help = "Create a node of the other type, or keep the state in a property."
             raise self.binding.error("C004", message, item.at, help)
         match item.target:
@@ -499,7 +499,7 @@ class WriteBinder:
         self.written |= {n for n, _, _ in given}
 
     def put(self, step: ir.Put) -> None:
-        """Values for an entity that is given some already belong to the same change of it; the last of two counts."""
+        """Values for an entity already changed are added to that change; the last of two counts."""
         last = self.steps[-1] if self.steps else None
         if isinstance(last, ir.Put) and replace(last, values=step.values) == step:
             self.steps[-1] = replace(step, values=tuple(dict([*last.values, *step.values]).items()))
@@ -563,7 +563,7 @@ def _targets(catalog: Catalog, names: tuple[str, ...], edges: bool) -> Iterator[
 
 @dataclass(slots=True)
 class MergeRun:
-    """The MERGE a pattern is made for: the column that says where nothing was found, and the variables it binds."""
+    """The MERGE a pattern is made for: the column that marks rows without a match, and the variables it binds."""
 
     missing: str
     found: set[str]

@@ -1,4 +1,4 @@
-"""The intermediate representation of a query: what both engines run, naming nothing of either.
+"""The intermediate representation of a query: what both engines run, independent of either.
 
 `expr` holds types of values and expressions, `composite` those of lists, maps and references, `temporal` those of
 durations and times, `ops` rankings and operators, `query` statements and whole queries. A
@@ -20,7 +20,7 @@ Operators
   hops, each at its shortest distance: a breadth-first walk with a visited set seeded with the source. The source
   itself is one hop away if it has a self-loop, else it is not reached; other self-loops lead nowhere new. So a walk
   finds the same pairs from either end. Parallel edges collapse. A hop follows any of `steps` whose near end has the
-  type of the node it stands on.
+  type of the current node.
   With `edge_var` (one hop only): one row per stored edge and orientation, parallel edges apart, a self-loop once.
   `predicate` selects among the destinations and does not prune the walk. With `into` the destination is bound already:
   the row stays iff its destination is among those reached (with `edge_var`: one row per edge that leads there).
@@ -33,7 +33,7 @@ Operators
 - `Join`: all pairs of left and right rows for which every pair of `on` is equal and not null; empty `on`: all pairs.
 - `Score`: adds the column `name`, the score of each row's entity; null for those outside the ranking. Keeps all rows.
 - `Rank`: as `Score`, but drops the rows outside the ranking, and with `keep` all but the `keep` best distinct entities
-  of its variable (ties by id). What stands below it is filtered before the cut, what stands above it after.
+  of its variable (ties by id). Operators below it filter before the cut, those above it after.
 - `Fuse`: reciprocal rank fusion of two runs of one pattern, see the class.
 - `Aggregate`: one row per distinct tuple of keys (nulls are equal to each other, and so are NaNs); without keys
   exactly one row.
@@ -41,9 +41,8 @@ Operators
   inputs, columns by position.
 - `Sort`: by the keys, null smaller than everything, then by `ties` ascending, which makes the order total.
 - `Slice`: skips, then cuts.
-- `Let`, `Attach`, `Unwind`, `Trail`, `PerRow`: see the classes. A row may hold values under names of their own beside
-  its variables: `Let`, `Unwind` and `PerRow` put them there, `ValueOf` reads them, and what stands between two `Let`
-  keeps them.
+- `Let`, `Attach`, `Unwind`, `Trail`, `PerRow`: see the classes. A row may hold named values beside its variables:
+  `Let`, `Unwind` and `PerRow` put them there, `ValueOf` reads them, and operators between two `Let` keep them.
 
 Expressions are typed: `.type` is a property type (with nullability), `EntityValue` or `PathValue`. Truth is
 three-valued; a null operand makes a comparison, an arithmetic operation or a function null unless its comment says

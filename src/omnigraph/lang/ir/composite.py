@@ -1,7 +1,7 @@
 """Values made of others: lists, maps, references to entities and trails, and the expressions over them.
 
-A reference names one node or edge of the state that is read, as a number; it is compared and grouped like one. What a
-caller sees of it is made by `WrittenOut`, at the end.
+A reference names one node or edge of the state that is read, as a number; it is compared and grouped like one.
+`WrittenOut` turns it into what a caller sees, at the end.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class TrailGet:
 
 @value
 class FieldOf:
-    """What a map has under a name."""
+    """The value of a map under a name."""
 
     part: Expr
     name: str
@@ -241,7 +241,7 @@ class Choice:
 
 
 class Test(Enum):
-    """What is asked about the members of a list."""
+    """The quantifiers over the members of a list."""
 
     ALL = "all"
     ANY = "any"

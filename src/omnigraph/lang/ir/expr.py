@@ -11,7 +11,7 @@ from omnigraph.model.types import PropType, Scalar
 from omnigraph.model.value import value
 
 FRESH = "%"  # first character of a variable made up by the lowering; no source text can contain such a name
-ROW = ""  # the variable of the row a mutation statement looks at
+ROW = ""  # the variable of the row a mutation statement reads
 
 BOOL = PropType(Scalar.BOOL)
 BOOL_OR_NULL = PropType(Scalar.BOOL, nullable=True)
@@ -412,7 +412,7 @@ class Prefix:
 
 @value
 class BooleanQuery:
-    """The query says which words, beginnings and phrases have to occur, may occur and must not."""
+    """The query lists words, prefixes and phrases that must, may or must not occur."""
 
 
 TextMode = AnyWord | AllWords | Phrase | Fuzzy | Prefix | BooleanQuery

@@ -112,7 +112,7 @@ class Expand:
     dst_types: tuple[str, ...]
     min_hops: int = 1
     max_hops: int = 1
-    predicate: Expr | None = None  # over dst alone (and over edge_var, if there is one)
+    predicate: Expr | None = None  # over dst alone (and over edge_var, if present)
     edge_var: str | None = None
     into: bool = False
 
@@ -143,7 +143,7 @@ class Filter:
 
 @value
 class BlockTest:
-    """What the solutions of a block come to for a row, and the condition on it.
+    """An aggregate over a block's solutions for a row, and the condition on it.
 
     `predicate` reads the aggregate as the output of its name, and may read the row. Over no solutions a count is 0 and
     every other aggregate null.
@@ -158,7 +158,7 @@ class SemiJoin:
     input: Op
     block: Op
     negated: bool = False
-    measure: BlockTest | None = None  # none: that there is a solution
+    measure: BlockTest | None = None  # None: that a solution exists
 
 
 @value
@@ -192,7 +192,7 @@ class Rank:
 
 @value
 class Fuse:
-    """Two runs of one pattern, each with a `Rank` of its own named by `primary_score` and `secondary_score`.
+    """Two runs of one pattern, each with its own `Rank`, named by `primary_score` and `secondary_score`.
 
     In each run the entities of `var` take positions 0, 1, … by their best score there (ties by id). An entity's fused
     score is the sum over the runs that hold it of 1 / (constant + position + 1). The `keep` best entities stay (ties:
@@ -234,7 +234,7 @@ class AggregateFunction(Enum):
 class NamedAggregate:
     name: str
     function: AggregateFunction
-    arg: Expr | None  # none for COUNT_ROWS
+    arg: Expr | None  # None for COUNT_ROWS
     distinct: bool
     type: ValueType
 
@@ -316,7 +316,7 @@ class Unwind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """A row for every walk of so many hops that follows no edge twice, bound as a path to `path_var`."""
+    """A row for every walk within the bounds on hops that repeats no edge, bound as a path to `path_var`."""
 
     input: Op
     src: str

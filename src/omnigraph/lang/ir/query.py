@@ -45,7 +45,7 @@ class InsertRow:
 
 @value
 class Insert:
-    """A row whose type has a key changes the entity with that key, if there is one, in the fields named here."""
+    """A row whose type has a key changes the entity with that key, if it exists, in the fields named here."""
 
     target: Target
     rows: tuple[InsertRow, ...]
@@ -102,9 +102,9 @@ class Put:
 
 @value
 class Drop:
-    """The entity in a slot goes; a node that has edges goes with them if `detach`, else not at all.
+    """The entity in a slot is deleted; a node with edges only if `detach`, together with them.
 
-    The columns of the slot may be lists: then all their members go.
+    The columns of the slot may be lists: then all their members are deleted.
     """
 
     slot: str
@@ -131,7 +131,7 @@ class Stage:
 class PatternChange:
     """Stages, each of which sees what those before it wrote and starts from their rows (`Resumed`), and the answer.
 
-    Without `returns` the answer is counts alone.
+    Without `returns` the answer contains only counts.
     """
 
     params: tuple[ParamDecl, ...]
@@ -164,9 +164,9 @@ class ParamDecl:
 
 @value
 class ProcedureRows:
-    """A parameter that is no caller's: the rows of a procedure that looks at no row of the graph.
+    """A parameter not given by the caller: the rows of a metadata procedure.
 
-    Whoever runs the query works them out first; the arguments are literals and parameters.
+    They are computed before the query runs; the arguments are literals and parameters.
     """
 
     param: str
@@ -198,7 +198,7 @@ class Query:
     body: Read | Mutation
     description: str | None = None
     instruction: str | None = None
-    told: tuple[ProcedureRows, ...] = ()
+    procedure_rows: tuple[ProcedureRows, ...] = ()
 
     @property
     def is_read(self) -> bool:

@@ -4,9 +4,9 @@ In the order of control flow:
 
 - `ast`          what was written
 - `expressions`  parsing expressions, `parser` queries around them, `files` whole texts: the docstrings are the grammar
-- `settings`     what a file can set for itself
+- `settings`     the settings a file can make
 - `foreign`      Cypher and SQL typed by mistake, and what to write instead
-- `scope`        what variables stand for while a query is checked; `typing_rules` which types go together
+- `scope`        the variables while a query is checked; `typing_rules` which types are compatible
 - `typer`        expressions to typed expressions; `calls` the functions, `aggregates`, and `search`
 - `patterns`     match blocks, with `edges` for traversals
 - `returns`      columns, grouping, having and order; `union` several branches
@@ -57,7 +57,7 @@ __all__ = [
     "lint_queries",
     "parse_queries",
 ]
-# Running a query needs no report about it: these are imported when they are first used.
+# Running a query needs no report about it: these are imported on first use.
 _LAZY = {"LintReport": "lint", "Operation": "describe", "describe_operation": "describe"}
 
 
@@ -80,8 +80,8 @@ class QueryAmbiguous(OmnigraphError):
     """The text has several queries and none was named."""
 
     code, kind = "query_ambiguous", Kind.INVALID
-    default_help = "Say which one to run by its name."
-    python_help = "Say which one to run with name=."
+    default_help = "Choose one by its name."
+    python_help = "Choose one with name=."
 
 
 class QueryKindMismatch(OmnigraphError):
@@ -133,16 +133,16 @@ def compile_query(
 
 
 def choose(tree: ast.QueryFile, name: str | None) -> ast.Query:
-    """The first query of this name, or the only one there is."""
+    """The first query of this name, or the only one."""
     if tree.statement is not None and not tree.queries:
         message = f"`{tree.statement.words}` is a statement, not a query"
-        raise QueryNotFound(message, help="Give it alone to `query` or `mutate`.")
+        raise QueryNotFound(message, help="Pass it alone to `query` or `mutate`.")
     names = [query.name for query in tree.queries]
     if name is None:
         if not names:
-            raise QueryNotFound("the text holds no query", help="Write query q() { … }.")
+            raise QueryNotFound("the text contains no query", help="Write query q() { … }.")
         if len(names) > 1:
-            message = f"the text holds {len(names)} queries: {', '.join(names[:10])}"
+            message = f"the text contains {len(names)} queries: {', '.join(names[:10])}"
             raise QueryAmbiguous(message, details={"queries": names})
         return tree.queries[0]
     found = next((query for query in tree.queries if query.name == name), None)
@@ -173,7 +173,7 @@ def format_queries(text: str, name: str = "") -> str:
 def lint_queries(
     text: str, catalog: Catalog, name: str = "", schema_source: dict[str, Any] | None = None
 ) -> LintReport:
-    """Everything there is to say about a file of queries, without raising."""
+    """The full report on a file of queries, without raising."""
     from omnigraph.lang.query.lint import lint
 
     return lint(Source(text, name), catalog, schema_source or {"kind": "file"})

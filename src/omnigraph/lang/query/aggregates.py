@@ -46,7 +46,7 @@ class AggregateTyper:
         return ir.NamedAggregate("", function, arg, node.distinct, kind)
 
     def whole_identity(self, arg: ir.Expr) -> ir.Expr:
-        """What tells entities of several types apart: the type and the id, since ids are unique within a type only."""
+        """The identity of entities of several types: the type and the id, since ids are unique only within a type."""
         if not isinstance(arg, ir.IdOf) or len(self.scope.vars[arg.var].types) == 1:
             return arg
         parts = (ir.TypeOf(arg.var, arg.type), ir.Literal(" ", ir.STRING), arg)

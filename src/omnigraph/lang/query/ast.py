@@ -1,4 +1,4 @@
-"""The syntax tree of a query file: what was written, before anything is known about the schema.
+"""The syntax tree of a query file, before anything is known about the schema.
 
 Places do not take part in comparisons: two texts with the same meaning have equal trees.
 """
@@ -294,7 +294,7 @@ class Branch:
 
 @value
 class Ordering:
-    """One key of `order { … }`; `descending` is none where neither `asc` nor `desc` is written."""
+    """One key of `order { … }`; `descending` is None if neither `asc` nor `desc` is written."""
 
     expr: Expr
     descending: bool | None
@@ -382,7 +382,7 @@ class Query:
 
 @value
 class SettingLine:
-    """`set name = value;`, or `reset name;`, which has no value; `reset all;` names none."""
+    """`set name = value;`, or `reset name;`, which has no value; `reset all;` has no name."""
 
     name: str | None
     value: str | int | None
@@ -391,7 +391,7 @@ class SettingLine:
 
 @value
 class ShowSettings:
-    """`show name;`, or `show all;`, which names none."""
+    """`show name;`, or `show all;`, which has no name."""
 
     name: str | None
     at: Place = field(default=NOWHERE, compare=False, repr=False)
@@ -402,7 +402,7 @@ class ShowSettings:
 
 @value
 class Explain:
-    """`explain` before a query that reads: its plan is asked for."""
+    """`explain` before a read query: returns its plan."""
 
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
@@ -435,7 +435,7 @@ FileStatement = ShowSettings | Explain | BranchStatement
 class QueryFile:
     """A text: its settings, then queries in order or one statement, and its comments for the formatter.
 
-    A statement stands alone; `explain` has the one query it is about.
+    A statement must be alone; `explain` holds its one query.
     """
 
     queries: tuple[Query, ...]

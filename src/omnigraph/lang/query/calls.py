@@ -72,13 +72,13 @@ def check_call(typer: Typer, node: ast.Call) -> ir.Expr:
         return text_match(typer, node)
     special = SPECIAL.get(node.name)
     if special is None:
-        message = f"there is no function `{node.name}`"
+        message = f"unknown function `{node.name}`"
         raise typer.context.unknown("Q008", message, node.name_at, node.name, function_names())
     return special(typer, node)
 
 
 def function_names() -> tuple[str, ...]:
-    """Every word that can stand before a bracket."""
+    """Every word that can precede a bracket."""
     from omnigraph.lang.query.typer import AGGREGATES, RANKINGS
 
     fixed = ("date", "datetime", "cast")
@@ -112,7 +112,7 @@ def _by_signature(typer: Typer, node: ast.Call, signature: Signature) -> ir.Expr
     return ir.Call(signature.function, tuple(args), result.with_nullable(nullable))
 
 
-# --- functions with rules of their own ---------------------------------------------------------------------------
+# --- functions with special rules --------------------------------------------------------------------------------
 
 
 def _now(typer: Typer, node: ast.Call) -> ir.Expr:

@@ -1,4 +1,4 @@
-"""Checking a query against a schema: every name resolved, every expression typed, several errors at once."""
+"""Checking a query against a schema: every name resolved, every expression typed, several errors reported together."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _key(
 ) -> ir.SortKey | None:
     def output(name: ast.Name) -> ir.Expr:
         if name.name not in columns:
-            message = f"there is no column `{name.name}`"
+            message = f"unknown column `{name.name}`"
             raise context.unknown("Q005", message, name.at, name.name, columns)
         return ir.Output(name.name, columns[name.name])
 

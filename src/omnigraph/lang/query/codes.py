@@ -1,6 +1,6 @@
 """The catalogue of the query language's codes: T for types, Q for what belongs to queries as such, L for lint.
 
-The T codes are those of the language this one extends; what it had no code for is a Q.
+The T codes are those of the language this one extends; Q codes are for everything it had no code for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TYPES: tuple[Entry, ...] = (
     ),
     (
         "T7",
-        "These types do not go together",
+        "Incompatible types",
         "Both sides of a comparison are scalars of one type; numbers compare with all numbers. "
         "Dates do not compare with datetimes.",
         "Compare values of one type, or convert one side: cast(x as T).",
@@ -60,7 +60,7 @@ TYPES: tuple[Entry, ...] = (
     ),
     (
         "T9",
-        "A block or a column stands alone",
+        "A block or a column is not connected",
         "A not, exists or optional block shares a variable with what surrounds it, and every column of an aggregate "
         "query is a group key or an aggregate.",
         "Mention an outer variable inside the block.",
@@ -93,11 +93,11 @@ TYPES: tuple[Entry, ...] = (
         "T14",
         "This variable is not a parameter",
         "Values in statements and patterns are literals, parameters and functions of them.",
-        "Declare the parameter behind the query's name: query q($name: String).",
+        "Declare the parameter after the query's name: query q($name: String).",
     ),
     (
         "T15",
-        "The bounds or the vector do not fit",
+        "Invalid bounds or vector",
         "Hops are {min,max} with 1 <= min <= max; nearest takes a Vector property and a vector of its length.",
         "Write bounds such as {1,3}; give a vector with the property's dimension.",
     ),
@@ -127,7 +127,7 @@ TYPES: tuple[Entry, ...] = (
     ),
     (
         "T21",
-        "The fusion is not complete",
+        "Incomplete fusion",
         "rrf takes two rankings (nearest or bm25), a positive whole number at most, and a limit when it orders.",
         "Write order { rrf(nearest(...), bm25(...)) } limit 10.",
     ),
@@ -140,7 +140,7 @@ TYPES: tuple[Entry, ...] = (
     (
         "T23",
         "An edge variable is used as something else",
-        "The variable of an edge has one hop and a name of its own; it is not an endpoint and cannot be searched.",
+        "An edge variable has one hop and a unique name; it is not an endpoint and cannot be searched.",
         "Use its properties: $e.weight.",
     ),
     (
@@ -173,7 +173,7 @@ QUERIES: tuple[Entry, ...] = (
     (
         "Q004",
         "A name is a parameter and a variable",
-        "A variable of a pattern has a name no parameter has.",
+        "Pattern variables and parameters have different names.",
         "Rename one of the two.",
     ),
     (
@@ -191,7 +191,7 @@ QUERIES: tuple[Entry, ...] = (
     (
         "Q007",
         "The branches of the union differ",
-        "All branches give the same columns: the same names, in the same order, with types that go together.",
+        "All branches give the same columns: the same names, in the same order, with compatible types.",
         "Name the columns alike with `as`.",
     ),
     (
@@ -202,14 +202,14 @@ QUERIES: tuple[Entry, ...] = (
     ),
     (
         "Q009",
-        "A ranking cannot stand here",
-        "nearest, bm25 and rrf stand in return, and first in order.",
+        "A ranking is not allowed here",
+        "nearest, bm25 and rrf are allowed in return, and first in order.",
         "Return it as a column, or order by it first.",
     ),
     (
         "Q010",
-        "An aggregate cannot stand here",
-        "Aggregates stand in return and having, not inside each other.",
+        "An aggregate is not allowed here",
+        "Aggregates are allowed in return and having, not inside each other.",
         "Move the condition into having { … }.",
     ),
     (
@@ -220,7 +220,7 @@ QUERIES: tuple[Entry, ...] = (
     ),
     (
         "Q012",
-        "A list does not hold together",
+        "Invalid list members",
         "The members of a list are constants of one scalar type.",
         "Use members of one type.",
     ),
@@ -240,13 +240,13 @@ QUERIES: tuple[Entry, ...] = (
         "Q015",
         "Deletes do not mix with inserts and updates",
         "One mutation either deletes, or inserts and updates, so the order of statements never matters.",
-        "Split it into two queries: first the inserts and updates, then the deletes. If nobody may see the state "
+        "Split it into two queries: first the inserts and updates, then the deletes. If no reader may see the state "
         "between them, put both into one block: graph.branch(name).write(), or POST /write.",
     ),
     (
         "Q016",
         "A whole entity is not a value here",
-        "`$x.*` and entity($x) stand in return only, and `$x.*` alone.",
+        "`$x.*` and entity($x) are allowed only in return, and `$x.*` only on its own.",
         "Name a property: $x.name.",
     ),
     (
@@ -258,14 +258,14 @@ QUERIES: tuple[Entry, ...] = (
     (
         "Q021",
         "Two columns have one name",
-        "A row holds one value per column name, so every column of a result has a name of its own.",
+        "A row holds one value per column name, so column names are unique in a result.",
         "Name one of them with `as`.",
     ),
     (
         "Q022",
         "A statement is in the wrong place",
-        "Settings stand at the top of a file. Below them stand queries, or show, explain or branch alone.",
-        "Put the statement into a file of its own.",
+        "Settings come first in a file, followed by queries, or by a single show, explain or branch.",
+        "Put the statement into a separate file.",
     ),
     (
         "Q023",
@@ -276,7 +276,7 @@ QUERIES: tuple[Entry, ...] = (
     (
         "Q018",
         "A path is used as something else",
-        "The variable of a path has a name of its own; nodes, edges and length read its parts.",
+        "A path variable has a unique name; nodes, edges and length read its parts.",
         "Use nodes($p), edges($p) or length($p).",
     ),
 )
@@ -290,8 +290,8 @@ BOUNDS: tuple[Entry, ...] = (
     ),
     (
         "Q020",
-        "Names of columns stand for too much",
-        "A column that uses the names of earlier ones is as large as what they stand for: operators and levels are "
+        "Column names expand to too much",
+        "A column that uses the names of earlier ones is as large as their expansion: operators and levels are "
         "bounded as in one expression, and so is the size of all columns of a result.",
         "Use an earlier column less often, or split the query.",
     ),

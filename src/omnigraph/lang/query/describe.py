@@ -1,4 +1,4 @@
-"""What a query gives, reads and writes, from its plan."""
+"""The columns a query returns and the types it reads and writes, from its plan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Operation:
 
 
 def describe_operation(query: ir.Query, catalog: Catalog) -> Operation:
-    """What a compiled query gives, reads and writes."""
+    """The columns a compiled query returns, and the types it reads and writes."""
     if isinstance(query.body, ir.Read):
         return Operation(query.body.columns, _sorted(_read_by(query.body.plan)), ())
     reads: set[Entity] = set()

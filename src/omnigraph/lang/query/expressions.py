@@ -49,8 +49,8 @@ CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 class ExpressionParser:
     """A recursive-descent parser of expressions; one method per line of the grammar.
 
-    Most operands stand alone (in lists, calls and projections), so each level first asks whether its operator follows
-    at all, and leaves the reading of one to a method of its own.
+    Most operands are single (in lists, calls and projections), so each level first tests whether its operator follows
+    at all, and leaves parsing it to a separate method.
     """
 
     def __init__(self, cursor: Cursor) -> None:
@@ -177,7 +177,7 @@ class ExpressionParser:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """What is read here is data, as much of it as the text holds."""
+        """Data is read here: the text may hold any amount of it."""
         counted = self.operands
         yield
         self.operands = counted
@@ -388,5 +388,5 @@ class ExpressionParser:
     # --- words ---
 
     def at_word(self, word: str) -> bool:
-        """Whether this word stands here as an operator and not as the name of a field (`in: 3`)."""
+        """Whether this word is an operator here and not the name of a field (`in: 3`)."""
         return self.cursor.at(word) and self.cursor.peek().text != ":"

@@ -1,4 +1,4 @@
-"""Texts to syntax trees: settings at the top, then queries, or one statement that stands alone.
+"""Texts to syntax trees: settings at the top, then queries, or a single statement.
 
 The words of statements and the names of settings are not reserved: in the body of a query they are names.
 """
@@ -34,7 +34,7 @@ def parse(source: Source, *, bare: bool = False) -> ast.QueryFile:
 
 
 def parse_into(diagnostics: Diagnostics, *, bare: bool = False) -> ast.QueryFile:
-    """What could be read of a text; what is wrong with the rest goes into the diagnostics."""
+    """The readable part of a text; errors in the rest go into the diagnostics."""
     return FileParser(Cursor(diagnostics, semicolons=True), bare=bare).file()
 
 
@@ -66,8 +66,8 @@ class FileParser(QueryParser):
         self, settings: tuple[ast.SettingLine, ...], queries: tuple[ast.Query, ...]
     ) -> None:
         if settings and not queries and not self.cursor.diagnostics.errors:
-            message = "a file of only settings holds no statement"
-            help = "A setting is for the file it stands in: write a query or a statement below it."
+            message = "the file contains only settings, no statement"
+            help = "A setting applies to its file only: write a query or a statement below it."
             self.cursor.diagnostics.error("Q022", message, settings[-1].at, help=help)
 
     def queries(self) -> tuple[ast.Query, ...]:
@@ -86,10 +86,10 @@ class FileParser(QueryParser):
         if word.text not in FILE_WORDS or self.cursor.index == 0:
             return
         if word.text in ("set", "reset"):
-            message = "settings stand at the top of a file"
+            message = "settings must be at the top of a file"
             raise self.cursor.fail(message, word, code="Q022", help="Move it before the queries.")
-        message = f"`{word.text}` stands alone in its file"
-        help = "A file holds queries, or one statement: put this one into a file of its own."
+        message = f"`{word.text}` must be alone in its file"
+        help = "A file holds queries, or one statement: put this one into a separate file."
         raise self.cursor.fail(message, word, code="Q022", help=help)
 
     def bare_query(self) -> tuple[ast.Query, ...]:
@@ -134,7 +134,7 @@ class FileParser(QueryParser):
         return ast.SettingLine(name, None, between(start, self.cursor.previous))
 
     def _setting_name(self) -> str | None:
-        """A setting there is, or none for `all`."""
+        """The name of an existing setting, or None for `all`."""
         token = self.cursor.ident("the name of a setting, or `all`")
         if token.text == "all":
             return None
@@ -160,9 +160,9 @@ class FileParser(QueryParser):
         self.semicolons()
         if not self.cursor.at_end():
             message = (
-                f"`{statement.words}` stands alone in its file, found {self.cursor.token} behind it"
+                f"`{statement.words}` must be alone in its file, found {self.cursor.token} after it"
             )
-            help = "Put what follows into a file of its own."
+            help = "Put the rest into a separate file."
             raise self.cursor.fail(message, code="Q022", help=help)
         return queries, statement
 
@@ -177,7 +177,7 @@ class FileParser(QueryParser):
         start = self.cursor.advance()
         queries = self.bare_query() if self.cursor.at("match") else (self.query(),)
         if isinstance(queries[0].body, ast.Mutation):
-            help = "A mutation says what it would do with a dry run."
+            help = "Use a dry run to see what a mutation would do."
             raise self.cursor.fail(
                 "`explain` takes a query that reads", start, code="Q022", help=help
             )
@@ -203,5 +203,5 @@ class FileParser(QueryParser):
         """branch_name = ident | string ;"""
         if self.cursor.token.kind is Tok.STRING:
             return self.cursor.string("the name of a branch")
-        help = 'Names with other characters stand in quotes: "review/2026".'
+        help = 'Put names with other characters in quotes: "review/2026".'
         return self.cursor.ident("the name of a branch", help=help).text

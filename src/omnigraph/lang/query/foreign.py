@@ -1,7 +1,7 @@
-"""SQL typed where a query is expected: recognised, and answered with what to write instead. So is Cypher in a file of
-queries in `.gq`; by itself it is a query of its own (`lang/cypher`).
+"""SQL typed where a query is expected: recognised, and answered with the `.gq` equivalent. So is Cypher in a file of
+queries in `.gq`; on its own it is a valid query (`lang/cypher`).
 
-A help, not a reader: simple texts are translated as a whole, of others the clauses are.
+A help, not a parser: simple texts are translated as a whole, others clause by clause.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _CONDITION = re.compile(
     r"(?P<left>[\w.]+)\s*(?P<op><=|>=|<>|!=|=|<|>)\s*(?P<right>'[^']*'|\"[^\"]*\"|[\d.]+)"
 )
 _ITEM = re.compile(r"(?P<value>\w+(\.\w+)?)(\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
-TRANSLATED_CHARS_MAX = 500  # the patterns try every way to cut a text into clauses
-CYPHER = "This looks like Cypher. Run it by itself, or with language='cypher'; files hold queries in `.gq`."
+TRANSLATED_CHARS_MAX = 500  # the patterns try every way to split a text into clauses
+CYPHER = "This looks like Cypher. Run it on its own, or with language='cypher'; files hold queries in `.gq`."
 SQL_CLAUSES = (
     "SELECT name FROM Person WHERE age > 30 is `match { $p: Person  $p.age > 30 } return { $p.name }`, a JOIN is an "
     "edge `$p knows $f`, ORDER BY is `order { $p.name asc }`, INSERT INTO is `insert Person { name: … }`"
 )
-PAGE = 'The page "Coming from Cypher and SQL" of the docs has the rest.'
+PAGE = 'The page "Coming from Cypher and SQL" of the docs has more.'
 
 
 def answered(error: LanguageError) -> LanguageError:
-    """The same error, with what to do where the text is of another language."""
+    """The same error, with help if the text is in another language."""
     text = error.source.text
     if _CYPHER.match(text):
-        told = CYPHER
+        help = CYPHER
     elif _SQL.match(text):
         whole = _of_sql(text)
         instead = f"Write it as `{whole}`." if whole else f"{SQL_CLAUSES}."
-        told = f"This looks like SQL. {instead} {PAGE}"
+        help = f"This looks like SQL. {instead} {PAGE}"
     else:
         return error
-    first = replace(error.diagnostics[0], help=told)
+    first = replace(error.diagnostics[0], help=help)
     return LanguageError([first], error.source)  # the others follow from it
 
 
@@ -61,7 +61,7 @@ def _of_sql(text: str) -> str | None:
 
 
 def _whole(lines: list[str], found: re.Match[str], name_of: Callable[[str], str]) -> str | None:
-    """The query of a pattern and the clauses after it; none if one of them is not simple."""
+    """The query of a pattern and the clauses after it; None if one of them is not simple."""
     for condition in re.split(r"\s+and\s+", found["where"] or "", flags=re.IGNORECASE):
         if not condition.strip():
             continue

@@ -1,6 +1,6 @@
-"""The canonical text of a file: two spaces per level, one clause per line, comments where they stood.
+"""The canonical text of a file: two spaces per level, one clause per line, comments where they were.
 
-A comment stays before what it stood before or inside of, or behind the line it ended. Single blank lines between
+A comment stays before what it was before or inside of, or after the line it ended. Single blank lines between
 clauses and statements are kept; queries stand one blank line apart.
 """
 
@@ -39,7 +39,7 @@ class _Printer:
         self.lines: list[str] = []
         self.end = 0  # how far the source has been printed
         self.params: frozenset[str] = frozenset()  # of the query being printed
-        self.fresh = True  # nothing to keep a distance from: the start, or an opened block
+        self.fresh = True  # no blank line is needed: at the start, or in an opened block
 
     def print(self) -> str:
         for setting in self.tree.settings:
@@ -76,7 +76,7 @@ class _Printer:
         self.end, self.fresh = max(self.end, end), False
 
     def flush(self, before: int, level: int) -> None:
-        """Print the comments up to an offset: behind the last line if they ended it, else on lines of their own."""
+        """Print the comments up to an offset: after the last line if they ended it, else on separate lines."""
         while self.comments and self.comments[-1].start < before:
             comment = self.comments.pop()
             written = comment.text.rstrip()
@@ -90,7 +90,7 @@ class _Printer:
             self.end = max(self.end, comment.end)
 
     def after(self, brace: str, start: int) -> int:
-        """Where the next such brace ends that stands in no comment."""
+        """The end of the next such brace outside comments."""
         at = self.text.index(brace, start)
         for comment in reversed(self.comments):
             if comment.start > at:
@@ -109,8 +109,8 @@ class _Printer:
         self.flush(query.name_at.end, 0)
         if self.lines and not self.lines[-1].lstrip().startswith(("//", "/*")):
             self.lines.append("")
-        asked = "explain " if self.tree.statement is not None else ""
-        self.open(0, asked + format_header(query), Place(query.at.start, query.name_at.end))
+        prefix = "explain " if self.tree.statement is not None else ""
+        self.open(0, prefix + format_header(query), Place(query.at.start, query.name_at.end))
         self.flush(query.body.at.start, 1)
         match query.body:
             case ast.Read():
@@ -164,7 +164,7 @@ class _Printer:
         *,
         comma: bool = True,
     ) -> None:
-        """Parts between braces: on one line if they fit and no comment stands among them."""
+        """Parts between braces: on one line if they fit and no comment is among them."""
         opened = self.after("{", self.end)
         whole = Place(opened, self.after("}", parts[-1][1].end if parts else opened))
         short = f"{opening} {', '.join(text for text, _ in parts)} {closing}"

@@ -1,4 +1,4 @@
-"""What is wrong or odd about a query file, as one report."""
+"""Errors and warnings of a query file, as one report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What lint says about one query."""
+    """The lint report on one query."""
 
     name: str
     kind: str
@@ -76,7 +76,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """Everything lint says about one file of queries."""
+    """The lint report on one file of queries."""
 
     query_path: str
     results: tuple[QueryResult, ...] = ()
@@ -186,7 +186,7 @@ def _unset(kind: NodeType, assigned: set[str]) -> Iterator[str]:
 
 
 def repeated_names(tree: ast.QueryFile, _: Catalog) -> Iterator[LintFinding]:
-    """Queries that can never be run, because another of that name stands before them."""
+    """Queries that can never run, because an earlier one has the same name."""
     for name, count in Counter(query.name for query in tree.queries).items():
         if count > 1:
             message = f"{count} queries are called {name}; the first one runs"

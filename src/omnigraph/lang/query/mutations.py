@@ -34,7 +34,7 @@ def check_mutation(context: CheckContext, body: ast.Mutation) -> ir.Mutation:
 def _check_mixture(context: CheckContext, body: ast.Mutation) -> None:
     deletes = [s for s in body.statements if isinstance(s, ast.Delete)]
     if deletes and len(deletes) < len(body.statements):
-        message = "a delete stands beside inserts or updates in one mutation"
+        message = "one mutation cannot combine deletes with inserts or updates"
         context.diagnostics.error("Q015", message, deletes[0].at)
 
 
@@ -94,7 +94,7 @@ class StatementChecker:
                 continue
         if all(
             self.knows(part.name) for part in row.fields
-        ):  # a misspelt name is not a missing one too
+        ):  # a misspelt name is not reported as missing as well
             self.check_required(row, node)
         return ir.InsertRow(tuple(values), ends.get(FROM), ends.get(TO))
 
@@ -115,7 +115,7 @@ class StatementChecker:
         return value
 
     def check_required(self, row: ast.Row, node: ast.Insert) -> None:
-        """Everything that may not be null is named, or has a default, or is embedded from what is named."""
+        """Everything that may not be null is given, or has a default, or is embedded from a given text."""
         given = {part.name for part in row.fields}
         for name in (FROM, TO) if self.is_edge else ():
             if name not in given:
@@ -191,7 +191,7 @@ class StatementChecker:
     def filter_column(self, node: ast.Name) -> ir.Expr:
         prop = self.kind.properties.get(node.name)
         if prop is not None and prop.type.is_blob:
-            message = f"the Blob property `{node.name}` cannot stand in a condition"
+            message = f"the Blob property `{node.name}` cannot be used in a condition"
             raise self.context.error("T11", message, node.at)
         return self.column(node)
 

@@ -1,4 +1,4 @@
-"""Values for the parameters of a query: from JSON values to what the plan's expressions mean by them."""
+"""Values for the parameters of a query: from JSON values to values of the plan's expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnigraph.values.spelling import whole_millis
 
 BOUND = ReadingContext(
     fetch=str
-)  # the address of a blob is kept, for whoever writes the rows to follow
+)  # the address of a blob is kept, to be read when the rows are written
 
 
 class ParamMissing(OmnigraphError):

@@ -1,6 +1,6 @@
 """Queries to syntax trees. Each method reads like the grammar line in its docstring.
 
-Keywords are not reserved: what a word means follows from where it stands. Between clauses there is no separator, so the
+Keywords are not reserved: the meaning of a word follows from its place. Between clauses there is no separator, so the
 parser looks ahead: after `$a` a word starts a traversal, unless `$a` is a parameter, which cannot be an endpoint.
 """
 
@@ -33,7 +33,7 @@ CHECK_ANNOTATIONS = (
     "lost_rows",
     "value",
 )  # see `omnigraph.lang.checks`
-BARE_NAME = "q"  # what a query is called that is a body alone
+BARE_NAME = "q"  # the name of a query that is only a body
 TAIL = ("union", "having", "order", "skip", "limit")
 PARTS = ("match", "return", "having", "order")
 TAIL_ALIASES = {
@@ -156,7 +156,7 @@ class QueryParser(ExpressionParser):
         token = self.cursor.token
         self.check_closed(self.opening)
         if self.cursor.at_end():
-            return  # the bracket that is never closed says more
+            return  # the unclosed bracket is the better message
         help = "After `return { … }` come having, union, order, skip and limit, in this order."
         raise self.cursor.fail(
             f"expected the end of the query, found {token}",
@@ -192,12 +192,12 @@ class QueryParser(ExpressionParser):
         return tuple(clauses)
 
     def semicolons(self) -> None:
-        """They may stand behind a clause or a statement, and mean nothing."""
+        """They may follow a clause or a statement, and have no meaning."""
         while self.cursor.take(";"):
             pass
 
     def check_closed(self, opening: Token | None) -> None:
-        """A word that starts the next part of a query, followed by its brace, tells that this one was forgotten."""
+        """A word that starts the next part of a query, followed by its brace, shows that this one was forgotten."""
         if opening is None:
             return
         token, following = self.cursor.token, self.cursor.peek()
@@ -265,13 +265,13 @@ class QueryParser(ExpressionParser):
         return ast.Block(ast.BlockKind(token.text), clauses, between(token, self.cursor.previous))
 
     def _is_measured(self, token: Token, following: Token) -> bool:
-        """Whether an aggregate stands here with a block behind it: `count {`, `sum(…) {`."""
+        """Whether an aggregate followed by a block is here: `count {`, `sum(…) {`."""
         if token.kind is not Tok.NAME or token.text not in MEASURES:
             return False
         return following.text == "{" if following.text != "(" else self._behind_bracket() == "{"
 
     def _behind_bracket(self) -> str:
-        """The symbol behind the bracket that opens at the next token, which only holds an expression."""
+        """The symbol after the bracket that opens at the next token and only holds an expression."""
         depth, ahead = 0, 1
         while self.cursor.index + ahead < len(self.cursor.lexed.kinds):
             text = self.cursor.peek(ahead).text
@@ -298,7 +298,7 @@ class QueryParser(ExpressionParser):
         if not self.cursor.at(*COMPARISONS):
             help = "A block is measured and compared: count { … } > 2."
             raise self.cursor.fail(
-                f"expected a comparison behind the block, found {self.cursor.token}", help=help
+                f"expected a comparison after the block, found {self.cursor.token}", help=help
             )
         op = self.compare_op()
         self.operators = 0

@@ -29,7 +29,7 @@ BROKEN = VarKind.BROKEN
 
 
 class Anonymous:
-    """Gives each `$_` a name of its own, so that several of them never meet."""
+    """Gives each `$_` a unique name, so that they are never joined."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -124,12 +124,12 @@ class PatternChecker:
             message = f"`${node.name}` is the variable of {what}, not of a node"
             raise self.context.error(code, message, node.at)
         if known.types != var.types:
-            message = f"`${node.name}` has the type `{known.label}` already, not `{var.label}`"
+            message = f"`${node.name}` already has the type `{known.label}`, not `{var.label}`"
             raise self.context.error("T5", message, node.at)
         self.not_optional(known, node)
 
     def bound(self, node: ast.Variable) -> Var | None:
-        """What the variable is bound to, if it is."""
+        """What the variable is bound to, if bound."""
         self.not_a_parameter(node)
         known = self.scope.vars.get(node.name)
         if known is not None and known.kind is BROKEN:
@@ -145,7 +145,7 @@ class PatternChecker:
         """A required clause would turn an optional variable into a required one."""
         if var.optional and var.name not in self.scope.outer:
             message = f"`${var.name}` is bound by an optional block"
-            help = "Move this clause into the optional block, or into one of its own."
+            help = "Move this clause into the optional block, or into a separate one."
             raise self.context.error("T5", message, node.at, help)
 
     def break_off(self, name: str) -> None:
@@ -228,7 +228,7 @@ class PatternChecker:
         return checked.Traversal(src, dst, steps, low, high, edge, path, clause.every)
 
     def endpoint(self, node: ast.Variable) -> None:
-        """An endpoint is a node, or not bound yet."""
+        """An endpoint must be a node, or not yet bound."""
         known = self.bound(node)
         if known is None:
             return
@@ -242,14 +242,14 @@ class PatternChecker:
         self.mention(node.name)
 
     def own_name(self, clause: ast.Traversal) -> None:
-        """The variable of an edge or a path is new, and no endpoint of its own traversal."""
+        """The variable of an edge or a path must be new, and not an endpoint of its own traversal."""
         for node, code in ((clause.edge_var, "T23"), (clause.path, "Q018")):
             if node is None:
                 continue
             self.not_a_parameter(node)
             ends = (clause.src.name, clause.dst.name)
             if node.name != ANONYMOUS and (node.name in self.scope.vars or node.name in ends):
-                message = f"`${node.name}` is in use already; give it a name of its own"
+                message = f"`${node.name}` is already in use; choose another name"
                 raise self.context.error(code, message, node.at)
 
     def hops(self, clause: ast.Traversal) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from omnigraph.lang.query.unparse import format_expr
 from omnigraph.lang.tree import depth, rebuild, variables, walk
 from omnigraph.model.types import PropType
 
-COPIED_NODES_MAX = 5_000  # of expressions, by the names of columns that stand for them
+COPIED_NODES_MAX = 5_000  # of expressions copied in place of column names
 LEVELS_MAX = 150  # of an expression that uses such names
 LEAVES = (
     ir.Column,
@@ -41,7 +41,7 @@ class ReturnColumn:
 
     @property
     def nodes(self) -> int:
-        """The size of its expression, with what the names of columns in it stand for."""
+        """The size of its expression, with the column names in it expanded."""
         return sum(1 for _ in walk(self.expr))
 
 
@@ -56,8 +56,8 @@ class ReturnChecker:
     aggregates: dict[ir.NamedAggregate, str] = field(default_factory=dict)
     scores: dict[ir.Ranking, str] = field(default_factory=dict)
     keys: dict[ir.Expr, str] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)  # columns that have an error of their own
-    copied: int = 0  # nodes that names of columns stand for, over all uses
+    broken: set[str] = field(default_factory=set)  # columns with their own errors
+    copied: int = 0  # nodes that column names expand to, over all uses
 
     # --- columns ---
 
@@ -77,7 +77,7 @@ class ReturnChecker:
 
     @property
     def is_grouped(self) -> bool:
-        """Rows are grouped by what they return, also where equal nodes are to be returned once."""
+        """Rows are grouped by what they return, also to return equal nodes only once."""
         return bool(self.aggregates) or bool(self.branch.having) or self.is_distinct_by_node
 
     @property
@@ -92,7 +92,7 @@ class ReturnChecker:
         yield ReturnColumn(node.alias or column_name(node.expr), expr, node)
 
     def whole_node(self, node: ast.Expr) -> ir.Expr | None:
-        """A bare variable of a node stands for the node; none for anything else."""
+        """A bare variable of a node stands for the node; None for anything else."""
         if not isinstance(node, ast.Variable) or node.name in self.context.params:
             return None
         var = self.typer().bound(node.name, node)
@@ -112,7 +112,7 @@ class ReturnChecker:
         """`$x.*`: the id, then the properties by name, without blobs."""
         var = self.typer().bound(expr.var, expr)
         if var.kind is VarKind.PATH or node.alias:
-            message = "`.*` stands behind a node or an edge, and its columns have names already"
+            message = "`.*` follows a node or an edge, and its columns already have names"
             raise self.context.error("Q016", message, node.at)
         names = ["id", *(["from", "to"] if var.kind is VarKind.EDGE else [])]
         names += [n for n, prop in sorted(var.properties.items()) if not prop.type.is_blob]
@@ -124,22 +124,22 @@ class ReturnChecker:
         return Typer(self.context, self.scope, self.earlier, self.aggregate, self.score)
 
     def earlier(self, node: ast.Name) -> ir.Expr:
-        """A bare word names a column of the result that stands before it."""
+        """A bare word names an earlier column of the result."""
         found = self.columns.get(node.name)
         if found is None and node.name in self.broken:
             raise Reported
         if found is None:
-            message = f"there is no column `{node.name}`"
+            message = f"unknown column `{node.name}`"
             raise self.context.unknown("Q005", message, node.at, node.name, self.columns)
         self.copied += found.nodes
         if self.copied > COPIED_NODES_MAX:
-            message = f"names of columns stand for more than {COPIED_NODES_MAX} operands"
+            message = f"column names expand to more than {COPIED_NODES_MAX} operands"
             raise self.context.error("Q020", message, node.at)
         var = _node_of(found.expr)
         return found.expr if var is None else self.typer().expr(ast.Variable(var, node.at))
 
     def bounded(self, node: ast.Expr, check: Callable[[ast.Expr], ir.Expr]) -> ir.Expr:
-        """A checked expression that is no larger for its use of earlier columns than one may be that is written out."""
+        """Refuse an expression that exceeds the size limits once earlier columns are expanded in it."""
         copied = self.copied
         expr = check(node)
         if self.copied == copied:
@@ -180,8 +180,8 @@ class ReturnChecker:
         if expr in self.keys:
             return ir.Output(self.keys[expr], expr.type)
         if isinstance(expr, LEAVES):
-            message = "a value of single rows stands beside an aggregate"
-            help = "Make it a column of its own, which groups by it, or aggregate it."
+            message = "a per-row value appears beside an aggregate"
+            help = "Make it a separate column, which groups by it, or aggregate it."
             raise self.context.error("T9", message, at.at, help)
         return rebuild(expr, lambda child: self.grouped(child, at))
 
@@ -296,7 +296,7 @@ class OrderChecker:
 
     def key(self, node: ast.Ordering, *, first: bool) -> ir.Expr:
         if _is_ranking(node.expr) and not first:
-            message = "a ranking stands first in the order, or is a column"
+            message = "a ranking must come first in the order, or be a column"
             raise self.context.error("Q009", message, node.at)
         typer = self.returns.typer()
         if not self.returns.is_grouped:

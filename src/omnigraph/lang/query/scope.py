@@ -1,4 +1,4 @@
-"""What the variables of a pattern stand for while it is checked, clause by clause."""
+"""The variables of a pattern while it is checked, clause by clause."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from omnigraph.model.catalog import Catalog, EntityType, InterfaceType, Property
 from omnigraph.model.types import PropType
 
 ANONYMOUS = "_"
-IDS = ("id", "@id")  # what the id of an entity is called
+IDS = ("id", "@id")  # the name of the id of an entity
 RESERVED_PARAM = "__nanograph_now"  # under this name a caller may preset the time of the query
 
 
 class Reported(Exception):
-    """An error was reported; the clause it belongs to is left, and checking goes on behind it."""
+    """An error was reported; its clause is skipped, and checking continues after it."""
 
 
 class VarKind(Enum):
     NODE = "node"
     EDGE = "edge"
     PATH = "path"
-    BROKEN = "broken"  # its own clause has an error, so nothing more is said about it
+    BROKEN = "broken"  # its own clause has an error, so no more are reported for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Var:
     name: str
     kind: VarKind
     types: tuple[str, ...] = ()
-    label: str = ""  # what messages call its type
+    label: str = ""  # the name of its type in messages
     properties: Mapping[str, Property] = field(default_factory=dict)
     optional: bool = False  # bound by an optional block, so it may be null
 
@@ -64,7 +64,7 @@ class Reporting:
 
 @dataclass(slots=True)
 class CheckContext(Reporting):
-    """What every part of the checker needs."""
+    """The shared state of the checker."""
 
     params: Mapping[str, PropType]
 
@@ -103,7 +103,7 @@ def edge_var(name: str, catalog: Catalog, types: tuple[str, ...]) -> Var:
 
 
 def shared_properties(types: Iterable[EntityType]) -> Mapping[str, Property]:
-    """The properties that all types have with one meaning; where one may be null, it may be null."""
+    """The properties shared by all types with the same meaning; nullable if nullable in one of them."""
     views = [t.properties for t in types]
     if len(views) == 1:
         return views[0]

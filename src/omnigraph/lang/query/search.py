@@ -62,7 +62,7 @@ def _edits(typer: Typer, node: ast.Call) -> ir.Expr:
 
 
 def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Property]:
-    """The property of a node that a search or ranking looks at."""
+    """The property of a node that a search or ranking reads."""
     part = node.args[0]
     if not isinstance(part, ast.Property):
         message = f"`{node.name}` takes a property such as $x.name first"
@@ -79,7 +79,7 @@ def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Proper
 
 
 def text_query(typer: Typer, node: ast.Call, code: str) -> ir.Expr:
-    """The text that is searched for: a String that is the same for every row."""
+    """The search text: a String that is the same for every row."""
     query = typer.constant(node.args[1], code, f"the text of `{node.name}` is a constant")
     if not is_string(query.type) or is_null(query):
         message = f"`{node.name}` searches for a String, not {query.type}"
@@ -136,7 +136,7 @@ def _nearest(typer: Typer, node: ast.Call) -> ir.Nearest:
         raise typer.context.error("Q008", "`nearest` takes a property and a vector", node.at)
     approx = len(node.args) == 3
     if approx and not (isinstance(node.args[2], ast.Name) and node.args[2].name == APPROX):
-        message = f"the third word of `nearest` is `{APPROX}`, or it has none"
+        message = f"the third argument of `nearest` can only be `{APPROX}`"
         raise typer.context.error("Q008", message, node.args[2].at)
     field, prop = _vector_field(typer, node)
     query = typer.constant(node.args[1], "T15", "the vector of `nearest` is a constant")

@@ -1,7 +1,7 @@
-"""The settings a file can make for itself: their names, values and defaults.
+"""The settings a file can make: their names, values and defaults.
 
-Some choose how a query runs. The others (`inert`) choose between plans of the omnigraph written in Rust, which give the
-same answers; they are read and shown so that its files run as they are, and change nothing here.
+Some control how a query runs. The others (`inert`) choose between plans of the omnigraph written in Rust, which give
+the same answers; they are accepted and shown so that its files run unchanged, and have no effect here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REQUEST, PROCESS = "request", "process"
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """A setting: its words, or the range of its numbers; who may set it, and where a process has its default from."""
+    """A setting: its words or number range, who may set it, and the environment variable of its default."""
 
     name: str
     default: Value
@@ -32,7 +32,7 @@ class SettingRow:
     inert: bool = False  # read for compatibility
 
     def why_not(self, value: object) -> str | None:
-        """What is wrong with a value."""
+        """Why a value is invalid."""
         if self.words:
             if value in self.words:
                 return None
@@ -67,7 +67,7 @@ SETTINGS = {row.name: row for row in (
 
 
 def why_not(name: str, value: Value = None) -> str | None:
-    """What is wrong with a setting: its name, or the value if there is one."""
+    """Why a setting is invalid: its name, or its value if given."""
     row = SETTINGS.get(name)
     if row is None:
         return f"unknown setting `{name}`; expected one of {', '.join(SETTINGS)}"
@@ -76,7 +76,7 @@ def why_not(name: str, value: Value = None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a setting is for one run, and who said so: `default`, `env`, `request` or `file`."""
+    """The value of a setting for one run, and its source: `default`, `env`, `request` or `file`."""
 
     row: SettingRow
     value: Value
@@ -86,13 +86,13 @@ class Effective:
 
 def effective(
     settings: Iterable[ast.SettingLine],
-    asked: Mapping[str, Value] | None = None,
+    request: Mapping[str, Value] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> dict[str, Effective]:
-    """Every setting of one run: what the process says, then the request, then the lines of the file in order."""
+    """Every setting of one run: from the process, then the request, then the lines of the file in order."""
     start = {row.name: _of_process(row, environment) for row in SETTINGS.values()}
     found = dict(start)
-    for name, value in (asked or {}).items():
+    for name, value in (request or {}).items():
         found[name] = Effective(SETTINGS[name], value, start[name].default, "request")
     for line in settings:
         for name in _named(line):

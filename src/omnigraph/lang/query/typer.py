@@ -1,7 +1,7 @@
-"""Typing expressions: from what was written to typed expressions of the intermediate representation.
+"""Typing expressions: from syntax trees to typed expressions of the intermediate representation.
 
-One typer serves one place of a query. What differs between places is given to it: what a bare word stands for, and what
-to do with an aggregate or a ranking.
+One typer serves one place of a query. The differences between places are passed to it: the meaning of a bare word, and
+how to handle an aggregate or a ranking.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Typer:
         return ir.ListOf(tuple(items), list_type)
 
     def list_type(self, values: tuple[Any, ...], kind: PropType, node: ast.ListLiteral) -> PropType:
-        """The type of a list of literals: of integers the one that holds them all, if there is one."""
+        """The type of a list of literals: of integers the one that holds them all, if any."""
         if kind.scalar is not Scalar.I64:
             return kind
         known = [value for value in values if value is not None]
@@ -272,7 +272,7 @@ class Typer:
         if left is None or right is None:
             return None
         if left.kind is not right.kind or not set(left.types) & set(right.types):
-            message = f"`${left.name}` ({left.label}) and `${right.name}` ({right.label}) never are the same"
+            message = f"`${left.name}` ({left.label}) and `${right.name}` ({right.label}) are never the same"
             raise self.context.error("T7", message, node.at)
         same = ir.Same(left.name, right.name)
         return same if node.op is ast.Operator.EQ else ir.Not(same)
@@ -363,11 +363,11 @@ def _simplified(expr: ir.Compare) -> ir.Expr:
 
 
 def no_aggregate(typer: Typer, node: ast.Call) -> ir.Expr:
-    """For places where an aggregate cannot stand."""
+    """For places where an aggregate is not allowed."""
     message = f"the aggregate `{node.name}` cannot be used here"
     raise typer.context.error("Q010", message, node.at)
 
 
 def no_ranking(typer: Typer, node: ast.Call) -> ir.Expr:
-    """For places where a ranking cannot stand."""
+    """For places where a ranking is not allowed."""
     raise typer.context.error("Q009", f"the ranking `{node.name}` cannot be used here", node.at)

@@ -1,4 +1,4 @@
-"""Which types go together."""
+"""Which types are compatible."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_bool(kind: ir.ValueType) -> bool:
 
 
 def is_null(expr: ir.Expr) -> bool:
-    """The literal `null`, which takes the type its place asks for."""
+    """The literal `null`, which takes the type its place requires."""
     return isinstance(expr, ir.Literal) and expr.value is None
 
 
@@ -54,7 +54,7 @@ def compatible(left: ir.ValueType, right: ir.ValueType) -> bool:
 
 
 def literal_type(value: Any) -> PropType:
-    """The type a constant has by itself."""
+    """The type of a constant on its own."""
     match value:
         case None:
             return ir.STRING_OR_NULL
@@ -100,7 +100,7 @@ def common_type(kinds: list[PropType]) -> PropType | None:
 
 
 def time_help(kind: PropType, value: ir.Expr) -> str:
-    """How to write a date that was given as a text."""
+    """How to write a date given as a text."""
     word = {Scalar.DATE: "date", Scalar.DATETIME: "datetime"}.get(kind.scalar)
     if word and isinstance(value, ir.Literal) and isinstance(value.value, str):
         return f'Write {word}("{value.value}").'

@@ -7,7 +7,7 @@ import re
 from omnigraph.lang.lexer import format_value, quote
 from omnigraph.lang.query import ast
 
-# How tightly an expression binds; a part that binds less tightly than its place asks for stands in brackets.
+# How tightly an expression binds; a part that binds less tightly than its place requires is put in brackets.
 OR, AND, NOT, COMPARE, SUM, PRODUCT, SIGN, ATOM = range(8)
 LEADING_VARIABLE = re.compile(r"\$(\w+)(?![\w.])")
 LEADING_WORD = re.compile(r"([A-Za-z_]\w*)(?![\w(])")
@@ -97,15 +97,15 @@ def format_block(node: ast.Block) -> tuple[str, str]:
 
 
 def _closed(value: str) -> str:
-    """With brackets if what follows could be read as going on with it, as a bare word could."""
+    """With brackets if what follows could be read as its continuation, as a bare word could."""
     return f"({value})" if TRAILING_WORD.search(value) else value
 
 
 def _stands_alone(expr: ast.Expr, text: str, params: frozenset[str]) -> bool:
-    """Whether a condition without brackets is read as one, whatever stands before and behind it.
+    """Whether a condition without brackets is read as one, whatever precedes or follows it.
 
-    There is nothing between clauses, so a leading minus would continue the clause before, a leading variable may start
-    a traversal, and a bare word at either end may join its neighbour.
+    There is no separator between clauses, so a leading minus would continue the clause before, a leading variable may
+    start a traversal, and a bare word at either end may join its neighbour.
     """
     variable = LEADING_VARIABLE.match(text)
     if variable and variable[1] not in params:
@@ -164,7 +164,7 @@ def format_setting(node: ast.SettingLine) -> str:
 
 
 def format_statement(node: ast.FileStatement) -> str:
-    """A statement that stands alone in its file."""
+    """The only statement of a file."""
     match node:
         case ast.ShowSettings(name):
             return f"show {name or 'all'};"

@@ -2,7 +2,7 @@
 
 In the order of control flow:
 
-- `words`     keywords, types, annotations, and what people write instead
+- `words`     keywords, types, annotations, and common alternatives for them
 - `parser`    text to tree (`ast`), with `types` for types and values; its docstrings are the grammar
 - `check`     tree to draft: every rule, with `members` for properties, `rules` for constraints, `values` for literals
 - `identity`  draft to `ir`: identities that survive renames; `ir` is also the stored JSON
@@ -48,7 +48,7 @@ __all__ = [
     "plan_migration",
     "schema_to_text",
 ]
-# A query needs a stored schema and none of its language: what only texts need is imported with the first text.
+# A query needs a stored schema but not the language: the modules for texts are imported with the first text.
 _LAZY = {
     "MigrationPlan": "migrate",
     "Schema": "ast",
@@ -94,7 +94,7 @@ def check_schema(text: str, name: str = "") -> tuple[Diagnostic, ...]:
 
 
 def lint_schema(text: str, name: str = "") -> tuple[Diagnostic, ...]:
-    """Everything there is to say about a schema text, errors and warnings, without raising."""
+    """All errors and warnings of a schema text, without raising."""
     diagnostics = Diagnostics(Source(text, name))
     _checked(diagnostics)
     return diagnostics.sorted()
@@ -117,7 +117,7 @@ def compile_schema(text: str, *, accepted: SchemaIR | None = None, name: str = "
 def plan_migration(
     accepted: SchemaIR, text: str, *, allow_data_loss: bool = False, name: str = ""
 ) -> MigrationPlan:
-    """What it takes to bring a graph from its schema to that of a text."""
+    """The migration of a graph from its schema to that of a text."""
     from omnigraph.lang.schema.identity import identify
     from omnigraph.lang.schema.migrate import MigrationPlan, compare
     from omnigraph.lang.schema.steps import UnsupportedChange

@@ -1,4 +1,4 @@
-"""The tree of a schema text. Places do not take part in comparison: two trees are equal when they say the same."""
+"""The tree of a schema text. Places do not take part in comparison: two trees are equal when their contents are."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Schema:
     declarations: tuple[Declaration, ...]
     comments: tuple[Token, ...] = field(default=(), compare=False, repr=False)
     text: str = field(default="", compare=False, repr=False)
-    # Names declared in parts that could not be read: nothing is said about their absence.
+    # Names declared in parts that could not be read: their absence is not reported.
     unread: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
 

@@ -52,7 +52,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class TypeHeader:
-    """What the annotations behind the name of a type say."""
+    """The annotations after the name of a type."""
 
     description: str | None = None
     instruction: str | None = None
@@ -60,7 +60,7 @@ class TypeHeader:
 
 
 class Checker:
-    """Builds a draft of a tree, reporting what is wrong with it."""
+    """Builds a draft of a tree, reporting its errors."""
 
     def __init__(self, schema: ast.Schema, diagnostics: Diagnostics) -> None:
         self.schema = schema
@@ -108,7 +108,7 @@ class Checker:
     def _interface(self, decl: ast.InterfaceDecl) -> None:
         for rule in ast.rules(decl):
             message = f"interface {decl.name} cannot have constraints in its body"
-            help = "Write @unique or @index behind a property, or the constraint in the node types."
+            help = "Write @unique or @index after a property, or the constraint in the node types."
             self.diagnostics.error("S11", message, rule.at, help=help)
         members = self._members(decl)
         self.inherited.setdefault(decl.name.text, members)
@@ -192,7 +192,7 @@ class Checker:
         return TypeHeader(texts.get("description"), texts.get("instruction"), carried)
 
     def _misplaced_card(self, annotation: ast.Annotation) -> None:
-        message = "@card stands in the wrong place"
+        message = "@card is in the wrong place"
         self.diagnostics.error("S6", message, annotation.at)
 
     def _check_end(self, decl: ast.EdgeDecl, name: ast.Name, word: str) -> None:
@@ -244,7 +244,7 @@ class Checker:
             source, path = built.property.embed.source, f"{owner.name}.{name}"
             at = built.embed_at
             if built.property.default is not None:
-                message = f"{path} is made by @embed and cannot have a default"
+                message = f"{path} is computed by @embed and cannot have a default"
                 self.diagnostics.error("S22", message, at)
             if source not in members:
                 if source not in self.schema.unread:

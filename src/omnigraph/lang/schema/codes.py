@@ -8,7 +8,7 @@ from omnigraph.lang.codes import Entry, register_all
 ERRORS: tuple[Entry, ...] = (
     (
         "S1",
-        "There is no such property type",
+        "Unknown property type",
         "A property is a base type, an enum, a Vector or a list of base types. A reference to another node is an edge.",
         "Types are String, Blob, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, enum(…), Vector(n) and [T].",
     ),
@@ -33,13 +33,13 @@ ERRORS: tuple[Entry, ...] = (
     (
         "S5",
         "A property name is reserved",
-        "Rows have columns of their own, such as id, and for edges src and dst. Edges also read from and to.",
+        "Rows have system columns, such as id, and for edges src and dst. Edges also read from and to.",
         "Choose another name for the property.",
     ),
     (
         "S6",
-        "A cardinality is written wrongly",
-        "@card(min..max) stands directly behind the target type of an edge and bounds the edges that leave one node.",
+        "Malformed cardinality",
+        "@card(min..max) comes directly after the target type of an edge and bounds the edges that leave one node.",
         "Write it like edge WorksAt: Person -> Company @card(0..1).",
     ),
     (
@@ -50,7 +50,7 @@ ERRORS: tuple[Entry, ...] = (
     ),
     (
         "S8",
-        "There is no such interface",
+        "Unknown interface",
         "A node type can only implement interfaces that the schema declares.",
         "Declare the interface, or remove its name.",
     ),
@@ -63,12 +63,12 @@ ERRORS: tuple[Entry, ...] = (
     (
         "S10",
         "The arguments of an annotation do not fit",
-        "Some annotations take exactly one text, some none at all, and none of ours may be repeated.",
+        "Some annotations take exactly one text, some none at all, and no built-in one may be repeated.",
         "Compare it with the table of annotations in the schema reference.",
     ),
     (
         "S11",
-        "An annotation stands in the wrong place",
+        "An annotation is in the wrong place",
         "Constraints belong to properties and bodies, @instruction to types, @embed to vectors of nodes.",
         "Move it to where the schema reference shows it.",
     ),
@@ -81,7 +81,7 @@ ERRORS: tuple[Entry, ...] = (
     (
         "S13",
         "A constraint names an unknown property",
-        "A constraint speaks about properties of the same type; on edges also about src and dst.",
+        "A constraint refers to properties of its own type, on edges also to src and dst.",
         "Check the spelling, or declare the property.",
     ),
     (
@@ -94,7 +94,7 @@ ERRORS: tuple[Entry, ...] = (
         "S15",
         "A key property is optional",
         "A key identifies its row, so that each of its properties must have a value.",
-        "Remove the ? behind its type.",
+        "Remove the ? after its type.",
     ),
     (
         "S16",
@@ -111,13 +111,13 @@ ERRORS: tuple[Entry, ...] = (
     (
         "S18",
         "A property is declared twice",
-        "The names of the properties of one type are different.",
+        "Property names are unique within a type.",
         "Remove or rename one of the two.",
     ),
     (
         "S19",
         "Two edge types differ only in case",
-        "Queries find edges regardless of case, so that two such names could not be told apart.",
+        "Queries find edges regardless of case, so that two such names could not be distinguished.",
         "Rename one of the two.",
     ),
     (
@@ -165,13 +165,13 @@ LINT: tuple[Entry, ...] = (
     (
         "S30",
         "An annotation looks misspelt",
-        "Annotations of your own are carried as metadata and have no effect; this one is nearly one of ours.",
+        "Custom annotations are kept as metadata and have no effect; this one resembles a built-in one.",
         "Correct it, or rename it to something less like a built-in annotation.",
     ),
     (
         "S31",
         "A rename has no effect",
-        "The graph is new, or has a declaration of the new name already.",
+        "The graph is new, or already has a declaration with the new name.",
         "Remove the @rename_from annotation.",
     ),
     (
@@ -183,7 +183,7 @@ LINT: tuple[Entry, ...] = (
     (
         "S33",
         "A uniqueness is implied by the key",
-        "A key is unique by itself, and so is every set of properties that contains it.",
+        "A key is unique, and so is every set of properties that contains it.",
         "Remove the @unique.",
     ),
     (
@@ -252,8 +252,8 @@ MIGRATION: tuple[Entry, ...] = (
     ),
     (
         "M4",
-        "A stored vector begins or ceases to be an embedding",
-        "Vectors that were given and vectors made from a text would be mixed.",
+        "A stored vector becomes or stops being an embedding",
+        "Given vectors and vectors made from a text would be mixed.",
         "Add a new vector property with the @embed you want and drop the old one.",
     ),
     (

@@ -1,6 +1,6 @@
 """Tree to canonical text: one member per line, two spaces, comments where they were.
 
-A comment stays before the declaration or member it stood before or inside of, or behind the one whose line it ended.
+A comment stays before the declaration or member it was before or inside of, or after the one whose line it ended.
 Single blank lines between members are kept.
 """
 
@@ -39,7 +39,7 @@ class _SchemaPrinter:
         self.comments = list(reversed(schema.comments))  # the next one last
         self.lines: list[str] = []
         self.end = 0  # how far the source has been printed
-        self.fresh = True  # nothing to keep a distance from: the start, or an opened body
+        self.fresh = True  # no blank line is needed: at the start, or in an opened body
 
     def print(self) -> str:
         spaced = False
@@ -89,7 +89,7 @@ class _SchemaPrinter:
         self.end, self.fresh = at.end, False
 
     def _comments(self, before: int, indent: str, spaced: bool) -> bool:
-        """Print the comments up to an offset on lines of their own; whether the next line still needs a distance."""
+        """Print the comments up to an offset on separate lines; returns whether a blank line is still needed."""
         while self.comments and self.comments[-1].start < before:
             comment = self.comments.pop()
             self._line(indent + comment.text.rstrip(), Place(comment.start, comment.end), spaced)
@@ -97,7 +97,7 @@ class _SchemaPrinter:
         return spaced
 
     def _trailing(self, before: int) -> None:
-        """Print the comments that follow on the same line behind the last line."""
+        """Print the comments that follow on the same line after the last line."""
         while self.comments and self.comments[-1].start < before:
             comment = self.comments[-1]
             if "\n" in self.text[self.end : comment.start]:

@@ -1,4 +1,4 @@
-"""Gives every type and property of a draft its identity: the accepted one where there is one, else a new one.
+"""Gives every type and property of a draft its identity: the accepted one if it exists, else a new one.
 
 A declaration keeps the identity of the accepted declaration of its name, or of the one its `@rename_from` names. A new
 identity is derived from what is declared: the name, what it belongs to, the type of a property, and how often something
@@ -26,7 +26,7 @@ IDENTITY_BITS = 52  # what a JSON number holds exactly; derived identities have 
 
 @dataclass(slots=True)
 class Identities:
-    """What is known of identities so far, by kind and name, and by owner and property."""
+    """The known identities, by kind and name, and by owner and property."""
 
     types: dict[tuple[str, str], int] = field(default_factory=dict)
     properties: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Matcher:
         self, wanted: AnyType, name: str, old: AnyType | None, source: Property
     ) -> bool:
         """Whether a vector comes from another text or model than before. Vectors of two models cannot be compared, so
-        it is another property, which begins empty; renaming the source changes nothing."""
+        it is a new property, which starts empty; renaming the source changes nothing."""
         new, before = wanted.properties[name].embed, source.embed
         if new is None or before is None or old is None:
             return False
@@ -153,7 +153,7 @@ class Matcher:
         self.diagnostics.error("S24", message, at)
 
     def _hint_place(self, kind: str, *subjects: tuple[str, str | None]) -> Place:
-        """Where the first of these says what it was renamed from."""
+        """The place of the first rename annotation among these."""
         hints = (self.draft.hints.get((kind, *subject)) for subject in subjects)
         return next((hint.at for hint in hints if hint), Place(0, 0))
 
@@ -169,7 +169,7 @@ def _number(draft: Draft, known: Identities) -> None:
 
 
 def _retired(accepted: SchemaIR, known: Identities) -> dict[str, int]:
-    """How often a declaration has left each name, dropped or renamed; names nothing ever left are not listed."""
+    """How often a declaration has left each name, dropped or renamed; names that were never left are not listed."""
     found = dict(accepted.retired)
     names = {type_id: place for place, type_id in known.types.items()}
 
@@ -208,7 +208,7 @@ def _slot(owner: str | int, name: str) -> str:
 
 
 def _derived(slot: str, what: object, taken: set[int]) -> int:
-    """An identity for what is added under a name; of numbers in use by something else, the next one is tried."""
+    """An identity for what is added under a name; if a number is already in use, the next one is tried."""
     for attempt in count():
         text = f"{slot} {what} {attempt}"
         number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
@@ -236,7 +236,7 @@ def _with_ids(kind: str, wanted: T, known: Identities, accepted: Mapping[int, An
 def _ordered_key(
     key: tuple[str, ...] | None, properties: Mapping[str, Property], old: AnyType | None
 ) -> tuple[str, ...] | None:
-    """Key members in the order that derives ids: as accepted, whatever they are called now; of a new key the ends of an
+    """Key members in the order that derives ids: as accepted, whatever their names are now; of a new key the ends of an
     edge, then properties by name."""
     if key is None:
         return None

@@ -1,6 +1,6 @@
 """The stored form of a schema: the catalog's types with their identities, as canonical JSON.
 
-Identities are numbers that are given once and never again, so that a renamed type keeps its table and a renamed
+Identities are numbers that are never reused, so that a renamed type keeps its table and a renamed
 property its column. Fields at their default are left out of the JSON: a field that a later version adds does not make
 stored schemas unreadable.
 """
@@ -18,7 +18,7 @@ import msgspec
 from omnigraph.errors import Corrupt, FormatUnsupported
 from omnigraph.model.catalog import Catalog, EdgeType, InterfaceType, NodeType
 
-VERSION = 2  # of schemas in which something has left its name; others are written as version 1
+VERSION = 2  # of schemas in which a name was left; others are written as version 1
 STORED_BYTES_MAX = 64 * 1024 * 1024
 AnyType = InterfaceType | NodeType | EdgeType
 T = TypeVar("T", InterfaceType, NodeType, EdgeType)
@@ -50,7 +50,7 @@ class SchemaIR:
 
 
 def catalog_of(ir: SchemaIR) -> Catalog:
-    """The schema as everything behind the languages reads it."""
+    """The schema as used by everything outside the languages."""
     return Catalog(
         nodes={n.name: n for n in ir.nodes},
         edges={e.name: e for e in ir.edges},
@@ -87,7 +87,7 @@ def _default_of(f: Field[Any]) -> Any:
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
-# msgspec learns what a class looks like when it first meets it; two threads that teach it at once can crash it.
+# msgspec inspects a class on first use; two threads doing that concurrently can crash it.
 _one_at_a_time = Lock()
 
 

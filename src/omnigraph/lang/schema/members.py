@@ -25,20 +25,20 @@ NAME_CHARS_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """`@rename_from("old")`, and where it stands."""
+    """`@rename_from("old")`, and its place."""
 
     old: str
     at: Place
-    inherited: bool = False  # written in an interface, and so for nodes only where it fits
+    inherited: bool = False  # written in an interface, and so applied to nodes only where it fits
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A checked property with what its declaration says besides."""
+    """A checked property with the rest of its declaration."""
 
     decl: ast.PropertyDecl
     property: Property
-    words: tuple[str, ...] = ()  # of key, unique, index, behind the property
+    words: tuple[str, ...] = ()  # of key, unique, index, after the property
     hint: Hint | None = None
     embed_at: Place | None = None
 
@@ -53,7 +53,7 @@ class Owner:
 
 
 def build_property(owner: Owner, decl: ast.PropertyDecl) -> Built:
-    """A declared property as the catalog knows it."""
+    """A declared property as a property of the catalog."""
     _check_name(owner, decl.name)
     report_repeated(owner, decl.annotations, f"property {owner.name}.{decl.name}")
     built = Built(decl, Property(decl.name.text, decl.type.type, 0))
@@ -89,7 +89,7 @@ def _check_name(owner: Owner, name: ast.Name) -> None:
 
 
 def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target: str) -> None:
-    """Report annotations of ours that stand twice on one target."""
+    """Report built-in annotations that are duplicated on one target."""
     if len(annotations) < 2:
         return
     counts = Counter(a.name for a in annotations)
@@ -103,7 +103,7 @@ def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target:
 def custom_annotations(
     owner: Owner, annotations: Iterable[ast.Annotation]
 ) -> tuple[Annotation, ...]:
-    """Annotations of the user's own, in canonical order without repetitions."""
+    """Custom annotations, in canonical order without repetitions."""
     carried: dict[str, Annotation] = {}
     for annotation in annotations:
         arguments = tuple(sorted((str(k), scalar(owner, v)) for k, v in annotation.arguments))
@@ -116,7 +116,7 @@ def custom_annotations(
 
 
 def scalar(owner: Owner, value: ast.Value) -> ast.Scalar:
-    """The value of an annotation of one's own, which is never a list."""
+    """The value of a custom annotation, which is never a list."""
     if isinstance(value.value, tuple):
         owner.diagnostics.error("S10", "only @default takes a list", value.at)
         return ""
@@ -152,13 +152,13 @@ def text_of(owner: Owner, annotation: ast.Annotation, target: str) -> str | None
 
 
 def _constraint_word(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
-    """@key, @unique or @index behind a property."""
+    """@key, @unique or @index after a property."""
     name, path = annotation.name, f"{owner.name}.{built.property.name}"
     report = owner.diagnostics.error
     if annotation.value is not None:
         report("S10", f"@{name} on {path} takes no value", annotation.at)
     elif name not in PROPERTY_WORDS:
-        report("S7", f"@{name} stands in the body and names its property", annotation.at)
+        report("S7", f"@{name} belongs in the body and names its property", annotation.at)
     elif owner.kind == "edge" and name == "key":
         help = f"The key of an edge names its ends: @key(src, dst, {built.property.name})"
         report(
@@ -174,7 +174,7 @@ def _constraint_word(owner: Owner, built: Built, annotation: ast.Annotation) -> 
 def unsuited(word: str, kind: PropType, *, behind_property: bool) -> str | None:
     """The kind of type a constraint does not work on, if this is one.
 
-    In a body, @index on a list is accepted without effect, as files of the language's model have it.
+    In a body, @index on a list is accepted without effect, as in files of the original language.
     """
     if kind.is_blob:
         return "blob"
@@ -270,7 +270,7 @@ def _instruction(owner: Owner, built: Built, annotation: ast.Annotation) -> Buil
 
 
 def _card(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
-    owner.diagnostics.error("S6", "@card stands in the wrong place", annotation.at)
+    owner.diagnostics.error("S6", "@card is in the wrong place", annotation.at)
     return built
 
 

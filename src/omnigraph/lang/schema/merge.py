@@ -1,8 +1,8 @@
-"""Three schemas to one: what two branches did to a schema since they parted.
+"""Three schemas to one: the changes of two branches to a schema since they diverged.
 
 A schema is taken apart into facts, each under a key made of identities: a name, a type, one value of an enum, one
 constraint. A fact that only one side changed is taken from that side; one that both changed differently is a conflict.
-Names play no part, so that one branch may rename what another one extends.
+Names do not matter, so one branch may rename what another one extends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from omnigraph.model.types import PropType
 
 Fact = tuple[
     int, int | None, str, Any
-]  # identity of the type, of the property, aspect, and what tells facts apart
+]  # identity of the type, of the property, aspect, and what distinguishes facts
 Facts = dict[Fact, Any]
 
 
@@ -73,7 +73,7 @@ class SchemaMerge:
 
 
 def merge_schemas(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SchemaMerge:
-    """What both sides did to the schema since `base`; a side that did nothing costs nothing."""
+    """The changes of both sides to the schema since `base`; an unchanged side costs nothing."""
     retired = _retired(ours, theirs)
     if theirs in (base, ours):
         return SchemaMerge(ours if ours.retired == retired else replace(ours, retired=retired))
@@ -93,7 +93,7 @@ def merge_schemas(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SchemaMer
 
 
 def _retired(ours: SchemaIR, theirs: SchemaIR) -> dict[str, int]:
-    """What has left a name on either side: an identity is not given twice on the merged line of history either."""
+    """What has left a name on either side: an identity is not reused on the merged line of history either."""
     slots = sorted({*ours.retired, *theirs.retired})
     return {s: max(ours.retired.get(s, 0), theirs.retired.get(s, 0)) for s in slots}
 
@@ -160,7 +160,7 @@ def _by_identity(constraint: Constraint, owner: EntityType) -> Constraint:
 
 
 class _Names:
-    """What identities are called, for messages: our name first."""
+    """The names of identities, for messages: our name first."""
 
     def __init__(self, irs: Iterable[SchemaIR]) -> None:
         self.types: dict[int, tuple[str, str]] = {}
@@ -172,7 +172,7 @@ class _Names:
                     self.properties.setdefault(p.property_id, p.name)
 
     def show(self, aspect: str, value: Any) -> str | None:
-        """A value of a fact, as a person reads it."""
+        """A value of a fact, for people."""
         match value:
             case None:
                 return None
@@ -206,7 +206,7 @@ def _merge_facts(
         else:
             type_id, property_id, aspect, _ = fact
             conflicts.append(_conflict(names, type_id, property_id, aspect, (b, o, t)))
-            # One side's value stands in, unless the other dropped it: what depends on it is not in conflict as well.
+            # One side's value is used, unless the other dropped it, so what depends on it is not in conflict as well.
             taken = _ABSENT if _ABSENT in values[1:] else values[1]
         if taken is not _ABSENT:
             merged[fact] = taken
@@ -226,7 +226,7 @@ def _conflict(
 
 
 def _orphans(merged: Facts, names: _Names) -> list[SchemaConflict]:
-    """What one side says about something the other side dropped."""
+    """Facts of one side about something the other side dropped."""
     types = {fact[0] for fact in merged if fact[2] == "kind"}
     properties = {fact[1] for fact in merged if fact[1] is not None and fact[2] == "type"}
     found = []
@@ -247,7 +247,7 @@ def _orphans(merged: Facts, names: _Names) -> list[SchemaConflict]:
 
 
 def _clashes(merged: Facts, names: _Names) -> Iterator[SchemaConflict]:
-    """One name for two things, or two keys for one type: each side made one of them."""
+    """One name for two things, or two keys for one type: each side added one of them."""
     seen: dict[tuple[Any, ...], Fact] = {}
     for fact, value in merged.items():
         type_id, property_id, aspect, key = fact

@@ -1,7 +1,7 @@
 """From the accepted schema to the desired one, as steps.
 
 `plan_migration` compares two schemas by identity. Every difference becomes exactly one step; one that stored data does
-not allow becomes an `unsupported_change`, and then nothing of the plan can be applied.
+not allow becomes an `unsupported_change`, and then no part of the plan can be applied.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WIDENINGS = frozenset(
 
 
 class SchemaChangeRefused(OmnigraphError):
-    """A schema change cannot be applied; its code is that of the first step that stands in the way."""
+    """A schema change cannot be applied; its code is that of the first unsupported step."""
 
     kind = Kind.INVALID
 
@@ -69,7 +69,7 @@ class SchemaChangeRefused(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """What applying a schema would do."""
+    """The effect of applying a schema."""
 
     supported: bool
     steps: tuple[Step, ...]
@@ -85,14 +85,14 @@ class MigrationPlan:
         return plan_html((step.to_json() for step in self.steps), self.supported)
 
     def raise_unsupported(self) -> None:
-        """Raise when the plan cannot be applied, naming every step that stands in the way."""
+        """Raise when the plan cannot be applied, naming every unsupported step."""
         refused = [s for s in self.steps if isinstance(s, UnsupportedChange)]
         if refused:
             raise SchemaChangeRefused(refused[0], {"steps": [s.to_json() for s in refused]})
 
 
 def compare(accepted: SchemaIR, desired: SchemaIR, *, allow_data_loss: bool) -> tuple[Step, ...]:
-    """The steps from one schema to another, whose identities say what continues what."""
+    """The steps from one schema to another, matched by identity."""
     mode = "hard" if allow_data_loss else "soft"
     before = {t.type_id: t for _, t in accepted.types()}
     kept = {t.type_id for _, t in desired.types()}

@@ -1,7 +1,7 @@
 """Schema text to tree.
 
-Every method parses the rule its docstring shows; the grammar in the reference manual is made from these lines. What is
-misspelt but unmistakable is reported and read as it was meant, so that the rest of the declaration is still looked at.
+Every method parses the rule its docstring shows; the grammar in the reference manual is made from these lines. An
+obvious misspelling is reported and read as intended, so that the rest of the declaration is still checked.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Parser(TypeParser):
         return Schema(tuple(found), comments, self.cursor.text, self._unread())
 
     def _unread(self) -> frozenset[str]:
-        """After errors: every name that stands where one is declared, whether or not it could be read."""
+        """After errors: every name in the place of a declaration, whether or not it could be read."""
         if not self.diagnostics.errors:
             return frozenset()
         texts = self.cursor.lexed.texts
@@ -77,7 +77,7 @@ class Parser(TypeParser):
                 return self.edge()
 
     def _meant_declaration(self, token: Token) -> str:
-        """Report what stands where a declaration should; go on when it is a misspelt keyword before a name."""
+        """Report a token in place of a declaration; continue if it is a misspelt keyword before a name."""
         if token.text == "}":
             help = "Remove it, or look for a declaration that was closed too early."
             raise self.cursor.fail("this `}` closes nothing", help=help)
@@ -164,9 +164,7 @@ class Parser(TypeParser):
         members: list[Member] = []
         while not self.cursor.take("}"):
             if self.cursor.at_end() or self._declares(self.cursor.index):
-                self.cursor.unclosed(
-                    opening
-                )  # what follows is a declaration of its own: no need to give up
+                self.cursor.unclosed(opening)  # a new declaration follows: no need to stop
                 break
             if self.diagnostics.full:
                 raise Unparsable
@@ -179,7 +177,7 @@ class Parser(TypeParser):
         failed = self._missing("{", where)
         if not self._at_property() and not self.cursor.at("@"):
             raise failed
-        members: list[Member] = []  # the brace was forgotten: read on as if it were there
+        members: list[Member] = []  # the brace was forgotten: continue as if it were present
         while not self.cursor.take("}") and not self.cursor.at_end() and not self.diagnostics.full:
             if self._declares(self.cursor.index):
                 break
@@ -187,7 +185,7 @@ class Parser(TypeParser):
         return tuple(members), Place(0, 0)
 
     def _member(self, members: list[Member]) -> None:
-        """One member of a body; after an error in it, the next one is looked for."""
+        """One member of a body; after an error in it, skips to the next one."""
         before = self.cursor.index
         try:
             if self.cursor.at(","):
@@ -237,7 +235,7 @@ class Parser(TypeParser):
             )
         at = between(self.cursor.token, self.cursor.peek())
         meant = did_you_mean(word, CONSTRAINTS)
-        help = f"Did you mean `{meant}`?" if meant else "An annotation stands behind a property."
+        help = f"Did you mean `{meant}`?" if meant else "An annotation follows its property."
         self.diagnostics.error("P1", message, at, help=help, suggestion=meant)
         raise Unparsable
 
@@ -312,7 +310,7 @@ class Parser(TypeParser):
                 if not header:
                     break  # a constraint of the body
                 at = between(self.cursor.token, self.cursor.peek())
-                message = f"@{word} belongs into the body, not behind the name of the type"
+                message = f"@{word} belongs in the body, not after the name of the type"
                 raise self.cursor.fail(message, at, code="S11")
             found.append(self.annotation())
         return tuple(found)
@@ -344,11 +342,11 @@ class Parser(TypeParser):
     def _misfit(self, at: Place, annotation: str) -> Unparsable:
         """Arguments that fit no annotation are most often those of a misspelt or misplaced constraint."""
         if annotation == "card":
-            help = "Write @card(min..max) directly behind the target type of the edge."
-            return self.cursor.fail("@card stands in the wrong place", at, code="S6", help=help)
+            help = "Write @card(min..max) directly after the target type of the edge."
+            return self.cursor.fail("@card is in the wrong place", at, code="S6", help=help)
         meant = did_you_mean(annotation, (*CONSTRAINTS, "card"))
         help = f"Did you mean `@{meant}`?" if meant else "Further arguments are written name=value."
-        message = f"`@{annotation}` takes no such arguments"
+        message = f"`@{annotation}` does not take such arguments"
         self.diagnostics.error("P1", message, at, help=help, suggestion=meant)
         return Unparsable()
 
@@ -372,7 +370,7 @@ class Parser(TypeParser):
         return Name(token.text, Place(token.start, token.end))
 
     def _take_word(self, word: str) -> Token | None:
-        """Take a keyword, also when it is misspelt but nothing else could stand here."""
+        """Take a keyword, also a misspelt one if nothing else is possible here."""
         token = self.cursor.token
         if token.kind is not Tok.NAME or token.text == word:
             return self.cursor.take(word)
@@ -385,7 +383,7 @@ class Parser(TypeParser):
         return None
 
     def _expect_or_assume(self, symbol: str, where: str, help: str) -> None:
-        """Expect a symbol; when it is missing but a name follows on the line, report it and go on."""
+        """Expect a symbol; if it is missing but a name follows on the line, report it and continue."""
         if self.cursor.take(symbol):
             return
         failed = self._missing(symbol, where, help)

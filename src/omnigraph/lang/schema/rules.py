@@ -27,9 +27,9 @@ class TypeRules:
 def check_rules(
     owner: Owner, members: Mapping[str, Built], declared: Iterable[ast.Rule], known: frozenset[str]
 ) -> TypeRules:
-    """The constraints of a type: those behind its properties and those of its body.
+    """The constraints of a type: those after its properties and those of its body.
 
-    `known` are names to say nothing about, because their declarations could not be read.
+    `known` are names not to report, because their declarations could not be read.
     """
     properties = {name: built.property for name, built in members.items()}
     written = (*_behind_properties(members), *declared)

@@ -1,7 +1,7 @@
-"""The steps of a schema migration: values that say what changes, on which type, under which identity.
+"""The steps of a schema migration: each names a change, its type and its identity.
 
 A step is a frozen dataclass; its `kind` is the tag of its JSON, whose other members are its fields. `table_id` names
-the table concerned (none for interfaces). Whoever runs a plan needs nothing else but the desired schema.
+the table concerned (none for interfaces). A plan and the desired schema are all that is needed to run it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JSON_NAMES = {"from_name": "from", "to_name": "to", "from_type": "from", "to_typ
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint as a step speaks of it, in the names of the desired schema (a dropped one: the accepted)."""
+    """A constraint in a step, in the names of the desired schema (a dropped one: the accepted)."""
 
     kind: str  # key, unique, index, range or check
     fields: tuple[str, ...]
@@ -157,7 +157,7 @@ class AddConstraint(MemberStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropConstraint(MemberStep):
-    """A constraint is lifted."""
+    """A constraint is removed."""
 
     kind: ClassVar[str] = "drop_constraint"
     constraint: Constraint
@@ -216,7 +216,7 @@ class UpdatePropertyMetadata(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropProperty(PropertyStep):
-    """The column leaves the branch, with every constraint that speaks of it; `hard` also collects old versions."""
+    """The column leaves the branch, with every constraint that names it; `hard` also collects old versions."""
 
     kind: ClassVar[str] = "drop_property"
     mode: str

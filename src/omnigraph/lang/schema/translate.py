@@ -1,7 +1,7 @@
 """Schemas of other graph databases as `.pg`: Kuzu's tables, and the constraints and indices of Neo4j.
 
-What is translated is a proposal to be edited: Neo4j does not say between which labels a relationship leads, nor which
-types most properties have. Whatever has no counterpart is named in a comment, so that nothing is lost in silence.
+The translation is a draft to be edited: Neo4j does not say between which labels a relationship leads, nor which
+types most properties have. Whatever has no counterpart is named in a comment, so that nothing is lost silently.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class _Translation:
         return name
 
     def own_name(self, name: str, kind: str) -> str:
-        """A name that is free: ids and ends have names of their own."""
+        """An unreserved name: ids and ends have reserved ones."""
         if name not in STRUCTURAL[kind]:
             return name
         self.notes.append(f"the property `{name}` is called `{name}_` here: {name} is built in")
@@ -290,7 +290,7 @@ class _Translation:
     def edge(self, name: str, draft: DraftType) -> Iterator[str]:
         card = f" @card({draft.card})" if draft.card else ""
         if not draft.pairs:
-            yield f"// {name}: say between which node types it leads, and take the slashes away"
+            yield f"// {name}: fill in its node types and remove the slashes"
             for line in self.declared(f"edge {name}: From -> To{card}", draft):
                 yield f"// {line}"
             return
@@ -315,7 +315,7 @@ def _plain(name: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between the commas that are in no bracket."""
+    """The parts between commas outside brackets."""
     depth, start = 0, 0
     for at, char in enumerate(text):
         depth += {"(": 1, "[": 1, "<": 1, ")": -1, "]": -1, ">": -1}.get(char, 0)

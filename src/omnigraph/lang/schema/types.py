@@ -1,4 +1,4 @@
-"""Parsing types and values: the part of the schema grammar that stands on its own."""
+"""Parsing types and values: the self-contained part of the schema grammar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.model.types import VECTOR_DIM_MAX, PropType
 from omnigraph.model.types import Scalar as Base
 
 ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+")
-UNKNOWN_TYPE = PropType(Base.STRING, nullable=True)  # stands for a type that was reported
+UNKNOWN_TYPE = PropType(Base.STRING, nullable=True)  # stands for a type with a reported error
 
 
 class TypeParser:
@@ -112,9 +112,7 @@ class TypeParser:
         help = f"Did you mean `{meant}`?" if meant else ""
         if ("node", token.text) in pairwise(self.cursor.lexed.texts):
             meant, help = None, f"A reference is an edge: edge Name: From -> {token.text}"
-        self.diagnostics.error(
-            "S1", f"there is no type {token}", token, help=help, suggestion=meant
-        )
+        self.diagnostics.error("S1", f"unknown type {token}", token, help=help, suggestion=meant)
         self.cursor.advance()
         if self.cursor.at("("):
             raise Unparsable
@@ -155,7 +153,7 @@ class TypeParser:
 
 
 def parse_number(token: Token) -> int | float | None:
-    """The value of a number token, or None when no number of ours is that large."""
+    """The value of a number token, or None if it is too large."""
     if token.kind is Tok.INTEGER:
         return int(token.text) if len(token.text.lstrip("0")) <= 20 else None
     value = float(token.text)

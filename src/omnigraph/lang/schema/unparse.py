@@ -1,4 +1,4 @@
-"""A stored schema as text again: what a merge produced, or a schema whose text was lost.
+"""A stored schema as text again: the result of a merge, or a schema whose text was lost.
 
 Compiling the text gives the same schema, with the identities of the accepted one kept.
 """
@@ -44,7 +44,7 @@ def _header(kind: EntityType) -> Iterator[ast.Annotation]:
 
 
 def _members(kind: EntityType) -> Iterator[ast.Member]:
-    """Properties with their one-column constraints behind them, then the other constraints."""
+    """Properties followed by their one-column constraints, then the other constraints."""
     groups = [("key", kind.key)] if kind.key is not None else []
     groups += [("unique", group) for group in kind.uniques]
     groups += [("index", group) for group in kind.indices]

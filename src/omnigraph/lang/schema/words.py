@@ -1,4 +1,4 @@
-"""The words of the schema language, and what people write instead of them."""
+"""The words of the schema language, and common alternatives for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from omnigraph.model.types import Scalar
 
 DECLARATIONS = ("interface", "node", "edge")
 CONSTRAINTS = ("key", "unique", "index", "range", "check")
-PROPERTY_WORDS = ("key", "unique", "index")  # constraints that may stand behind a property
+PROPERTY_WORDS = ("key", "unique", "index")  # constraints that may follow a property
 METRICS = ("l2", "cosine", "dot")
 ANNOTATIONS = (
     *CONSTRAINTS,

@@ -1,8 +1,8 @@
 """Text to words: the one analyzer behind indices, queries and scans.
 
-A text is cut at everything that is no letter, mark or digit; ideographs and hiragana, which are written without spaces,
-are words by themselves. Cutting and counting run inside Arrow over whole columns. Everything that needs Unicode tables
-or a stemmer runs once per DISTINCT word.
+A text is split at everything that is not a letter, mark or digit; ideographs and hiragana, which are written without
+spaces, are words by themselves. Cutting and counting run inside Arrow over whole columns. Everything that needs Unicode
+tables or a stemmer runs once per DISTINCT word.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.model.catalog import Property
 ANNOTATION = "analyzer"  # `@analyzer("simple")` on a String property
 FORMAT = 1  # raised whenever the same text may give other words
 REMEMBERED_CHARS_MAX = 1024  # of a query whose words are remembered
-ROWS_PER_SLICE = 1 << 16  # bounds the memory of what is cut at once
+ROWS_PER_SLICE = 1 << 16  # split together; bounds the memory
 
 _BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]+"
 _UNSPACED = r"([\p{Han}\p{Hiragana}])"
@@ -59,7 +59,7 @@ class AnalyzerUnknown(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """What happens to a word after it has been cut out of its text."""
+    """The normalization of a word after splitting the text."""
 
     name: str
     folds: bool = True  # compatibility forms and upper case are levelled
@@ -96,11 +96,11 @@ ANALYZERS = {
 
 
 def analyzer_of(prop: Property) -> Analyzer:
-    """The analyzer a property asks for, English unless it says otherwise."""
+    """The analyzer of a property, English by default."""
     name = next((a.value for a in prop.annotations if a.name == ANNOTATION), ENGLISH.name)
     analyzer = ANALYZERS.get(str(name))
     if analyzer is None:
-        raise AnalyzerUnknown(f"property '{prop.name}' asks for the unknown analyzer '{name}'")
+        raise AnalyzerUnknown(f"property '{prop.name}' names the unknown analyzer '{name}'")
     return analyzer
 
 
@@ -111,7 +111,7 @@ class Words:
     vocabulary: pa.StringArray  # distinct, ascending by UTF-8 bytes
     codes: npt.NDArray[np.int32]  # per word: its number in the vocabulary
     rows: npt.NDArray[np.int32]  # per word: the text it is from
-    places: npt.NDArray[np.int32]  # per word: where it stands; words left out keep their place
+    places: npt.NDArray[np.int32]  # per word: its place; words left out keep theirs
 
 
 def analyze(texts: pa.Array, analyzer: Analyzer) -> Words:
@@ -138,7 +138,7 @@ def query_words(query: str, analyzer: Analyzer) -> tuple[tuple[str, int], ...]:
 
 
 def _query_words(query: str, analyzer: Analyzer) -> tuple[tuple[str, int], ...]:
-    # Half a surrogate pair is no character: it separates words, as any sign does.
+    # Half a surrogate pair is not a character: it separates words, as any sign does.
     words = analyze(pa.array([query.encode(errors="replace")], pa.string()), analyzer)
     spelled = words.vocabulary.take(pa.array(words.codes)).to_pylist()
     return tuple(zip(spelled, words.places.tolist(), strict=True))
@@ -163,7 +163,7 @@ class _Cut:
 
 
 def _cut(texts: pa.StringArray, analyzer: Analyzer) -> _Cut:
-    """Cut a slice of texts. Where all of them are ASCII, a table of the 128 characters does it."""
+    """Split a slice of texts. If all of them are ASCII, a table of the 128 characters suffices."""
     if pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
         return _cut_ascii(texts, LOWER_CASE if analyzer.folds else AS_WRITTEN)
     lists = words_as_written(texts)
@@ -191,7 +191,7 @@ def _cut_ascii(texts: pa.StringArray, letters: npt.NDArray[np.uint8]) -> _Cut:
 
 
 def _numbered(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], ...]:
-    """For words that follow one another, so many in each text: the text, and the place in it."""
+    """For consecutive words, given the number in each text: the text, and the place in it."""
     rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     firsts = (np.cumsum(counts) - counts).astype(np.int32)
     return rows, np.arange(len(rows), dtype=np.int32) - np.repeat(firsts, counts)
@@ -226,7 +226,7 @@ def _fold(word: str) -> str:
 
 
 def _stem(words: list[str], language: str) -> list[str]:
-    """Snowball's stemmer of a language; one object per call, because it must not be shared by threads."""
+    """Snowball's stemmer of a language; a new object per call, as threads must not share one."""
     stems: list[str] = Stemmer.Stemmer(language, 0).stemWords(words)
     return stems
 

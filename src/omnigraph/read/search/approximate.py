@@ -1,9 +1,9 @@
 """The nearest vectors through a stored index: most of them, and each with its exact distance.
 
-The index of the table store names rows that are likely near; those no index covers it compares itself, so no row is
-out of reach. Here they are compared exactly, as any other position. Conditions and traversals come first: when they
-leave few rows, those are compared and no index is asked; when they leave many, more rows are asked for, and if too few
-of them are among those left, all of those are compared.
+The index of the table store names rows that are likely near; the store compares rows outside the index exactly, so
+every row can be found. Here candidates are compared exactly, as any other position. Conditions and traversals come
+first: when they leave few rows, those are compared without an index; when they leave many, more candidates are
+requested, and if too few of them are among those left, all of those are compared.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from omnigraph.read.search.source import Positions
 from omnigraph.read.search.vectors import Float32s, Float64s, nearest
 from omnigraph.storage.tables import VectorTable
 
-INDEX_ROWS_MIN = 20_000  # exact distances to fewer are found sooner
+INDEX_ROWS_MIN = 20_000  # exact distances to fewer are computed faster
 CANDIDATES = 10  # rows compared for each that is wanted
-PROBES_MIN = 20  # parts of the index that are looked at
-PROBES_PART = 16  # or one in so many, if that is more
-FILTERED_PART = 8  # of more rows than one in so many, the index is asked for more and filtered
+PROBES_MIN = 20  # partitions of the index that are probed
+PROBES_PART = 16  # or one in this many, if that is more
+FILTERED_PART = 8  # above one row in this many, more candidates are requested and filtered
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The index there is on a column."""
+    """The index on a column."""
 
     table: VectorTable
     kind: str
@@ -45,15 +45,15 @@ def approximate(
     positions: Positions | None = None,
     note: Callable[..., None],
 ) -> tuple[Positions, Float64s]:
-    """See `nearest`. Says how it was done."""
+    """See `nearest`. Notes how it was done."""
     index = _index(columns, prop)
     few = positions is not None and len(positions) * FILTERED_PART < columns.n
     if index is None or few:
         note(vectors="exact: few rows" if few else "exact: no index")
         return nearest(columns, prop, vector, metric, count=count, positions=positions)
     share = 1.0 if positions is None else len(positions) / columns.n
-    asked = min(columns.n, int(np.ceil(count * CANDIDATES / share)))
-    found = _candidates(columns, index, prop, vector, asked)
+    wanted = min(columns.n, int(np.ceil(count * CANDIDATES / share)))
+    found = _candidates(columns, index, prop, vector, wanted)
     if positions is not None:
         found = found[np.isin(found, positions)]
     if len(found) < min(count, columns.n):
@@ -79,10 +79,10 @@ def _index(columns: TableColumns, prop: str) -> _Index | None:
 
 
 def _candidates(
-    columns: TableColumns, index: _Index, prop: str, vector: Sequence[float] | Float32s, asked: int
+    columns: TableColumns, index: _Index, prop: str, vector: Sequence[float] | Float32s, wanted: int
 ) -> Positions:
     probes = max(PROBES_MIN, columns.n // (PROBES_PART * 4096))
     query = np.asarray(vector, np.float32).tolist()
-    found = np.sort(columns.positions_at(index.table.near(prop, query, asked, probes)))
+    found = np.sort(columns.positions_at(index.table.near(prop, query, wanted, probes)))
     kept: Positions = found if columns.live is None else found[columns.live[found]]
     return kept

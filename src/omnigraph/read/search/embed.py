@@ -34,7 +34,7 @@ from omnigraph.read.search.providers import (
     Provider,
 )
 
-# Apart from the budget of readers: these vectors cost money to make again.
+# Separate from the budget of readers: recomputing these vectors costs money.
 EMBED_CACHE_BYTES_MAX = 64 << 20
 
 _made = Cache(EMBED_CACHE_BYTES_MAX)
@@ -60,8 +60,8 @@ def embed_texts(
 ) -> Float32s:
     """One row per text, finite and not zero.
 
-    `model` is the one the schema records for the property. Equal texts are embedded once, and what was embedded before
-    is remembered. Either all vectors are returned or an error is raised.
+    `model` is the one the schema records for the property. Equal texts are embedded once, and earlier results are
+    cached. Either all vectors are returned or an error is raised.
 
     >>> embed_texts(["tea", "tea"], 2, provider=MockProvider()).shape
     (2, 2)
@@ -79,12 +79,12 @@ def embed_texts(
 
 
 def settings_of(snapshot: Snapshot) -> EmbedSettings:
-    """How the texts of a graph become vectors: as it was opened with, else as this process was told."""
+    """The embedding settings of a graph: those it was opened with, else those of the environment."""
     return snapshot.embedding or settings_of_environment()
 
 
 def settings_of_environment() -> EmbedSettings:
-    """What the variables of this process say."""
+    """The embedding settings of the environment."""
     kind = _variable("PROVIDER")
     own_key = OWN_KEYS.get(kind or "")
     return EmbedSettings(
@@ -97,7 +97,7 @@ def settings_of_environment() -> EmbedSettings:
 
 
 def settings_pace() -> float | None:
-    """How often one process asks a provider, whichever it is."""
+    """The limit on this process's requests to any provider."""
     return _pace(_variable("REQUESTS_PER_MINUTE_MAX"))
 
 
@@ -127,13 +127,13 @@ def _pace(text: str | None) -> float | None:
 
 
 def configured() -> Provider:
-    """The provider the environment asks for."""
+    """The provider configured by the environment."""
     return provider_of(settings_of_environment())
 
 
 @lru_cache(maxsize=64)
 def provider_of(settings: EmbedSettings) -> Provider:
-    """The provider some settings ask for."""
+    """The provider for these settings."""
     kind, model, key = settings.kind, settings.model, settings.key
     pace = settings.requests_per_minute_max
     match kind:
@@ -150,7 +150,9 @@ def provider_of(settings: EmbedSettings) -> Provider:
         case "local":
             return LocalProvider(model or PACKAGED)
         case None:
-            raise EmbedNotConfigured("a text must be embedded, and no embedding provider is set")
+            raise EmbedNotConfigured(
+                "a text must be embedded, but no embedding provider is configured"
+            )
         case _:
             raise EmbedNotConfigured(f"there is no embedding provider called '{kind}'")
 
@@ -172,7 +174,7 @@ def _key(provider: Provider, model: str | None, dim: int, text: str) -> Hashable
 def _embed_batches(
     provider: Provider, texts: list[str], dim: int, model: str | None
 ) -> Iterable[tuple[list[str], Float32s]]:
-    """Each batch with its vectors, several requests at once where the provider can take them."""
+    """Each batch with its vectors, with concurrent requests if the provider allows them."""
     size = provider.batch_texts_max
     batches = [texts[start : start + size] for start in range(0, len(texts), size)]
 

@@ -1,4 +1,4 @@
-"""Texts with the words a query looks for marked in them. Meant for results: it goes through texts one by one."""
+"""Texts with the words of a query marked. Intended for results: it processes texts one by one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def highlighted(
 
 
 def _marked(distinct: list[str | None], query: str, reading: QueryReader) -> frozenset[str]:
-    """Which words, as they are written, the query looks for."""
+    """The words of the texts, as written, that the query matches."""
     clauses = [clause for clause in reading.clauses(query) if clause.sign != "-"]
     words = set(reading.expanded(word for clause in clauses for word, _ in clause.words))
     begins = tuple(clause.begins for clause in clauses if clause.begins is not None)
@@ -39,7 +39,7 @@ def _marked(distinct: list[str | None], query: str, reading: QueryReader) -> fro
 
 
 def _with_marks(text: str, words: list[str], found: frozenset[str], marks: tuple[str, str]) -> str:
-    """The words come in the order in which they stand in the text."""
+    """The words come in the order of the text."""
     parts, end = [], 0
     for word in words:
         start = text.index(word, end)

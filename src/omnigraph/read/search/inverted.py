@@ -1,7 +1,7 @@
 """The inverted form of some texts: which of them hold a word, how often and where.
 
-It is a handful of flat arrays, in memory or in a file (`stored_text.py`), read through one function that is told which
-parts of which arrays are wanted. So a query touches the words it asks for, and nothing else has to be in memory.
+It is a handful of flat arrays, in memory or in a file (`stored_text.py`), read through one function, given the
+wanted parts of arrays. So a query touches only its own words, and nothing else has to be in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph.read.search.analyzer import Analyzer, Words, analyze, string_buffers
 
 Array = npt.NDArray[Any]
-Wanted = tuple[str, int, int]  # an array, and where the wanted part begins and ends in it
+Wanted = tuple[str, int, int]  # an array, and the bounds of the wanted part
 Read = Callable[[Sequence[Wanted]], list[Array]]
 Span = tuple[int, int]
 Occurrences = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -30,12 +30,12 @@ KEY_BITS = 64
 
 
 class TextFacts(msgspec.Struct, frozen=True):
-    """What is known of the texts without reading an array."""
+    """Facts about the texts that need no array."""
 
     rows: int
     texts: int  # that are not null
     words: int
-    longest: int  # the last place at which a word stands
+    longest: int  # the last place of a word
     vocabulary: int
     blocks: list[bytes]  # the first word of each block of the vocabulary
     block_starts: list[int]  # where its letters begin, and where the last block ends
@@ -117,7 +117,7 @@ class Segment:
         return [Postings(next(read), next(read)) for _ in spans]
 
     def _look_up(self, words: Sequence[str]) -> list[tuple[Span, Span]]:
-        """Where the entries and the occurrences of each word lie; nowhere for a word that is not there."""
+        """The ranges of the entries and occurrences of each word; empty for a missing word."""
         spelled = [word.encode() for word in words]
         blocks = [bisect_right(self.facts.blocks, word) - 1 for word in spelled]
         needed = sorted({block for block in blocks if block >= 0})
@@ -219,7 +219,7 @@ class _Entries:
 
 
 def _entries(words: Words, rows: int, longest: int) -> _Entries:
-    """Word, row and place in one number, where they fit: sorting those is the fastest way there is."""
+    """Word, row and place in one number, where they fit: sorting those is the fastest way."""
     row_bits, place_bits = max(rows, 1).bit_length(), longest.bit_length()
     if len(words.vocabulary).bit_length() + row_bits + place_bits > KEY_BITS:
         return _entries_apart(words)

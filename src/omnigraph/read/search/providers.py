@@ -1,4 +1,4 @@
-"""Where vectors for texts come from. A provider turns a batch of texts into a batch of vectors, or says why not."""
+"""Where vectors for texts come from. A provider turns a batch of texts into a batch of vectors, or an error."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class EmbedNotConfigured(OmnigraphError):
 
 
 class EmbedUnavailable(OmnigraphError):
-    """The embedding provider did not give usable vectors; nothing was written."""
+    """The embedding provider did not return usable vectors; nothing was written."""
 
     code, kind = "embed_unavailable", Kind.UNAVAILABLE
     default_help = "Check that the provider at OMNIGRAPH_EMBED_URL works, then try again."
 
 
 class EmbedRefused(OmnigraphError):
-    """The embedding provider cannot serve this request, and would not serve it later either."""
+    """The embedding provider cannot serve this request; retrying would not help."""
 
     code, kind = "embed_refused", Kind.INVALID
     default_help = (
@@ -64,7 +64,7 @@ class Provider(Protocol):
     def batch_texts_max(self) -> int: ...
     @property
     def requests_max(self) -> int:
-        """How many batches may be under way at once."""
+        """The maximum number of concurrent requests."""
         ...
 
     def embed(self, texts: Sequence[str], dim: int, model: str | None) -> Float32s:
@@ -115,7 +115,9 @@ def fnv1a64(data: bytes) -> int:
 
 # --- on this machine ---------------------------------------------------------------------------------------------
 
-PACKAGED = "wordllama"  # the model that comes with the package of this name: no network, no files of one's own
+PACKAGED = (
+    "wordllama"  # the model that comes with the package of this name: no network, no local files
+)
 PACKAGED_DIMENSIONS = (64, 128, 256)
 
 
@@ -188,7 +190,7 @@ TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 
 
 class Pace:
-    """Requests of all threads of a process, so far apart that a limit per minute is kept."""
+    """Spaces the requests of all threads of a process to keep a limit per minute."""
 
     def __init__(self, apart_seconds: float) -> None:
         self._apart = apart_seconds
@@ -196,7 +198,7 @@ class Pace:
         self._lock = threading.Lock()
 
     def wait_seconds(self, now: float) -> float:
-        """How long the next request has to wait; its turn is taken."""
+        """How long the next request has to wait; reserves its turn."""
         with self._lock:
             turn = max(now, self._next)
             self._next = turn + self._apart
@@ -204,7 +206,7 @@ class Pace:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key to a host nobody configured."""
+    """A redirect would send the key to a host that was not configured."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -212,7 +214,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class HttpProvider:
-    """A server that makes vectors. What is asked and how it answers is of one product; the rest is the same for all."""
+    """A server that makes vectors. Subclasses define requests and answers; the rest is shared."""
 
     url: str = ""
     model: str | None = None
@@ -232,7 +234,9 @@ class HttpProvider:
                 help="Set OMNIGRAPH_EMBED_URL to something like https://api.example.com/v1.",
             )
         if self.key and not (self.key.isascii() and self.key.isprintable()):
-            raise EmbedNotConfigured("OMNIGRAPH_EMBED_API_KEY holds characters no key can have")
+            raise EmbedNotConfigured(
+                "OMNIGRAPH_EMBED_API_KEY contains characters that are not allowed in a key"
+            )
 
     @property
     def name(self) -> str:
@@ -246,22 +250,22 @@ class HttpProvider:
         try:
             return self._vectors(texts, model, dim)
         except EmbedRefused as refused:
-            # Models of one fixed size refuse to be asked for a size, even their own.
+            # Models of one fixed size refuse a requested size, even their own.
             if refused.details.get("status") not in (400, 422):
                 raise
             return self._vectors(texts, model, None)
 
     def _vectors(self, texts: Sequence[str], model: str, dim: int | None) -> Float32s:
-        """Vectors from one request, of the size asked for or the model's own."""
+        """Vectors from one request, of the requested size or the model's own."""
         raise NotImplementedError
 
     def _authorization(self, key: str) -> dict[str, str]:
         """The header that carries the key."""
         return {"Authorization": f"Bearer {key}"}
 
-    def _ask(self, path: str, asked: dict[str, Any]) -> Any:
-        """The answer to one request, which is repeated while there is hope."""
-        body = json.dumps(asked).encode()
+    def _ask(self, path: str, request: dict[str, Any]) -> Any:
+        """The answer to one request, which is retried while that may help."""
+        body = json.dumps(request).encode()
         return self.retry.run(
             lambda: self._once(path, body), lambda error: error.kind is Kind.UNAVAILABLE
         )
@@ -275,7 +279,7 @@ class HttpProvider:
             with failure:
                 raise self._failure(failure) from None
         except (OSError, ValueError, HTTPException) as failure:
-            message = f"the embedding provider at {self.url} gave no answer: {failure}"
+            message = f"the embedding provider at {self.url} did not answer: {failure}"
             raise EmbedUnavailable(self._without_key(message)) from None
 
     def _post(self, path: str, body: bytes) -> bytes:
@@ -286,7 +290,7 @@ class HttpProvider:
         with self._opener.open(request, timeout=self.timeout_seconds) as response:
             answer: bytes = response.read(ANSWER_BYTES_MAX + 1)
         if len(answer) > ANSWER_BYTES_MAX:
-            message = f"the embedding provider at {self.url} answered without end"
+            message = f"the embedding provider at {self.url} sent too long an answer"
             raise EmbedUnavailable(message, details={"bytes_max": ANSWER_BYTES_MAX})
         return answer
 
@@ -303,7 +307,7 @@ class HttpProvider:
         return urllib.request.build_opener(*handlers)
 
     def _failure(self, failure: urllib.error.HTTPError) -> OmnigraphError:
-        """What a status means."""
+        """The error for an HTTP status."""
         said = failure.read(300).decode(errors="replace")
         message = self._without_key(
             f"the embedding provider at {self.url} answered {failure.code}: {said}"
@@ -311,9 +315,9 @@ class HttpProvider:
         details = {"status": failure.code}
         if failure.code not in TRANSIENT:
             return EmbedRefused(message, details=details)
-        asked = failure.headers.get("Retry-After")
+        retry_after = failure.headers.get("Retry-After")
         return EmbedUnavailable(
-            message, details=details | ({} if asked is None else {RETRY_AFTER: asked})
+            message, details=details | ({} if retry_after is None else {RETRY_AFTER: retry_after})
         )
 
     def _without_key(self, message: str) -> str:
@@ -345,8 +349,10 @@ class GeminiProvider(HttpProvider):
     def _vectors(self, texts: Sequence[str], model: str, dim: int | None) -> Float32s:
         named = f"models/{quote(model.removeprefix('models/'), safe='')}"
         size = {} if dim is None else {"outputDimensionality": dim}
-        asked = [{"model": named, "content": {"parts": [{"text": text}]}, **size} for text in texts]
-        answer = self._ask(f"{named}:batchEmbedContents", {"requests": asked})
+        requests = [
+            {"model": named, "content": {"parts": [{"text": text}]}, **size} for text in texts
+        ]
+        answer = self._ask(f"{named}:batchEmbedContents", {"requests": requests})
         return _read_listed(answer, len(texts))
 
 
@@ -358,7 +364,7 @@ def _is_loopback(host: str | None) -> bool:
 
 
 def _read_numbered(answer: Any, count: int) -> Float32s:
-    """The vectors of an answer that says of each which text it is of."""
+    """The vectors of an answer that numbers them by text."""
     try:
         rows = sorted(answer["data"], key=lambda row: int(row["index"]))
         if [row["index"] for row in rows] == list(range(count)):

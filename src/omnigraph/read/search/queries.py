@@ -1,7 +1,8 @@
-"""What a search looks for: the words of a query, their synonyms, and the signs of `search_query`.
+"""The meaning of a search: the words of a query, their synonyms, and the operators of `search_query`.
 
-A query of `search_query` is a list of clauses. `+tea` has to occur, `-tea` must not, and of clauses without a sign some
-has to occur unless another has a plus. A clause is a word, the beginning of one (`gree*`) or a phrase in quotes.
+A query of `search_query` is a list of clauses. `+tea` must occur, `-tea` must not, and of clauses without a sign at
+least one must occur unless another has a plus. A clause is a word, the beginning of one (`gree*`) or a phrase in
+quotes.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ class Clause:
     """A part of a query: words side by side, the last of which may be the beginning of one."""
 
     words: QueryWords
-    begins: str | None = None  # what some word begins with, as it is written there
+    begins: str | None = None  # the written prefix of some word
     sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryReader:
-    """How the texts of a property are read, and which of its words mean the same."""
+    """The analyzer and the synonyms of a property."""
 
     analyzer: Analyzer
     synonyms: str | None = None
@@ -91,7 +92,7 @@ def _groups(written: str, analyzer: Analyzer) -> dict[str, tuple[str, ...]]:
         found = [query_words(each, analyzer) for each in group.split(",")]
         if any(len(words) > 1 for words in found):
             raise OptionInvalid(
-                f"synonyms are single words, which {group.strip()!r} has not",
+                f"synonyms must be single words, unlike {group.strip()!r}",
                 help='Write @synonyms("tea, chai; car, automobile").',
             )
         members = {word for words in found for word, _ in words}

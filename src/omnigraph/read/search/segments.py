@@ -1,7 +1,7 @@
-"""The segments of a text property of one table version: stored, or built and shared by every version that can.
+"""The segments of a text property of one table version: stored, or built and shared by every version possible.
 
-A large fragment of a property with `@index` has its segments in a file (`stored_text.py`), unless nobody made it yet.
-What lies between such fragments forms runs, each longer than the run behind it, that are inverted in memory: a commit
+A large fragment of a property with `@index` has its segments in a file (`stored_text.py`), once it has been made.
+Fragments between these form runs, each longer than the next, that are inverted in memory: a commit
 that appends changes the last runs only, which are short; there are never more than about log2(rows) of them. Segments
 cover physical rows, so a deletion leaves them as they are.
 """
@@ -25,7 +25,7 @@ from omnigraph.storage.tables import Cells, FragmentInfo
 T = TypeVar("T")
 
 RUN_BYTES = 256  # what a run costs in the cache, roughly
-STORED_ROWS_MIN = 1_000  # a smaller fragment is inverted sooner than a file of it is found
+STORED_ROWS_MIN = 1_000  # a smaller fragment is inverted faster than its file is found
 NO_FILE = "no file"
 
 log = logging.getLogger("omnigraph.read")
@@ -99,7 +99,7 @@ def _pieces(
 
 
 def deserves_file(fragment: FragmentInfo) -> bool:
-    """Whether it takes longer to invert the fragment than to read a file of it."""
+    """Whether inverting the fragment takes longer than reading its file."""
     return fragment.physical_rows >= STORED_ROWS_MIN
 
 
@@ -134,7 +134,7 @@ def _built(columns: Columns, prop: str, analyzer: Analyzer, run: FragmentRun) ->
 def _stored(
     columns: Columns, prop: str, analyzer: Analyzer, fragment: FragmentInfo
 ) -> StoredTexts | None:
-    """The file of a fragment; none where there is none, or none that can be used. That is looked up once."""
+    """The file of a fragment; None if it is missing or unusable. The result is cached."""
     cells = columns.cells(prop, fragment)
     if columns.objects is None or not isinstance(cells, Cells):
         return None
@@ -152,7 +152,7 @@ def _opened(columns: Columns, key: str, fragment: FragmentInfo) -> StoredTexts |
     try:
         found = open_texts(columns.objects, key, columns.cache)
         if found.rows != fragment.physical_rows:
-            raise TextFileUnusable(key, f"it is about {found.rows:,} rows")
+            raise TextFileUnusable(key, f"it covers {found.rows:,} rows")
     except ObjectNotFound:
         return None
     except TextFileUnusable as damaged:
@@ -162,7 +162,7 @@ def _opened(columns: Columns, key: str, fragment: FragmentInfo) -> StoredTexts |
 
 
 def with_segments(columns: Columns, prop: str, work: Callable[[tuple[Placed, ...]], T]) -> T:
-    """Do something with the segments of a property; again without a file that turns out to be damaged meanwhile."""
+    """Do something with the segments of a property; again without a file that turns out to be damaged."""
     unusable: frozenset[str] = frozenset()
     while True:
         try:
@@ -174,13 +174,13 @@ def with_segments(columns: Columns, prop: str, work: Callable[[tuple[Placed, ...
 
 
 def forget_absence(cache: DerivedCache, root: str, key: str) -> None:
-    """A file has been made: whoever looked for it before may look again."""
+    """A file has been made: forget that it was missing."""
     if cache.get((root, key)) == NO_FILE:
         cache.put((root, key), None, 0)
 
 
 def _give_up(columns: Columns, damaged: TextFileUnusable) -> None:
-    """Say which file is damaged, and remove it, so that the next maintenance makes it again."""
+    """Log which file is damaged, and remove it, so that the next maintenance rebuilds it."""
     log.warning("%s; it is removed, and the texts are read instead", damaged.message)
     try:
         if columns.objects is not None:

@@ -1,6 +1,6 @@
-"""What search asks of the rest of the reader: the columns of one table version, and a cache.
+"""What search needs from the rest of the reader: the columns of one table version, and a cache.
 
-`TableColumns` of the reader is what fits here, as it is: deleted rows, shared fragments, the analyzer of a property and
+`TableColumns` of the reader satisfies this as it is: deleted rows, shared fragments, the analyzer of a property and
 position -1 are taken care of by the functions of this package.
 """
 
@@ -47,23 +47,23 @@ class Columns(Protocol):
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """Names the table, and in its last member the version."""
+        """Identifies the table, and in its last member the version."""
         ...
 
     @property
     def objects(self) -> LargeObjects | None:
-        """Where files made from the table lie; None where there can be none."""
+        """Where the table's derived files are; None if it cannot have any."""
         ...
 
     @property
     def cache(self) -> DerivedCache: ...
 
     def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
-        """What names the values of a column in a fragment, whichever version reads them."""
+        """The identity of the values of a column in a fragment, the same in every version."""
         ...
 
     def column(self, name: str) -> pa.Array:
-        """The whole column by position. What stands at deleted rows means nothing."""
+        """The whole column by position. Values at deleted rows are meaningless."""
         ...
 
     def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
@@ -71,5 +71,5 @@ class Columns(Protocol):
         ...
 
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Something computed from this very version, kept in the cache."""
+        """Something computed from exactly this version, kept in the cache."""
         ...

@@ -1,9 +1,9 @@
 """Segments as derived files, so that a process need not invert a column before it answers.
 
-One file belongs to the rows of one data file: `_search/<table>/<data file>.<digest>.text`, where the digest tells the
-column, its analyzer and this format apart. Its segments cover every row that was written, deleted ones included, so it
-serves every version and branch that has the data file, and goes when the data file goes. Whoever asks reads the end of
-it, and then the bytes of the words it wants; each block of bytes is checked before it is believed.
+One file belongs to the rows of one data file: `_search/<table>/<data file>.<digest>.text`, where the digest identifies
+the column, its analyzer and this format. Its segments cover every row that was written, deleted ones included, so it
+serves every version and branch that has the data file, and goes when the data file goes. A reader fetches the end of
+it, and then the bytes of the words it needs; each block of bytes is verified before use.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from omnigraph.storage.objects import LargeObjects
 from omnigraph.storage.tables import Cells
 
 FOLDER = "_search"
-FORMAT = 1  # raised whenever a file of before would be misunderstood
+FORMAT = 1  # raised whenever older files would be misread
 MAGIC = b"OGTEXT1\n"
 TRAILER = struct.Struct("<QI4x8s")  # bytes of the header, its checksum, and the magic again
-CHECKED_BYTES = 1 << 14  # that have one checksum
-TAIL_BYTES = 1 << 18  # read at once from the end: the header of most files
+CHECKED_BYTES = 1 << 14  # that share one checksum
+TAIL_BYTES = 1 << 18  # read first, from the end: the header of most files
 PART_BYTES_MAX = (
     64 << 20
-)  # of texts that are inverted at once, which takes about eight times as much memory
+)  # of texts inverted together, which takes about eight times as much memory
 ALIGNMENT = 8
 KEPT_BYTES = 128  # what an array costs in the cache besides its content
 
@@ -45,12 +45,12 @@ KEPT_BYTES = 128  # what an array costs in the cache besides its content
 class TextFileUnusable(OmnigraphError):
     """A stored text index does not hold what was written to it, or has been removed while it was read.
 
-    It is made from the table and nothing but time depends on it: the search is answered from the table itself, the file
-    is removed, and the next maintenance makes it again.
+    It is derived from the table and only affects speed: the search is answered from the table itself, the file is
+    removed, and the next maintenance makes it again.
     """
 
     code, kind = "text_file_unusable", Kind.CORRUPT
-    default_help = "Nothing is lost. `omnigraph optimize` makes the file again."
+    default_help = "No data is lost. `omnigraph optimize` makes the file again."
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(
@@ -67,10 +67,10 @@ class StoredSegment(msgspec.Struct, frozen=True):
 
 
 class StoredHeader(msgspec.Struct, frozen=True):
-    """What stands at the end of a file."""
+    """The header, at the end of a file."""
 
     segments: list[StoredSegment]
-    checks: bytes  # of every block of what stands before
+    checks: bytes  # of every block before it
 
 
 def text_key(table: str, cells: Cells, analyzer: Analyzer) -> str:
@@ -81,7 +81,7 @@ def text_key(table: str, cells: Cells, analyzer: Analyzer) -> str:
 
 
 def table_folder(table: str) -> str:
-    """Where all files made from a table lie."""
+    """The folder of all files derived from a table."""
     return f"{FOLDER}/{table.replace('/', '_')}"
 
 
@@ -91,7 +91,7 @@ def table_folder(table: str) -> str:
 def store_texts(
     store: LargeObjects, key: str, texts: Iterable[pa.Array], analyzer: Analyzer
 ) -> int:
-    """Invert the texts of a data file part by part, and write the file; returns how many bytes."""
+    """Invert the texts of a data file part by part, and write the file; returns its size in bytes."""
     handle, name = tempfile.mkstemp(prefix="omnigraph-text-")
     path = Path(name)
     try:
@@ -180,7 +180,7 @@ class StoredTexts:
 
 
 def open_texts(store: LargeObjects, key: str, cache: DerivedCache) -> StoredTexts:
-    """Read the end of a file. `ObjectNotFound` where there is none, `TextFileUnusable` where it is not one."""
+    """Read the end of a file. `ObjectNotFound` if it is missing, `TextFileUnusable` if it is not valid."""
     header, size, nbytes = _header(store, key)
     file = _File(store, key, np.frombuffer(header.checks, "<u4"), cache)
     segments = tuple(Segment(each.facts, file.reader(each.arrays)) for each in header.segments)
@@ -193,7 +193,7 @@ def _header(store: LargeObjects, key: str) -> tuple[StoredHeader, int, int]:
         raise TextFileUnusable(key, "it is too short")
     length, check, magic = TRAILER.unpack(tail[-TRAILER.size :])
     if magic != MAGIC or length + TRAILER.size > size:
-        raise TextFileUnusable(key, "it does not end like one")
+        raise TextFileUnusable(key, "its end is not recognized")
     if length + TRAILER.size > len(tail):
         tail, _ = store.get_tail(key, length + TRAILER.size)
     text = tail[-TRAILER.size - length : -TRAILER.size]
@@ -206,7 +206,7 @@ def _header(store: LargeObjects, key: str) -> tuple[StoredHeader, int, int]:
 
 
 class _File:
-    """Reads parts of arrays, and believes no block whose checksum differs."""
+    """Reads parts of arrays, and rejects a block whose checksum differs."""
 
     def __init__(self, store: LargeObjects, key: str, checks: Array, cache: DerivedCache) -> None:
         self._store = store

@@ -1,7 +1,7 @@
-"""Making the files of text indices: what a table lacks, and how one of them is made.
+"""Making the files of text indices: which ones a table lacks, and making one.
 
-Files are named by the data file they are made from, so whoever makes one twice makes the same, and a table that changes
-meanwhile is in nobody's way. Maintenance calls `store_missing`; a load does, too, on Spark in tasks of one file each.
+Files are named by the data file they are made from, so making one again gives the same file, and concurrent changes of
+the table do no harm. Maintenance calls `store_missing`; so does a load, on Spark in tasks of one file each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class TextCoverage:
-    """How much of a property is found through files; small fragments need none."""
+    """How much of a property is covered by files; small fragments need none."""
 
     property: str
     covered_rows: int
@@ -40,7 +40,7 @@ class TextCoverage:
 
 
 def text_coverage(snapshot: Snapshot, kind: EntityType) -> list[TextCoverage]:
-    """What is stored, and what is not, of each text property that is to have an index: one listing."""
+    """The stored and missing files of each indexed text property, from one listing."""
     table, properties = snapshot.table(kind.table_id), kind.indexed("text")
     if not properties or not isinstance(table, WrittenTable):
         return []
@@ -71,7 +71,7 @@ def _files(table: WrittenTable, kind: EntityType, name: str) -> Iterator[TextFil
 
 
 def store_missing(snapshot: Snapshot, kind: EntityType) -> tuple[tuple[str, ...], int]:
-    """Make every file a table lacks, one after the other; the properties they are of, and how many bytes they have."""
+    """Make every file a table lacks, one after the other; returns their properties and total size in bytes."""
     made = [file for found in text_coverage(snapshot, kind) for file in found.missing]
     table = snapshot.table(kind.table_id)
     size = sum(store_one(snapshot.root, table, kind, file) for file in made)
@@ -79,7 +79,7 @@ def store_missing(snapshot: Snapshot, kind: EntityType) -> tuple[tuple[str, ...]
 
 
 def store_one(root: str, table: Table, kind: EntityType, file: TextFile) -> int:
-    """Make one file; returns how many bytes it has."""
+    """Make one file; returns its size in bytes."""
     assert isinstance(table, WrittenTable)  # noqa: S101
     analyzer = analyzer_of(kind.properties[file.property])
     texts = table.written(file.property, file.fragment)

@@ -29,8 +29,8 @@ K1 = 1.2  # how soon further occurrences of a word stop counting
 B = 0.75  # how much long texts are discounted
 SLACK = 1 + 1e-9  # what rounding may add to a score
 NARROW_ROWS_MAX = 2**32 - 1  # of a table whose positions fit half the bytes
-LEADING = 16  # times as many texts as are wanted tell how high a score must be
-SPARSE_PART = 64  # fewer texts than one in so many are put in order rather than marked
+LEADING = 16  # times the wanted texts, from which the score limit is estimated
+SPARSE_PART = 64  # fewer texts than one in this many are sorted rather than marked
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def _at(positions: Positions, values: Bools, unbound: bool) -> Bools:
 def _matcher(
     query: str, reading: QueryReader, mode: ir.TextMode
 ) -> Callable[[Segment], Bools] | None:
-    """What a query asks of a segment; none for a query without words, which nothing matches."""
+    """The test of a query on a segment; None for a query without words, which matches nothing."""
     match mode:
         case ir.BooleanQuery():
             clauses = reading.clauses(query)
@@ -155,7 +155,7 @@ def _holding_clause(segment: Segment, clause: Clause, reading: QueryReader) -> B
 
 
 def _beginning_with(segment: Segment, begins: str, reading: QueryReader) -> list[Postings]:
-    """The words that begin so. Those of the text are stems: `running` is found by what it is reduced to."""
+    """The words with this prefix. Those of the text are stems: `running` is found by what it is reduced to."""
     found = pc.starts_with(segment.vocabulary(), begins)
     numbers = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
     stem = [word for word, _ in reading.words(begins)]
@@ -178,9 +178,9 @@ def _holding_any(segment: Segment, found: Iterable[Postings]) -> Bools:
 
 
 def _holding_phrase(segment: Segment, words: QueryWords) -> Bools:
-    """Where some row has every word of the phrase at the phrase's own distances.
+    """Where some row has every word of the phrase at the distances of the phrase.
 
-    Each occurrence votes for the place at which the phrase would have to begin; the phrase is there where all words
+    Each occurrence votes for the place at which the phrase would have to begin; the phrase occurs where all words
     agree. Beginnings are numbers that grow with row and place, so agreement is a search in sorted arrays, from the
     rarest word to the most frequent one.
     """
@@ -208,7 +208,7 @@ def _holding_phrase(segment: Segment, words: QueryWords) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What BM25 has to know of all texts together, which may be found part by part and added up."""
+    """BM25 statistics of all texts together, which can be computed part by part and added up."""
 
     texts: int  # that are not null
     words: int
@@ -249,7 +249,7 @@ def bm25(
     columns are a part of it. Each distinct word of the query counts once: ln(1 + (N - n + 0.5) / (n + 0.5)) * f *
     (K1 + 1) / (f + K1 * (1 - B + B * length / mean length)), where n of N texts hold the word, and this one f times.
     Words are added in alphabetical order, so equal texts score alike. With `best`, texts may be left out that are not
-    among so many of the best.
+    among the `best` best.
     """
     words = _words(columns, prop, query)
 
@@ -268,7 +268,7 @@ def bm25(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The texts that hold a word: where they stand, and how often each holds it."""
+    """The texts that hold a word: their positions, and how often each holds it."""
 
     rows: Rows
     counts: npt.NDArray[Any]
@@ -292,7 +292,7 @@ def _found(columns: Columns, placed: tuple[Placed, ...], words: list[str]) -> di
 
 
 def _put_together(parts: Sequence[tuple[int, Postings]], kind: type[Any]) -> _Found:
-    """What the segments say of one word; of a single one, as it lies there."""
+    """The postings of one word in all segments; of a single one, without a copy."""
     rows = [_moved(found.rows, start, kind) for start, found in parts if len(found.rows)]
     counts = [found.counts for _, found in parts if len(found.rows)]
     if len(rows) == 1:
@@ -330,7 +330,7 @@ def _corpus(
 
 @dataclass(frozen=True, slots=True)
 class _TextCounts:
-    """The texts of a table version, whatever is asked."""
+    """The texts of a table version, independent of the query."""
 
     texts: int
     words: int
@@ -393,7 +393,7 @@ class _Scoring:
     def best_of(self, words: list[str], best: int) -> tuple[Rows, Floats]:
         """The same, as far as they can be among the best.
 
-        Words that can give most come first. Once so many texts score more than all remaining words could give, a text
+        Words that can add most come first. Once `best` texts score more than all remaining words could add, a text
         without any of the words seen so far is out, and so is one that the remaining words cannot lift as high.
         """
         most = {word: self._most(word) for word in words}
@@ -412,7 +412,7 @@ class _Scoring:
         return rows, scores
 
     def _reached(self, rows: Rows, scores: Floats, words: list[str], best: int) -> float:
-        """A score that so many texts reach with all words: those that stand best with some of them."""
+        """A score that `best` texts reach with all words: those that are best with some of them."""
         many = min(LEADING * best, len(rows))
         leading = rows[np.flatnonzero(scores >= reached_by(scores, many))[:many]]
         return reached_by(self._at(leading, words)[1], best)
@@ -429,7 +429,7 @@ class _Scoring:
         return rows, scores
 
     def _most(self, word: str) -> float:
-        """What a word can give to a text: where it stands most often, in the shortest text."""
+        """The most a word can add to a text: its highest count, in the shortest text."""
         often = int(self.found[word].counts.max(initial=0))
         if not often:
             return 0.0

@@ -1,9 +1,9 @@
 """Exact distances between a query vector and the vectors of a column.
 
-Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row stands, so equal
+Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row is, so equal
 vectors are equally far and a pre-filter changes no distance. `nearest` first estimates all distances in float32 with a
 proven bound of the error, and computes exactly only where the bound leaves a doubt: the answer is that of `distances`.
-An approximate search (`approximate.py`) takes the place of `_candidates` and of nothing else. Of a few positions only
+An approximate search (`approximate.py`) replaces only `_candidates`. Of a few positions only
 their own vectors are read, if the column is not in memory.
 """
 
@@ -27,20 +27,18 @@ F = TypeVar("F", np.float32, np.float64)
 
 ROWS_PER_BLOCK = 2048  # keeps a block of ordinary vectors in the processor's cache
 ESTIMATES_PER_BLOCK = 1 << 14
-TAKEN_ROWS_MAX = 4096  # of so few vectors no others are read
+TAKEN_ROWS_MAX = 4096  # of this few vectors only those are read
 SQUARE_MIN, SQUARE_MAX = (
     1e-30,
     1e30,
-)  # squared norms for which float32 neither overflows nor loses everything
+)  # squared norms for which float32 neither overflows nor underflows
 
 
 class VectorInvalid(OmnigraphError):
     """A query vector does not fit the property it is compared with."""
 
     code, kind = "vector_invalid", Kind.INVALID
-    default_help = (
-        "Give as many finite numbers as Vector(n) says; for cosine, not all of them zero."
-    )
+    default_help = "Give n finite numbers for a Vector(n); for cosine, not all zero."
 
 
 def distances(
@@ -90,7 +88,7 @@ def nearest(
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """A column as a matrix that shares Arrow's memory; its rows at `missing` mean nothing."""
+    """A column as a matrix that shares Arrow's memory; its rows at `missing` are meaningless."""
 
     matrix: Float32s
     missing: Bools | None  # null vectors and deleted rows
@@ -169,9 +167,9 @@ def _measured_where_bound(
 
 
 def _between(rows: Float32s, query: Float64s, metric: ir.Metric) -> Float64s:
-    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on where a row stands.
+    """Row sums by einsum, not by a matrix product: BLAS adds in an order that depends on the place of a row.
 
-    It also runs in threads of its own, which under load costs more time than it saves.
+    It also uses its own threads, which under load cost more time than they save.
     """
     match metric:
         case ir.Metric.L2:
@@ -183,7 +181,7 @@ def _between(rows: Float32s, query: Float64s, metric: ir.Metric) -> Float64s:
 
 
 def _cosines(rows: Float64s, query: Float64s) -> Float64s:
-    """A zero vector has no direction and is like nothing: 0. One root, so that a vector is exactly like itself."""
+    """A zero vector has no direction: similarity 0. One root, so that a vector is exactly similar to itself."""
     norms = np.sqrt(_square_sums(rows) * _square_sums(query[np.newaxis]))
     cosines = np.divide(_dots(rows, query), norms, out=np.zeros(len(rows)), where=norms > 0)
     return np.clip(cosines, -1.0, 1.0)
@@ -213,7 +211,7 @@ def _candidates(
 ) -> npt.NDArray[np.int64]:
     """Every position that may be among the nearest, and few others.
 
-    Block by block, with the upper bounds of the best so far: whatever is surely further than they are is forgotten.
+    Block by block, with the upper bounds of the best so far: what is certainly further away is dropped.
     """
     best, limit = np.empty(0), np.inf
     kept = [(np.empty(0, np.int64), np.empty(0))]
@@ -233,7 +231,7 @@ def _candidates(
 def _bounds(
     vectors: _Vectors, block: slice, squares: Float32s, query: Float64s, metric: ir.Metric
 ) -> tuple[Float64s, Float64s]:
-    """The least and the most each distance can be; infinite where nothing is known, nan where there is no vector."""
+    """The minimum and maximum of each distance; infinite if unknown, nan without a vector."""
     with np.errstate(all="ignore"):
         middle, error = _estimate(vectors.matrix[block], squares, query, metric)
         low, high = middle - error, middle + error
@@ -248,7 +246,7 @@ def _bounds(
 def _estimate(
     matrix: Float32s, squares: Float32s, query: Float64s, metric: ir.Metric
 ) -> tuple[Float64s, Float64s]:
-    """Distances made in float32, and how much each may be off; not finite where nothing can be said.
+    """Distances made in float32, and how much each may be off; not finite if unknown.
 
     A float32 sum of n products is off by at most n * 2**-24 of the sum of their sizes, in whatever order it is made,
     and the products of two vectors have sizes that sum to at most the product of the norms. The slack is more than

@@ -1,4 +1,4 @@
-"""Temporal values: durations, times with and without a zone, and what is done with them.
+"""Temporal values: durations, times with and without a zone, and operations on them.
 
 - `calendar`    days, weeks and months of any year, in whole numbers
 - `names`       of kinds and operations

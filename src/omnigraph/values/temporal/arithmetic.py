@@ -44,7 +44,7 @@ def as_zoned(value: Temporal) -> ZonedDateTime:
     if isinstance(value, dt.datetime):
         return from_stored(value)
     if not isinstance(value, ZonedDateTime):
-        raise TemporalInvalid("a value without a zone is no moment in time")
+        raise TemporalInvalid("a value without a zone is not a moment in time")
     return value
 
 
@@ -64,7 +64,7 @@ def add(left: Temporal, right: Temporal) -> Temporal:
         case dt.datetime():
             return _moved(from_stored(left), right)
         case dt.date():
-            # Whole days of its seconds count, what is left of them does not.
+            # Whole days of its seconds count, the rest does not.
             clock = abs(right.seconds) // DAY_SECONDS * (1 if right.seconds > 0 else -1)
             days = calendar.plus_months(date_days(left), right.months) + right.days + clock
             return date_of(days)
@@ -101,7 +101,7 @@ def subtract(left: Temporal, right: Temporal) -> Temporal:
 
 
 def multiply(left: Any, right: Any) -> Duration:
-    """A duration so many times."""
+    """A duration multiplied by a number."""
     value, number = (left, right) if isinstance(left, Duration) else (right, left)
     return _times(value, exact(number))
 
@@ -135,12 +135,12 @@ UNITS = (*DAY_UNITS, *(unit for unit in CLOCK_NANOS if unit != "day"))
 def truncate(kind: TemporalKind, unit: str, value: Temporal, parts: Mapping[str, Any]) -> Temporal:
     """The value with everything smaller than a unit at its beginning, and then with these parts."""
     if unit not in UNITS:
-        raise TemporalInvalid(f"`{unit[:40]}` is not a unit; those are {', '.join(UNITS)}")
+        raise TemporalInvalid(f"`{unit[:40]}` is not a unit; the units are {', '.join(UNITS)}")
     dated = kind not in (TemporalKind.LOCAL_TIME, TemporalKind.TIME)
     days, nanos = day_in(value), clock_in(value)
     clocked = unit in CLOCK_NANOS
     if (dated and days is None) or (not dated and (nanos is None or not clocked)):
-        raise TemporalInvalid(f"a {kind} is not to be had by truncating this value to a {unit}")
+        raise TemporalInvalid(f"a {kind} cannot be made by truncating this value to a {unit}")
     if unit not in DAY_UNITS and (nanos is None or kind is TemporalKind.DATE):
         raise TemporalInvalid(f"a date has no {unit}")
     if dated and days is not None:
@@ -153,7 +153,7 @@ def truncate(kind: TemporalKind, unit: str, value: Temporal, parts: Mapping[str,
     clock = {n: v for n, v in parts.items() if n in CLOCK_WORDS}
     nanos = nanos_of_clock(clock, nanos) + fraction_of(parts)
     if nanos >= DAY_NANOS:
-        raise TemporalInvalid("the parts of a second come to more than one")
+        raise TemporalInvalid("the parts of a second add up to more than one")
     zone = parts.get("timezone") or zone_in(value) or "Z"
     return _assembled(kind, days or 0, nanos, zone)
 
@@ -195,7 +195,7 @@ def _first_day(days: int, unit: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Two values brought to one form: in one zone where one of them has one, on one day where one of them has none."""
+    """Two values in a common form: in one zone if one of them has one, on one day if one of them has none."""
 
     start: LocalDateTime
     end: LocalDateTime
@@ -234,8 +234,8 @@ def _span(start: Temporal, end: Temporal) -> _Span:
         for value, local, zone in zip((start, end), locals_, known, strict=True)
     ]
     nanos = placed_[1].moment.total - placed_[0].moment.total
-    there = at_moment(placed_[1].moment, known[0])
-    return _Span(placed_[0].local, there.local, known[0], dated, nanos)
+    end = at_moment(placed_[1].moment, known[0])
+    return _Span(placed_[0].local, end.local, known[0], dated, nanos)
 
 
 def _own_zone(value: Temporal) -> str | None:
@@ -260,7 +260,7 @@ def _days(start: LocalDateTime, end: LocalDateTime) -> int:
 
 
 def between(start: Temporal, end: Temporal) -> Duration:
-    """Months, then days, then what is left."""
+    """Months, then days, then the rest."""
     span = _span(start, end)
     if not span.dated:
         return Duration.of_nanos(span.nanos)

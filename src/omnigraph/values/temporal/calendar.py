@@ -16,7 +16,7 @@ def is_leap(year: int) -> bool:
 
 
 def month_days(year: int, month: int) -> int:
-    """How many days a month has."""
+    """The number of days in a month."""
     return 29 if month == 2 and is_leap(year) else MONTH_DAYS[month - 1]
 
 

@@ -35,10 +35,10 @@ MOMENT_BYTES = _MOMENT.size
 
 
 class TemporalInvalid(OmnigraphError):
-    """A date, time or duration that cannot be.
+    """An invalid date, time or duration.
 
-    The text is not one of the ISO 8601 forms, a part is outside its range, there is no such time zone, or the result of
-    a calculation lies outside the years and lengths that can be held.
+    The text is not one of the ISO 8601 forms, a part is outside its range, the time zone does not exist, or the result
+    of a calculation lies outside the years and lengths that can be held.
     """
 
     code, kind = "temporal_invalid", Kind.INVALID
@@ -135,7 +135,7 @@ class ZonedDateTime:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Months, days and seconds, none of which are turned into another: days and months differ in length."""
+    """Months, days and seconds, none of which are converted into another: days and months differ in length."""
 
     months: int
     days: int
@@ -148,7 +148,7 @@ class Duration:
             or abs(self.days) > DAYS_SPAN_MAX
             or abs(self.seconds) > SECONDS_MAX
         ):
-            raise TemporalInvalid("a duration is longer than durations can be")
+            raise TemporalInvalid("a duration is longer than allowed")
 
     @classmethod
     def of_nanos(cls, nanos: int, months: int = 0, days: int = 0) -> Duration:
@@ -240,9 +240,9 @@ def from_stored(value: dt.datetime) -> ZonedDateTime:
 
 
 def to_stored(value: LocalDateTime, up: bool = False) -> dt.datetime:
-    """A moment in UTC as a `datetime`, its nanoseconds cut off, or `up` to the next microsecond.
+    """A moment in UTC as a `datetime`, its nanoseconds truncated, or rounded `up` to the next microsecond.
 
-    What lies outside the years of `datetime` becomes the first or last there is, so that comparisons hold.
+    What lies outside the years of `datetime` becomes the first or last value, so that comparisons hold.
     """
     if not 1 <= civil(value.days)[0] <= dt.MAXYEAR:
         edge = dt.datetime.max if value.days > 0 else dt.datetime.min
@@ -256,10 +256,10 @@ def to_stored(value: LocalDateTime, up: bool = False) -> dt.datetime:
 
 
 def from_python(value: dt.time | dt.timedelta) -> LocalTime | Time | Duration:
-    """What Python has of its own: times of day, and durations without months."""
+    """Python's own types: times of day, and durations without months."""
     if isinstance(value, dt.timedelta):
         sign = -1 if value.days < 0 else 1
-        whole = abs(value)  # as its text has it: whole days, and what is left of them
+        whole = abs(value)  # as in its text: whole days, and the rest
         rest = (whole.seconds * 1_000_000 + whole.microseconds) * 1000
         return Duration.of_nanos(sign * rest, 0, sign * whole.days)
     seconds = value.hour * 3600 + value.minute * 60 + value.second
@@ -281,7 +281,7 @@ def day_text(days: int) -> str:
 
 
 def clock_text(nanos: int) -> str:
-    """A time of day: seconds where there are some, and as many digits of them as it takes."""
+    """A time of day: seconds unless zero, and as many digits of them as needed."""
     seconds, fraction = divmod(nanos, SECOND_NANOS)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}"
     if seconds % 60 or fraction:

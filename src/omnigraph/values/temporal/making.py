@@ -83,7 +83,7 @@ def _whole(parts: Mapping[str, Any], name: str, low: int, high: int, missing: in
 
 
 def day_of_parts(parts: Mapping[str, Any], base: int | None) -> int:
-    """The number of the day with these parts; what is missing is that of the base, or the first there is."""
+    """The number of the day with these parts; missing parts are those of the base, or the first ones."""
     ways = [way for way in (CALENDAR, WEEK, QUARTER, ORDINAL) if any(n in parts for n in way)]
     if len(ways) > 1:
         names = ", ".join(f"`{n}`" for way in ways for n in way if n in parts)
@@ -147,7 +147,7 @@ def _ordinal_day(parts: Mapping[str, Any], year: int) -> int:
 
 
 def nanos_of_clock(parts: Mapping[str, Any], base: int | None) -> int:
-    """The nanoseconds since midnight; what is missing is that of the base, or 0."""
+    """The nanoseconds since midnight; missing parts are those of the base, or 0."""
     if base is None:
         for name, needed in (("minute", "hour"), ("second", "minute")):
             if name in parts and needed not in parts:
@@ -263,7 +263,7 @@ def _base(parts: Mapping[str, Any], names: tuple[str, ...], part: Any) -> Any:
         if name in parts:
             found = part(parts[name])
             if found is None:
-                raise TemporalInvalid(f"`{name}` is a value that has no such part")
+                raise TemporalInvalid(f"`{name}` is a value without this part")
             return found
     return None
 
@@ -294,7 +294,7 @@ def _made(kind: TemporalKind, parts: Mapping[str, Any], zone: str | None) -> Tem
 
 
 def _kept_offset(parts: Mapping[str, Any], source: Any) -> int | None:
-    """Which of two moments of the same local time it is, where nothing but the value itself was given."""
+    """Which of two moments of the same local time it is, if only the value itself was given."""
     alone = len(parts.keys() - {"timezone"}) == 1
     return source.offset if alone and isinstance(source, ZonedDateTime) and source.zone else None
 
@@ -315,7 +315,9 @@ def _offset_of_time(source: Any, zone: str) -> int:
 def _since_epoch(parts: Mapping[str, Any]) -> ZonedDateTime:
     others = parts.keys() - {"epochSeconds", "epochMillis", "nanosecond", "timezone"}
     if others or {"epochSeconds", "epochMillis"} <= parts.keys():
-        raise TemporalInvalid("a moment since 1970 has `nanosecond` and `timezone` beside it alone")
+        raise TemporalInvalid(
+            "a moment since 1970 takes only `nanosecond` and `timezone` beside it"
+        )
     most = 10**17
     seconds = _whole(parts, "epochSeconds", -most, most, 0)
     millis = _whole(parts, "epochMillis", -most, most, 0)
@@ -324,7 +326,7 @@ def _since_epoch(parts: Mapping[str, Any]) -> ZonedDateTime:
 
 
 def from_epoch(seconds: int, nanos: int, zone: str = "Z") -> ZonedDateTime:
-    """The moment so long after 1970-01-01T00:00Z."""
+    """The moment at an offset from 1970-01-01T00:00Z."""
     days, rest = divmod(seconds * SECOND_NANOS + nanos, DAY_NANOS)
     return at_moment(LocalDateTime(days, rest), zone)
 

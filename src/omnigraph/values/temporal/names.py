@@ -1,4 +1,4 @@
-"""The names of the kinds of temporal values, and of what is done with them."""
+"""The names of the kinds of temporal values, and of their operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TemporalKind(StrEnum):
 
 
 class TemporalOp(Enum):
-    """Operations with the meaning of their arguments; `names` stand beside them."""
+    """Operations with the meaning of their arguments; `names` are beside them."""
 
     READ = "read"  # (text)
     MAKE = "make"  # (values of the parts `names`)
@@ -37,6 +37,6 @@ class TemporalOp(Enum):
     IN_SECONDS = "in_seconds"
     TEXT = "text"  # (temporal value)
     MOMENT = "moment"  # (DateTime or time): in UTC, which comparisons look at
-    INSTANT = "instant"  # (date-time): as a DateTime property compares, cut off to microseconds
+    INSTANT = "instant"  # (date-time): as a DateTime property compares, truncated to microseconds
     INSTANT_UP = "instant_up"  # (date-time): the same, rounded up
     STORE = "store"  # (date-time): as a DateTime property holds it

@@ -1,4 +1,4 @@
-"""What is done with temporal values, by name: the reference that engines follow."""
+"""Operations on temporal values, by name: the reference for the engines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def apply(
 
 
 def convert(kind: TemporalKind, value: Temporal) -> Temporal:
-    """What a value has of another kind: the day of a date-time, its time, or both without the zone."""
+    """The part of a value that is of another kind: the day of a date-time, its time, or both without the zone."""
     if isinstance(value, dt.datetime):
         value = from_stored(value)
     if kind_of(value) is kind:
@@ -45,7 +45,7 @@ def convert(kind: TemporalKind, value: Temporal) -> Temporal:
         given = {"datetime": value}
     needed = {TemporalKind.DATE: "date", TemporalKind.LOCAL_TIME: "time", TemporalKind.TIME: "time"}
     if needed.get(kind, "date") not in given and "datetime" not in given:
-        raise TemporalInvalid(f"a {kind_of(value)} holds nothing of a {kind}")
+        raise TemporalInvalid(f"a {kind_of(value)} has no {kind} in it")
     return make(kind, given)
 
 

@@ -1,4 +1,4 @@
-"""What temporal values are made of, by the names of their parts."""
+"""The parts of temporal values, by name."""
 
 from __future__ import annotations
 

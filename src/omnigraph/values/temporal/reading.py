@@ -62,7 +62,7 @@ EXPECTED = {
 
 
 def read(text: str, kind: TemporalKind) -> Temporal:
-    """The value of a text; a zone that is not there is UTC, a time that is not there midnight."""
+    """The value of a text; a missing zone is UTC, a missing time midnight."""
     found = READERS[kind](text) if len(text) <= TEXT_CHARACTERS_MAX else None
     if found is None:
         raise TemporalInvalid(f"expected {EXPECTED[kind]}, got `{text[:60]}`")
@@ -70,7 +70,7 @@ def read(text: str, kind: TemporalKind) -> Temporal:
 
 
 def _groups(found: re.Match[str]) -> dict[str, str]:
-    """What was found, under one name whatever the form."""
+    """The matched groups, under the same names for every form."""
     return {name.rstrip("2"): part for name, part in found.groupdict().items() if part is not None}
 
 

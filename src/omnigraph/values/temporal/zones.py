@@ -22,7 +22,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,3}")
 
 
 def read_offset(text: str) -> int | None:
-    """The seconds of an offset such as `+01:00`, `-0530` or `Z`; nothing for other texts."""
+    """The seconds of an offset such as `+01:00`, `-0530` or `Z`; None for other texts."""
     if text in ("Z", "z"):
         return 0
     found = OFFSET.fullmatch(text)
@@ -42,14 +42,14 @@ def _zone(name: str) -> ZoneInfo:
         except (KeyError, ValueError, OSError):
             pass
     raise TemporalInvalid(
-        f"there is no time zone `{name[:60]}`",
+        f"unknown time zone `{name[:60]}`",
         help="Name a zone of the IANA database such as Europe/Stockholm, or an offset such as "
         "+01:00. Where the system has no such database, install the package tzdata.",
     )
 
 
 def _offset(zone: ZoneInfo, local: LocalDateTime, fold: int) -> int:
-    """What clocks there are set by. Rules of years `datetime` does not have are those of a year like it."""
+    """The zone's rules. For years `datetime` does not have, those of an equivalent year."""
     days = local.days
     year = civil(days)[0]
     if year < 2:
@@ -64,7 +64,7 @@ def _offset(zone: ZoneInfo, local: LocalDateTime, fold: int) -> int:
 
 
 def is_zone(name: str) -> bool:
-    """Whether it is a name, not an offset; raises for what is neither."""
+    """Whether it is a name, not an offset; raises if it is neither."""
     if read_offset(name) is not None:
         return False
     _zone(name)
@@ -77,7 +77,7 @@ def placed(
     """A local time in a zone, which is an offset or a name.
 
     Of a time that happens twice it is the first, or the one that has the `offset`, which it must have, or the one that
-    is `preferred`; a time that clocks skip is moved on by what they skip.
+    is `preferred`; a time that clocks skip is moved forward by the gap.
     """
     fixed = read_offset(zone)
     if fixed is not None:

@@ -171,13 +171,13 @@ def test_names_of_other_products_are_understood(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "no embedding provider is set"),
+        ({}, "no embedding provider is configured"),
         ({"PROVIDER": "oracle"}, "'oracle'"),
         (
             {"PROVIDER": "openai", "REQUESTS_PER_MINUTE_MAX": "fast"},
             "REQUESTS_PER_MINUTE_MAX must be a number",
         ),
-        ({"PROVIDER": "openai", "API_KEY": "two\nlines"}, "no key can have"),
+        ({"PROVIDER": "openai", "API_KEY": "two\nlines"}, "not allowed in a key"),
     ],
 )
 def test_a_useless_configuration_says_what_is_missing(
@@ -336,7 +336,7 @@ def test_an_unreachable_provider_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(EmbedUnavailable, match="no answer"):
+        with pytest.raises(EmbedUnavailable, match="did not answer"):
             embed_text(
                 "abc", 2, provider=OpenAiProvider(url, "m", retry=replace(RETRY, sleep=Pauses()))
             )

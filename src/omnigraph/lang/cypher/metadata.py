@@ -1,14 +1,14 @@
-"""Procedures that tell what is no row of the graph: what the schema says, and what history knows.
+"""Procedures that return metadata: about the schema and the history.
 
-Their rows are worked out when the query runs, by whoever may see them, and handed to it as a list of maps. Here is what
-each takes and yields. What the schema says is a function of it:
+Their rows are computed when the query runs, with the caller's rights, and passed to it as a list of maps. This module
+defines what each takes and yields. Functions of the schema:
 
 - `omnigraph.schema.nodes()`, `omnigraph.schema.relationships()`, `omnigraph.schema.types()`,
   `omnigraph.schema.properties()`
 - `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`: as other products have them
 
-What history knows is told by the verbs of a graph (`omnigraph.procedures`). Points are named as `at=` names them; where
-none is given it is the state the query reads:
+Those about history use the methods of a graph (`omnigraph.procedures`). Points are named as in `at=`; the default is
+the state the query reads:
 
 - `omnigraph.history.log(limit, at)`: the commits that led there, newest first
 - `omnigraph.history.diff(from, to, limit, skip)`: the rows that differ between two points
@@ -44,8 +44,8 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """What a procedure takes and yields; `facts` are its rows, where the schema knows them."""
+class MetadataProcedure:
+    """What a procedure takes and yields; `facts` computes its rows from the schema, if it can."""
 
     name: str
     fields: Fields
@@ -105,25 +105,27 @@ def _texts(*names: str) -> Fields:
 
 
 SCHEMA = (
-    Telling(
+    MetadataProcedure(
         "omnigraph.schema.nodes",
         (*_texts("label"), ("interfaces", TEXTS), ("properties", TEXTS), ("key", TEXTS)),
         facts=_nodes,
     ),
-    Telling(
+    MetadataProcedure(
         "omnigraph.schema.relationships",
         (*_texts("type", "start", "end"), ("properties", TEXTS)),
         facts=_relationships,
     ),
-    Telling("omnigraph.schema.types", _texts("name", "kind"), facts=_types),
-    Telling(
+    MetadataProcedure("omnigraph.schema.types", _texts("name", "kind"), facts=_types),
+    MetadataProcedure(
         "omnigraph.schema.properties",
         (*_texts("owner", "property", "type"), ("nullable", types.BOOL)),
         facts=_properties,
     ),
-    Telling("db.labels", _texts("label"), facts=_labels),
-    Telling("db.relationshipTypes", _texts("relationshipType"), facts=_relationship_types),
-    Telling("db.propertyKeys", _texts("propertyKey"), facts=_keys),
+    MetadataProcedure("db.labels", _texts("label"), facts=_labels),
+    MetadataProcedure(
+        "db.relationshipTypes", _texts("relationshipType"), facts=_relationship_types
+    ),
+    MetadataProcedure("db.propertyKeys", _texts("propertyKey"), facts=_keys),
 )
 
 
@@ -137,14 +139,14 @@ LIMIT = Argument("limit", types.I64, 50)
 TYPE, ID = Argument("type", TEXT), Argument("id", TEXT)
 
 HISTORY = (
-    Telling("omnigraph.history.log", (*COMMIT, ("parents", TEXTS)), (LIMIT, AT)),
-    Telling(
+    MetadataProcedure("omnigraph.history.log", (*COMMIT, ("parents", TEXTS)), (LIMIT, AT)),
+    MetadataProcedure(
         "omnigraph.history.diff",
         (*_texts("type", "id"), *CHANGE),
         (Argument("from", TEXT), Argument("to", TEXT), LIMIT, Argument("skip", types.I64, 0)),
     ),
-    Telling("omnigraph.history.entity", (*COMMIT, *CHANGE), (TYPE, ID, LIMIT, AT)),
-    Telling(
+    MetadataProcedure("omnigraph.history.entity", (*COMMIT, *CHANGE), (TYPE, ID, LIMIT, AT)),
+    MetadataProcedure(
         "omnigraph.history.blame",
         (*_texts("property", "value"), *COMMIT, *_texts("via")),
         (TYPE, ID, AT),
