@@ -1,7 +1,7 @@
 """Texts that are more than queries: settings for one run, and statements that show settings, plans and branches.
 
-`Graph.query` and `Graph.mutate` come here with a text that begins with such a word; what it means is worked out with
-the verbs of the graph, so a policy is asked as it is for them.
+`Graph.query` and `Graph.mutate` come here with a text that begins with such a word; it runs on the
+verbs of the graph, so a policy applies as it does to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StatementMisplaced(OmnigraphError):
 
 
 class UseContradicted(OmnigraphError):
-    """USE names another branch or point than the call, or one that cannot be written.
+    """USE names another branch or point than the call, or a point that cannot be written to.
 
     `USE dev` is `branch="dev"`, and USE 'dev@v1' is `branch="dev", at="v1"`. Where both are given they say the same.
     """
@@ -51,7 +51,7 @@ class UseContradicted(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class ReadAsked:
-    """What a read was asked for, besides its text."""
+    """The options of a read, besides its text."""
 
     params: Mapping[str, Any] | None
     name: str | None
@@ -65,7 +65,7 @@ class ReadAsked:
     memory_bytes_max: int | None = None
 
     def under(self, settings: Mapping[str, Effective]) -> ReadAsked:
-        """The same with the settings of a file. A setting lowers a limit that was given, and never raises it."""
+        """The same with the settings of a file. A setting may lower a given limit, but not raise it."""
         chosen = {name: found.value for name, found in settings.items()}
         said = settings["engine"].source != "default"
         engine = "local" if chosen["engine"] == "v2" else str(chosen["engine"])
@@ -83,7 +83,7 @@ def _least(*limits: Any) -> Any:
 
 
 def _memory(limit: int | None, wanted: Any) -> int | None:
-    """What a query may hold: without a limit of its graph, that of the process."""
+    """The memory limit of a query: without one of its graph, that of the process."""
     if wanted is None:
         return limit
     return min(int(wanted), memory_bytes().query if limit is None else limit)
@@ -92,7 +92,7 @@ def _memory(limit: int | None, wanted: Any) -> int | None:
 def lone_statement(
     text: str, language: str | None = None
 ) -> ast.ShowSettings | ast.BranchStatement | None:
-    """The statement a text is, which has no query; its own words say what it is about."""
+    """The statement of a text without a query; the statement names its own targets."""
     found = file_of(text).statement if is_file_text(text, language) else None
     return found if isinstance(found, ast.ShowSettings | ast.BranchStatement) else None
 
@@ -109,7 +109,7 @@ def file_of(text: str) -> ast.QueryFile:
 
 
 def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effective]:
-    """The settings in force for one run; those a caller asks for are checked like those of a file."""
+    """The settings in force for one run; those of a caller are checked like those of a file."""
     for name, value in (asked or {}).items():
         if (wrong := why_not(name, value)) is not None:
             raise OptionInvalid(wrong)
@@ -122,7 +122,7 @@ def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effect
 def named_place(
     text: str, language: str | None, branch: str = "main", at: object = None
 ) -> tuple[str, object]:
-    """The branch and the point a text is about: what USE names, or what the call does. `main` stands for no name."""
+    """The branch and the point a text is about: what USE names, or what the call does. `main` counts as no name."""
     used = place_named(text, language)
     if used is None:
         return branch, at
@@ -138,7 +138,7 @@ def named_place(
 def read_place(
     graph: Graph, text: str, language: str | None, branch: str, at: object
 ) -> tuple[str, object]:
-    """Where a read is run; a name nobody gave a branch may be that of a tag."""
+    """Where a read is run; a name that is not a branch may be a tag."""
     found = named_place(text, language, branch, at)
     if found[1] is not None or place_named(text, language) is None:
         return found
@@ -162,7 +162,7 @@ def written_branch(text: str, language: str | None, branch: str = "main") -> str
 
 
 def check_branch(text: str, language: str | None, branch: str) -> None:
-    """A mutation that runs on a branch uses no other."""
+    """Raise if a mutation on a branch uses another."""
     if written_branch(text, language, branch) != branch_name(branch):
         raise UseContradicted(f"the text uses another branch than {branch!r}, on which it runs")
 
@@ -204,7 +204,7 @@ def _shown(found: Effective) -> tuple[str | None, ...]:
 def _plan_rows(
     query: ir.Query, asked: ReadAsked, snapshot: Any
 ) -> Iterator[tuple[str | int | None, ...]]:
-    """One row per operator: the plan as it was written, then in the order it would run; nothing is run."""
+    """One row per operator: the plan as written, then in execution order; nothing is run."""
     from omnigraph.read.execute import planned
 
     written, ordered = planned(query, asked.params, snapshot)
@@ -240,7 +240,7 @@ def _table(columns: tuple[str, ...], rows: Any, commit: str = "") -> Result:
 
 @dataclass(frozen=True, slots=True)
 class WriteAsked:
-    """What a write was asked for, besides its text."""
+    """The options of a write, besides its text."""
 
     params: Mapping[str, Any] | None
     name: str | None
@@ -254,7 +254,7 @@ class WriteAsked:
 
 
 def write_statement(graph: Graph, text: str, asked: WriteAsked) -> MutateResult | None:
-    """Run a statement about branches; none if the text is a mutation below settings."""
+    """Run a statement about branches; None if the text is a mutation below settings."""
     statement = file_of(text).statement
     if statement is None:
         return None
@@ -310,5 +310,5 @@ def _check_alone(
     if branch != "main":
         named.insert(0, "branch")
     if named:
-        message = f"`{statement.words}` takes no {' and no '.join(named)}: it says itself what it is about"
+        message = f"`{statement.words}` takes no {' and no '.join(named)}: the statement itself names its targets"
         raise StatementMisplaced(message)

@@ -1,8 +1,8 @@
-"""Every verb of a graph, described once: what a policy is asked, what it costs, whether it can be rehearsed, its route.
+"""Every verb of a graph, described once: its policy check, its cost, whether it has a dry run, its route.
 
-The request of a verb is the signature of its method on `Graph`, its result is what that method returns. From the two
-follow a local graph, a served one, a graph under a policy, a branch, the wire, the routes and their description. A
-method that is not listed here works on a local graph alone: under a policy it is denied, and no server has it.
+The request of a verb is the signature of its method on `Graph`, its result is what that method returns. The two
+define a local graph, a served one, a graph under a policy, a branch, the wire, the routes and their description. A
+method that is not listed here works only on a local graph: under a policy it is denied, and no server offers it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Asked(Enum):
-    """When a policy is asked about a verb."""
+    """When a policy checks a verb."""
 
-    FIRST = "before anything else, about the graph as a whole"
-    STATE = "about the branch and the types of the state it shows, before it shows anything"
-    WRITE = "about the branch first, and about the types it changes before they are published"
-    LATER = "by the verbs that are called on what it returns"
+    FIRST = "before anything else, for the graph as a whole"
+    STATE = "for the branch and the types of the state it shows, before it shows anything"
+    WRITE = "for the branch first, and for the types it changes before they are published"
+    LATER = "in the verbs called on what it returns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,15 @@ class Description:
     """A verb of a graph. `request` and `answer` name its structs in `omnigraph.wire`, where it has a route."""
 
     name: str
-    action: Action | None  # what a policy is asked
+    action: Action | None  # what a policy must allow
     asked: Asked
     cost: str
-    route: str | None = None  # method and path; its named parts are the first parameters, in order
+    route: str | None = (
+        None  # method and path; the path parameters are the first parameters, in order
+    )
     request: str | None = None
     answer: str | None = None
-    dry_run: bool = False  # whether it can say what it would do, and do nothing
+    dry_run: bool = False  # whether it can plan without publishing
 
     @property
     def writes(self) -> bool:
@@ -52,24 +54,24 @@ class Description:
         """Cost, policy and dry run in sentences, for references."""
         said = [f"Cost: {self.cost}."]
         if self.action is not None:
-            said.append(f"A policy is asked for `{self.action}` {self.asked.value}.")
+            said.append(f"A policy checks `{self.action}` {self.asked.value}.")
         if self.dry_run:
-            said.append("With `dry_run` it only says what it would do.")
+            said.append("With `dry_run` it only reports what it would do.")
         return " ".join(said)
 
     @property
     def request_type(self) -> Any:
-        """The struct of its body or query string; none where the path says all."""
+        """The struct of its body or query string; None if the path says all."""
         return _struct("requests", self.request)
 
     @property
     def answer_type(self) -> Any:
-        """The struct of its answer; none where it answers with bytes."""
+        """The struct of its response; None if the response is bytes."""
         return _struct("answers", self.answer)
 
 
 def _struct(module: str, name: str | None) -> Any:
-    """Imported when it is needed: a local graph does without the wire."""
+    """Imported lazily: a local graph does not need the wire."""
     if name is None:
         return None
     own, _, name = name.rpartition(".")
@@ -77,7 +79,7 @@ def _struct(module: str, name: str | None) -> Any:
 
 
 A = Action
-HEAD = "one look at the head of the branch"
+HEAD = "one lookup of the head of the branch"
 PUBLISH = f"{HEAD}, one file or more for each table it changes, one object to publish"
 
 # fmt: off
@@ -86,11 +88,11 @@ _ALL = (
     Description("query", A.READ, Asked.STATE, f"{HEAD}; then what the plan reads, see `explain`",
                 "POST /query", "QueryRequest", "reading.ReadOutput"),
     Description("query_many", A.READ, Asked.STATE,
-                f"{HEAD}; then what one run reads, or all of them where each reads something else",
+                f"{HEAD}; then what one run reads, or what each of them reads if they differ",
                 "POST /query/many", "QueryManyRequest", "reading.ReadManyOutput"),
     Description("schema", A.READ, Asked.STATE, HEAD, "GET /schema", "BranchQuery", "SchemaOutput"),
     Description("snapshot", A.READ, Asked.STATE, HEAD, "GET /snapshot", "BranchQuery", "SnapshotOutput"),
-    Description("blob", A.READ, Asked.STATE, f"{HEAD} and one look-up; bytes as they are read",
+    Description("blob", A.READ, Asked.STATE, f"{HEAD} and one lookup; bytes as they are read",
                 "GET /blob", "BlobQuery"),
     Description("export", A.EXPORT, Asked.STATE, "all rows of the types it writes",
                 "GET /export", "ExportQuery"),
@@ -128,7 +130,7 @@ _ALL = (
                 "GET /commits", "CommitsQuery", "CommitsOutput"),
     Description("commit", A.READ, Asked.FIRST, "one request", "GET /commits/{commit_id}",
                 answer="CommitOutput"),
-    Description("history", A.READ, Asked.STATE, "two look-ups for each commit that touched the row",
+    Description("history", A.READ, Asked.STATE, "two lookups for each commit that touched the row",
                 "GET /entities/{type}/{id}/history", "EntityHistoryQuery", "EntityHistoryOutput"),
     Description("diff", A.READ, Asked.STATE, "the rows that differ, and the files they are in",
                 "GET /diff", "DiffQuery", "DiffOutput"),
@@ -142,7 +144,7 @@ _ALL = (
                 "POST /cherry-pick", "UndoRequest", "MergeOutput", dry_run=True),
     Description("reset", A.CHANGE, Asked.WRITE, "one object; no rows are copied",
                 "POST /reset", "ResetRequest", "MergeOutput", dry_run=True),
-    Description("blame", A.READ, Asked.STATE, "two look-ups for each of the newest commits that touched the row",
+    Description("blame", A.READ, Asked.STATE, "two lookups for each of the newest commits that touched the row",
                 "GET /entities/{type}/{id}/blame", "BranchQuery", "review.BlameOutput"),
     # checks
     Description("checks", A.READ, Asked.STATE, HEAD, "GET /checks", "BranchQuery", "review.ChecksOutput"),
@@ -157,7 +159,7 @@ _ALL = (
     # proposals
     Description("proposals", A.READ, Asked.STATE, "a listing, and three requests for each proposal it shows",
                 "GET /proposals", "review.ProposalsQuery", "review.ProposalsOutput"),
-    Description("proposal", A.READ, Asked.STATE, "a listing, and one request for each thing that happened to it",
+    Description("proposal", A.READ, Asked.STATE, "a listing, and one request for each of its events",
                 "GET /proposals/{number}", answer="review.ProposalOutput"),
     Description("review", A.READ, Asked.STATE, "the rows that differ, a rehearsed merge, and what its checks read",
                 "GET /proposals/{number}/review", "review.ReviewQuery", "review.ReviewOutput"),
@@ -186,8 +188,8 @@ _ALL = (
                 "GET /retention", answer="maintenance.RetentionOutput"),
     Description("set_retention", A.ADMIN, Asked.FIRST, "one object",
                 "POST /retention", "RetentionRequest", "maintenance.RetentionOutput", dry_run=True),
-    # maintenance and tools: they work on the files of a graph, so no server offers them
-    Description("maintain", A.ADMIN, Asked.FIRST, "what is due; a look at every branch while nothing is"),
+    # maintenance and tools: they need the files of a graph, so no server offers them
+    Description("maintain", A.ADMIN, Asked.FIRST, "the work that is due; else one lookup per branch"),
     Description("optimize", A.ADMIN, Asked.FIRST, "the fragments it rewrites; a commit for each table"),
     Description("embed", A.CHANGE, Asked.WRITE,
                 f"the vectors, from their provider; for each batch of rows: {PUBLISH}", dry_run=True),
@@ -203,7 +205,7 @@ VERBS = {each.name: each for each in _ALL}
 
 
 def verb(body: F) -> F:
-    """Mark a method of a graph as the verb of its name. `_run` of its graph says whether and where the body runs."""
+    """Mark a method of a graph as the verb of its name. `_run` of its graph decides whether and where the body runs."""
     described = VERBS[body.__name__]
 
     @wraps(body)

@@ -1,7 +1,7 @@
-"""Vectors that are missing, made later: batch by batch, each batch a commit.
+"""Computing missing vectors later: batch by batch, each batch a commit.
 
-What a batch made is kept whatever happens afterwards, so work that was interrupted goes on where it stopped. Texts
-that rows share are asked for once.
+Finished batches are kept whatever happens afterwards, so interrupted work continues where it stopped. Texts that rows
+share are embedded once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omnigraph.read.search.embed import provider_of
 from omnigraph.storage import metrics
 from omnigraph.write.embed import Embedder, asking, fill_vectors, without_vector
 
-BATCH_ROWS_MIN = 512  # of a commit; a provider that takes more at once is given more
+BATCH_ROWS_MIN = 512  # of a commit; a provider that takes larger batches gets them
 
 Publish = Callable[[Verb], Any]  # publishes a verb as a commit, and returns its value
 
@@ -45,7 +45,7 @@ class EmbedReport:
 def embedded_properties(
     snapshot: Snapshot, types: Sequence[str] | None, name: str | None
 ) -> list[tuple[NodeType, Property]]:
-    """The properties made by `@embed`, of the types and with the name that were asked for."""
+    """The properties made by `@embed`, of the given types and name."""
     nodes = snapshot.catalog.nodes
     unknown = next((each for each in types or () if each not in nodes), None)
     if unknown is not None:
@@ -87,7 +87,7 @@ def embed_missing(
     *,
     every: bool = False,
 ) -> EmbedReport:
-    """Make the vectors that are missing in a state, in commits of their own on top of whatever comes meanwhile."""
+    """Compute the vectors missing in a state, in separate commits on top of any concurrent writes."""
     kind, prop = what
     provider, ask = provider_of(settings), asking(settings)
     batch_rows = max(BATCH_ROWS_MIN, provider.batch_texts_max * provider.requests_max)
@@ -96,7 +96,7 @@ def embed_missing(
     for batch in _missing(snapshot, kind, prop, every, ["id"], batch_rows) if todo else ():
         embedder = Embedder(
             ask
-        )  # of this batch alone: it keeps what it made, should the commit be tried again
+        )  # of this batch only: it keeps its vectors in case the commit is retried
         verb = fill_vectors(kind.name, prop.name, batch.column("id"), embedder, every=every)
         filled = publish(verb)
         rows, commits = rows + filled, commits + bool(filled)

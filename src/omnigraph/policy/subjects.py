@@ -86,7 +86,7 @@ def types_in_conflict(plan: PublishPlan) -> frozenset[str]:
     return frozenset(conflict.type for conflict in found if conflict.type)
 
 
-def types_told(error: OmnigraphError) -> frozenset[str]:
+def types_revealed(error: OmnigraphError) -> frozenset[str]:
     """The types whose rows a refused write tells of."""
     broken = error.details.get("violations", ())
     return frozenset(str(rule["type"]) for rule in broken if rule.get("type"))
