@@ -30,9 +30,9 @@ def bound(
 
     @wraps(verb)
     def on_branch(self: Branch, /, *args: P.args, **given: P.kwargs) -> R:
-        asked = signature.bind(self._graph, *args, **given)
-        asked.arguments.setdefault(branch, self.name)
-        return verb(*asked.args, **asked.kwargs)
+        call = signature.bind(self._graph, *args, **given)
+        call.arguments.setdefault(branch, self.name)
+        return verb(*call.args, **call.kwargs)
 
     return on_branch
 

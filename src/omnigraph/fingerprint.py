@@ -15,10 +15,10 @@ from omnigraph.errors import OptionInvalid
 def fingerprint(*parts: Any) -> str:
     """A digest of a request."""
     try:
-        asked = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+        encoded = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
     except UnicodeEncodeError:
         raise OptionInvalid("a text of the request is not valid Unicode") from None
-    return hashlib.sha256(asked).hexdigest()
+    return hashlib.sha256(encoded).hexdigest()
 
 
 def named(source: Any) -> Any:

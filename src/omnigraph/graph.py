@@ -37,9 +37,9 @@ from omnigraph.read import Result, run_many, run_query
 from omnigraph.review import Reviewing
 from omnigraph.schemas import schema_text
 from omnigraph.statements import (
-    ReadAsked,
+    ReadOptions,
     Settings,
-    WriteAsked,
+    WriteOptions,
     check_branch,
     read_file,
     read_place,
@@ -152,45 +152,47 @@ class Graph(Reviewing):
         """
         branch, at = read_place(self, text, language, branch, at)
         memory = self._repo.limits.query_memory_bytes_max
-        asked = ReadAsked(
+        options = ReadOptions(
             params, name, branch, at, engine, language, timeout, max_rows, explain, memory
         )
         if settings or is_file_text(text, language):
-            return read_file(self, text, asked, settings)
-        return self._read(text, asked)
+            return read_file(self, text, options, settings)
+        return self._read(text, options)
 
-    def _read(self, text: str, asked: ReadAsked) -> Result:
+    def _read(self, text: str, options: ReadOptions) -> Result:
         """The rows of a query."""
         started = time.monotonic()
         with metrics.operation("query"):
-            query, snapshot = self._readable_query(text, asked)
+            query, snapshot = self._readable_query(text, options)
             with self._readable(snapshot):
                 params = with_procedure_rows(
-                    self, query, asked.params, snapshot, asked.branch, asked.at
+                    self, query, options.params, snapshot, options.branch, options.at
                 )
-                if asked.engine == "spark":
+                if options.engine == "spark":
                     return ops.query_on_spark(
-                        self._repo, snapshot, query, params, asked.explain, asked.max_rows
+                        self._repo, snapshot, query, params, options.explain, options.max_rows
                     )
                 return run_query(
                     query,
                     params,
                     snapshot,
-                    timeout=asked.timeout,
+                    timeout=options.timeout,
                     started=started,
-                    max_rows=asked.max_rows,
-                    memory_bytes_max=asked.memory_bytes_max,
-                    explain=asked.explain,
+                    max_rows=options.max_rows,
+                    memory_bytes_max=options.memory_bytes_max,
+                    explain=options.explain,
                 )
 
-    def _readable_query(self, text: str, asked: ReadAsked) -> tuple[ir.Query, Snapshot]:
+    def _readable_query(self, text: str, options: ReadOptions) -> tuple[ir.Query, Snapshot]:
         """A read, compiled for a state that the caller may read."""
-        if asked.engine not in ("local", "spark"):
-            raise OptionInvalid(f"engine must be 'local' or 'spark', got {asked.engine!r}")
-        snapshot = self._state(asked.branch, asked.at)
+        if options.engine not in ("local", "spark"):
+            raise OptionInvalid(f"engine must be 'local' or 'spark', got {options.engine!r}")
+        snapshot = self._state(options.branch, options.at)
         schema = snapshot.commit.schema
-        query = self._compiled(schema, text, asked.name, Want.READ, asked.params, asked.language)
-        self._permit_query(query, snapshot, asked.branch, asked.at)
+        query = self._compiled(
+            schema, text, options.name, Want.READ, options.params, options.language
+        )
+        self._permit_query(query, snapshot, options.branch, options.at)
         return query, snapshot
 
     def _permit_any_read(self) -> None:
@@ -361,7 +363,7 @@ class Graph(Reviewing):
         )
         return self._submit(request, need)
 
-    def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  what a policy is asked
+    def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  checked by a policy
         """Submit a write to the publisher."""
         with metrics.operation("publish"):
             if request.create_from is not None:
@@ -403,10 +405,10 @@ class Graph(Reviewing):
         1
         """
         if is_file_text(text, language):
-            asked = WriteAsked(
+            options = WriteOptions(
                 params, name, branch, if_commit, message, actor, idempotency_key, dry_run, timeout
             )
-            if (changed := write_statement(self, text, asked)) is not None:
+            if (changed := write_statement(self, text, options)) is not None:
                 return changed
         with metrics.operation("mutate"):
             done = self.publish(

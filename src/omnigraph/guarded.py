@@ -40,7 +40,7 @@ from omnigraph.policy.subjects import (
     types_searched,
     types_written,
 )
-from omnigraph.verbs import VERBS, Asked, Description
+from omnigraph.verbs import VERBS, Check, Description
 from omnigraph.versions import EVERY_TYPE
 
 
@@ -76,7 +76,7 @@ class GuardedGraph(Graph):
         args: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> Any:
-        if verb.asked is Asked.FIRST and verb.action is not None:
+        if verb.check is Check.FIRST and verb.action is not None:
             self._permit(Need(verb.action))
         return body(self, *args, **named)
 
@@ -255,13 +255,13 @@ class GuardedGraph(Graph):
         """A load inside a block is checked as it would be alone."""
         verb = super()._rows(source, mode)
 
-        def asked(txn: WriteTxn) -> PublishPlan:
+        def checked(txn: WriteTxn) -> PublishPlan:
             asking = self._asking(txn)
             need = replace(asking.need, mode=mode)
             asking.guard.require(need)
             return _judged(_Asking(asking.guard, need), verb)(txn)
 
-        return asked
+        return checked
 
     def _permit_name(
         self, name: str, branch: str, at: object, types: Iterable[str] | None, actor: str | None

@@ -184,5 +184,5 @@ def meanings(path: str, names: Iterable[str]) -> dict[str, str]:
 
 def explained(doc: str, path: str, names: Iterable[str], indent: str = "        ") -> str:
     """A docstring with the parameters of its verb below it."""
-    told = "\n".join(f"{indent}    {k}: {v}" for k, v in meanings(path, names).items() if v)
-    return f"{doc.rstrip()}\n\n{indent}{HEADING}\n{told}\n{indent}" if told else doc
+    lines = "\n".join(f"{indent}    {k}: {v}" for k, v in meanings(path, names).items() if v)
+    return f"{doc.rstrip()}\n\n{indent}{HEADING}\n{lines}\n{indent}" if lines else doc

@@ -33,8 +33,8 @@ def with_procedure_rows(
     """The parameters of a query, with the rows its procedures yield on a state that may be read."""
     if not query.told:
         return params
-    asking = _Procedures(graph, state, branch if at is None else state.commit.branch)
-    return {**(params or {}), **{call.param: asking.rows(call, params) for call in query.told}}
+    procedures = _Procedures(graph, state, branch if at is None else state.commit.branch)
+    return {**(params or {}), **{call.param: procedures.rows(call, params) for call in query.told}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,13 @@ def _value(arg: ir.Expr, params: Params) -> Any:
 # --- history -------------------------------------------------------------------------------------------------------
 
 
-def _log(asking: _Procedures, limit: int, at: str | None) -> Iterator[Row]:
-    found = asking.graph.log(asking.branch, _within(limit), at=asking.at(at))
+def _log(procedures: _Procedures, limit: int, at: str | None) -> Iterator[Row]:
+    found = procedures.graph.log(procedures.branch, _within(limit), at=procedures.at(at))
     return ((*_commit(commit), list(commit.parents)) for commit in found)
 
 
-def _diff(asking: _Procedures, one: str, other: str, limit: int, skip: int) -> Iterator[Row]:
-    graph, branch, limit = asking.graph, asking.branch, _within(limit)
+def _diff(procedures: _Procedures, one: str, other: str, limit: int, skip: int) -> Iterator[Row]:
+    graph, branch, limit = procedures.graph, procedures.branch, _within(limit)
     states = [graph._state(branch, point) for point in (one, other)]
     names = {kind.name for state in states for kind in state.catalog.entities()}
     branches = {state.commit.branch for state in states}
@@ -122,19 +122,21 @@ def _diff(asking: _Procedures, one: str, other: str, limit: int, skip: int) -> I
         yield (row.type, row.id, row.operation, *_sides(row.before, row.after))
 
 
-def _entity(asking: _Procedures, type: str, id: str, limit: int, at: str | None) -> Iterator[Row]:
+def _entity(
+    procedures: _Procedures, type: str, id: str, limit: int, at: str | None
+) -> Iterator[Row]:
     limit = _within(limit)
-    for kind in asking.kinds(type, at):
-        found = asking.graph.history(kind.name, id, asking.branch, asking.at(at), limit)
+    for kind in procedures.kinds(type, at):
+        found = procedures.graph.history(kind.name, id, procedures.branch, procedures.at(at), limit)
         for change in found.changes:
             sides = _sides(*_changed(change.before, change.after))
             yield (*_commit(change.commit), change.operation, *sides)
 
 
-def _blame(asking: _Procedures, type: str, id: str, at: str | None) -> Iterator[Row]:
-    for kind in asking.kinds(type, at):
+def _blame(procedures: _Procedures, type: str, id: str, at: str | None) -> Iterator[Row]:
+    for kind in procedures.kinds(type, at):
         try:
-            found = asking.graph.blame(kind.name, id, asking.branch, asking.at(at))
+            found = procedures.graph.blame(kind.name, id, procedures.branch, procedures.at(at))
         except EntityNotFound:
             continue
         for cell in found.cells:

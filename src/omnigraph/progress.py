@@ -100,7 +100,7 @@ class Moment:
 
 
 class Estimate:
-    """How long the rest takes, if it goes on as it did until the done part last grew."""
+    """How long the rest takes, at the speed up to the last progress."""
 
     def __init__(self) -> None:
         self._part = 0.0

@@ -50,7 +50,7 @@ class UseContradicted(OmnigraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAsked:
+class ReadOptions:
     """The options of a read, besides its text."""
 
     params: Mapping[str, Any] | None
@@ -64,7 +64,7 @@ class ReadAsked:
     explain: bool
     memory_bytes_max: int | None = None
 
-    def under(self, settings: Mapping[str, Effective]) -> ReadAsked:
+    def under(self, settings: Mapping[str, Effective]) -> ReadOptions:
         """The same with the settings of a file. A setting may lower a given limit, but not raise it."""
         chosen = {name: found.value for name, found in settings.items()}
         said = settings["engine"].source != "default"
@@ -108,12 +108,12 @@ def file_of(text: str) -> ast.QueryFile:
     return parse_queries(text, bare=True)
 
 
-def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effective]:
+def settings_of(file: ast.QueryFile, requested: Settings | None) -> dict[str, Effective]:
     """The settings in force for one run; those of a caller are checked like those of a file."""
-    for name, value in (asked or {}).items():
+    for name, value in (requested or {}).items():
         if (wrong := why_not(name, value)) is not None:
             raise OptionInvalid(wrong)
-    return effective(file.settings, asked)
+    return effective(file.settings, requested)
 
 
 # --- where a text is run -------------------------------------------------------------------------------------------
@@ -170,22 +170,24 @@ def check_branch(text: str, language: str | None, branch: str) -> None:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_file(graph: Graph, text: str, asked: ReadAsked, settings: Settings | None) -> Result:
+def read_file(graph: Graph, text: str, options: ReadOptions, settings: Settings | None) -> Result:
     """Run a text that has settings, or is a statement that reads."""
     file = file_of(text)
     found = settings_of(file, settings)
     match file.statement:
         case None:
-            return graph._read(text, asked.under(found))
+            return graph._read(text, options.under(found))
         case ast.Explain():
-            query, snapshot = graph._readable_query(text, asked)
-            return _table(PLAN_COLUMNS, _plan_rows(query, asked, snapshot), snapshot.commit_id)
+            query, snapshot = graph._readable_query(text, options)
+            return _table(PLAN_COLUMNS, _plan_rows(query, options, snapshot), snapshot.commit_id)
         case ast.ShowSettings(name):
             graph._permit_any_read()
             shown = found.values() if name is None else [found[name]]
             return _table(SHOWN_COLUMNS, [_shown(each) for each in shown])
         case ast.BranchStatement(verb="list"):
-            _check_alone(file.statement, asked.params, asked.name, asked.branch, at=asked.at)
+            _check_alone(
+                file.statement, options.params, options.name, options.branch, at=options.at
+            )
             return _table(("name",), [(name,) for name in sorted(graph.branches())])
         case statement:
             message = f"`{statement.words}` changes branches; run it with mutate"
@@ -202,15 +204,15 @@ def _shown(found: Effective) -> tuple[str | None, ...]:
 
 
 def _plan_rows(
-    query: ir.Query, asked: ReadAsked, snapshot: Any
+    query: ir.Query, options: ReadOptions, snapshot: Any
 ) -> Iterator[tuple[str | int | None, ...]]:
     """One row per operator: the plan as written, then in execution order; nothing is run."""
     from omnigraph.read.execute import planned
 
-    written, ordered = planned(query, asked.params, snapshot)
+    written, ordered = planned(query, options.params, snapshot)
     yield from _tree("logical", written, 0)
     yield from _tree("physical", ordered, 0)
-    yield "plan", None, "route", asked.engine
+    yield "plan", None, "route", options.engine
     yield "plan", None, "commit", snapshot.commit_id
 
 
@@ -239,7 +241,7 @@ def _table(columns: tuple[str, ...], rows: Any, commit: str = "") -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteAsked:
+class WriteOptions:
     """The options of a write, besides its text."""
 
     params: Mapping[str, Any] | None
@@ -253,7 +255,7 @@ class WriteAsked:
     timeout: float | None
 
 
-def write_statement(graph: Graph, text: str, asked: WriteAsked) -> MutateResult | None:
+def write_statement(graph: Graph, text: str, options: WriteOptions) -> MutateResult | None:
     """Run a statement about branches; None if the text is a mutation below settings."""
     statement = file_of(text).statement
     if statement is None:
@@ -262,35 +264,35 @@ def write_statement(graph: Graph, text: str, asked: WriteAsked) -> MutateResult 
         raise StatementMisplaced(f"`{statement.words}` reads; run it with query")
     _check_alone(
         statement,
-        asked.params,
-        asked.name,
-        asked.branch,
-        if_commit=asked.if_commit,
-        idempotency_key=asked.idempotency_key,
+        options.params,
+        options.name,
+        options.branch,
+        if_commit=options.if_commit,
+        idempotency_key=options.idempotency_key,
     )
-    return _changed(graph, statement, asked)
+    return _changed(graph, statement, options)
 
 
-def _changed(graph: Graph, statement: ast.BranchStatement, asked: WriteAsked) -> MutateResult:
+def _changed(graph: Graph, statement: ast.BranchStatement, options: WriteOptions) -> MutateResult:
     from omnigraph.outcomes import MutateResult
 
     name, other = statement.name or "", statement.other or "main"
     done: dict[str, str]
     commit = None
     if statement.verb == "create":
-        graph.create_branch(name, other, actor=asked.actor, dry_run=asked.dry_run)
+        graph.create_branch(name, other, actor=options.actor, dry_run=options.dry_run)
         done = {"kind": "created", "name": name, "from": other}
     elif statement.verb == "delete":
-        graph.delete_branch(name, actor=asked.actor, dry_run=asked.dry_run)
+        graph.delete_branch(name, actor=options.actor, dry_run=options.dry_run)
         done = {"kind": "deleted", "name": name}
     else:
         merged = graph.merge(
             name,
             other,
-            asked.dry_run,
-            message=asked.message,
-            actor=asked.actor,
-            timeout=asked.timeout,
+            options.dry_run,
+            message=options.message,
+            actor=options.actor,
+            timeout=options.timeout,
         ).settled()
         commit = merged.commit
         done = {"kind": "merged", "source": name, "target": other, "merge": merged.outcome}

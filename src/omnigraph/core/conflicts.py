@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; to go on: the new head and the tables to stage again; else the commit in the way, if there is one."""
+    """A verdict; to continue: the new head and the tables to stage again; else the conflicting commit, if any."""
 
     verdict: Verdict
     head: Commit | None = None

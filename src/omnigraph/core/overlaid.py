@@ -1,7 +1,7 @@
 """The state during a write: stored tables under the changes made so far, read like any other state.
 
 A stored fragment loses the rows that are gone or superseded, and the new rows are one more fragment; so everything
-cached for stored fragments stays usable, and anything derived from the state has a version of its own.
+cached for stored fragments stays usable, and anything derived from the state has its own version.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class OverlaidTable:
     def _new_rows(self, columns: Sequence[str]) -> pa.Table:
         """The new rows with their addresses."""
         own, rows = self._own, self.overlay.rows
-        assert own is not None and rows is not None  # noqa: S101, PT018 - asked for where there are some
+        assert own is not None and rows is not None  # noqa: S101, PT018 - only called if there are some
         first = own.fragment_id << PLACE_BITS
         places = pa.array(np.arange(first, first + own.physical_rows, dtype=np.uint64))
         return rows.select(list(dict.fromkeys(columns))).append_column(ADDRESS, places)

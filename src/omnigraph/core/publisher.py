@@ -203,8 +203,8 @@ def _entered(repo: Repository, contest: Contest, waiting: Sequence[Ticket]) -> H
     if contest.make_room(head.commit, lambda: _is_overdue(waiting)):
         head = repo.head(first.branch)
     seconds = contest.wants_room(contest.prepared)
-    asked = _ask(repo, contest, head.commit, seconds, first, "verb") if seconds else None
-    return head if asked is None else repo.moved(Head(head.branch, head.ref_number, asked))
+    question = _ask(repo, contest, head.commit, seconds, first, "verb") if seconds else None
+    return head if question is None else repo.moved(Head(head.branch, head.ref_number, question))
 
 
 def _ask(

@@ -73,7 +73,7 @@ class Retention:
 
     keep: int = 10
     younger_than: int | None = None  # microseconds since 1970; commits from then on stay
-    chain: str | None = None  # prune the history of this chain alone
+    chain: str | None = None  # prune only the history of this chain
     tombstones_max: int | None = None  # how many pruned commits are replaced this time; None: all
 
 

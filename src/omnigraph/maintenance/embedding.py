@@ -20,7 +20,7 @@ from omnigraph.model.catalog import NodeType, Property
 from omnigraph.model.embedding import EmbedSettings
 from omnigraph.read.search.embed import provider_of
 from omnigraph.storage import metrics
-from omnigraph.write.embed import Embedder, asking, fill_vectors, without_vector
+from omnigraph.write.embed import Embedder, embed_function, fill_vectors, without_vector
 
 BATCH_ROWS_MIN = 512  # of a commit; a provider that takes larger batches gets them
 
@@ -58,9 +58,9 @@ def embedded_properties(
         if prop.embed is not None and name in (None, prop.name)
     ]
     if not found and (types is not None or name is not None):
-        asked = ", ".join(types or ("any type",)) + (f" with the name {name!r}" if name else "")
+        wanted = ", ".join(types or ("any type",)) + (f" with the name {name!r}" if name else "")
         raise OptionInvalid(
-            f"no property of {asked} is made by @embed",
+            f"no property of {wanted} is made by @embed",
             help='Declare one in the schema: embedding: Vector(256)? @embed("body")',
         )
     return found
@@ -89,7 +89,7 @@ def embed_missing(
 ) -> EmbedReport:
     """Compute the vectors missing in a state, in separate commits on top of any concurrent writes."""
     kind, prop = what
-    provider, ask = provider_of(settings), asking(settings)
+    provider, ask = provider_of(settings), embed_function(settings)
     batch_rows = max(BATCH_ROWS_MIN, provider.batch_texts_max * provider.requests_max)
     todo = snapshot.table_of(kind).count(without_vector(prop, every=every))
     seen = rows = texts = characters = commits = 0

@@ -183,8 +183,8 @@ class Comparison:
 
     one: Table
     other: Table
-    mine: tuple[FragmentInfo, ...]  # of the first version alone
-    yours: tuple[FragmentInfo, ...]  # of the second version alone
+    mine: tuple[FragmentInfo, ...]  # only in the first version
+    yours: tuple[FragmentInfo, ...]  # only in the second version
     shared: tuple[Twins, ...]  # the same rows, other deletions or columns
 
     @classmethod

@@ -36,7 +36,7 @@ class FragmentInfo:
     physical_rows: int
     deleted_rows: int
     identity: str  # data files and deletion file
-    files: str  # data files alone
+    files: str  # only data files
     beside: tuple[
         tuple[str, frozenset[int]], ...
     ] = ()  # files added later, and the columns they hold

@@ -122,7 +122,7 @@ def check_unique(case: Case) -> Iterator[Finding]:
             values = unique_tokens(group, [rows[name] for name in group])
             yield Looked(change.kind.table_id, Reads(values))
             taken = _taken(case.txn.view(change.kind.table_id), change, rows, group)
-            yield from rule.held_twice(taken, case.limit)
+            yield from rule.duplicates(taken, case.limit)
 
 
 def shared_values(rows: pa.Table, rule: Unique, limit: int = VIOLATIONS_MAX) -> Iterator[Violation]:
@@ -137,7 +137,7 @@ def shared_values(rows: pa.Table, rule: Unique, limit: int = VIOLATIONS_MAX) -> 
         return
     suspects = complete.filter(pa.array(np.isin(hashes, repeated)))
     texts = value_texts([suspects[name] for name in rule.columns])
-    yield from rule.held_twice(_pairs(suspects.append_column("text", texts)), limit)
+    yield from rule.duplicates(_pairs(suspects.append_column("text", texts)), limit)
 
 
 def _pairs(rows: pa.Table) -> pa.Table:

@@ -165,7 +165,7 @@ class Unique:
     kind: EntityType
     columns: tuple[str, ...]
 
-    def held_twice(self, rows: pa.Table, limit: int) -> Iterator[Violation]:
+    def duplicates(self, rows: pa.Table, limit: int) -> Iterator[Violation]:
         """The first rows by id, each with the id of another row with its values, as `holder`."""
         single = len(self.columns) == 1
         for row in rows.sort_by("id").slice(0, limit).to_pylist():

@@ -109,14 +109,14 @@ def settings_for(given: EmbedSettings | None = None) -> EmbedSettings | None:
 
 def embedder_of(settings: EmbedSettings) -> Embedder:
     """The embedder for some settings."""
-    return Embedder(asking(settings))
+    return Embedder(embed_function(settings))
 
 
-def asking(settings: EmbedSettings) -> EmbedTexts:
+def embed_function(settings: EmbedSettings) -> EmbedTexts:
     """A function that calls the provider of some settings."""
     from omnigraph.read.search.embed import embed_texts, provider_of
 
-    return lambda *asked: list(embed_texts(*asked, provider=provider_of(settings)))
+    return lambda *args: list(embed_texts(*args, provider=provider_of(settings)))
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:

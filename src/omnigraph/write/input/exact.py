@@ -111,8 +111,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Misfit(f"the JSON member '{twice}' is duplicated", rule="json", name=twice)
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Misfit(f"the JSON member '{repeated}' is duplicated", rule="json", name=repeated)
     return found
 
 

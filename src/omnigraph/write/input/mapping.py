@@ -203,9 +203,9 @@ class MappedRows:
     def _fit(self, table: pa.Table) -> None:
         """Check once, without rows, that every expression is valid over these columns."""
         folded = [name.lower() for name in table.column_names]
-        twice = [name for name in table.column_names if folded.count(name.lower()) > 1]
-        if twice:
-            raise MappingInvalid(f"the source has several columns called {twice[0]!r}")
+        repeated = [name for name in table.column_names if folded.count(name.lower()) > 1]
+        if repeated:
+            raise MappingInvalid(f"the source has several columns called {repeated[0]!r}")
         self._rows = [row_map.over(table.column_names) for row_map in self._mapping.rows]
         for row_map in self._rows:
             for place, (name, text) in enumerate(row_map.expressions()):

@@ -83,8 +83,8 @@ def template_of(line: bytes, place: Place) -> Template | None:
                 start = token.end() - quote
         position = token.end()
     literals.append(line[start:])
-    twice = len({slot.column for slot in slots}) < len(slots)  # an id in `data` and beside it
-    if twice or max(map(len, literals)) > LITERAL_BYTES_MAX:
+    repeated = len({slot.column for slot in slots}) < len(slots)  # an id in `data` and beside it
+    if repeated or max(map(len, literals)) > LITERAL_BYTES_MAX:
         return None
     return Template(tuple(literals), tuple(slots))
 
