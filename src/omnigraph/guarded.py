@@ -40,7 +40,7 @@ from omnigraph.policy.subjects import (
     types_searched,
     types_written,
 )
-from omnigraph.verbs import VERBS, Check, Description
+from omnigraph.verbs import VERBS, Description, Timing
 from omnigraph.versions import EVERY_TYPE
 
 
@@ -76,7 +76,7 @@ class GuardedGraph(Graph):
         args: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> Any:
-        if verb.check is Check.FIRST and verb.action is not None:
+        if verb.timing is Timing.FIRST and verb.action is not None:
             self._permit(Need(verb.action))
         return body(self, *args, **named)
 

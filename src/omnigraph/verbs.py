@@ -20,7 +20,7 @@ from omnigraph.policy.questions import Action
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Check(Enum):
+class Timing(Enum):
     """When a policy checks a verb."""
 
     FIRST = "before anything else, for the graph as a whole"
@@ -31,15 +31,13 @@ class Check(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A verb of a graph. `request` and `answer` name its structs in `omnigraph.wire`, where it has a route."""
+    """A verb of a graph. `request` and `answer` name its structs in `omnigraph.wire`, if it has a route."""
 
     name: str
     action: Action | None  # what a policy must allow
-    check: Check
+    timing: Timing
     cost: str
-    route: str | None = (
-        None  # method and path; the path parameters are the first parameters, in order
-    )
+    route: str | None = None  # method and path; path parameters come first
     request: str | None = None
     answer: str | None = None
     dry_run: bool = False  # whether it can plan without publishing
@@ -54,7 +52,7 @@ class Description:
         """Cost, policy and dry run in sentences, for references."""
         said = [f"Cost: {self.cost}."]
         if self.action is not None:
-            said.append(f"A policy checks `{self.action}` {self.check.value}.")
+            said.append(f"A policy checks `{self.action}` {self.timing.value}.")
         if self.dry_run:
             said.append("With `dry_run` it only reports what it would do.")
         return " ".join(said)
@@ -85,120 +83,120 @@ PUBLISH = f"{HEAD}, one file or more for each table it changes, one object to pu
 # fmt: off
 _ALL = (
     # reading
-    Description("query", A.READ, Check.STATE, f"{HEAD}; then what the plan reads, see `explain`",
+    Description("query", A.READ, Timing.STATE, f"{HEAD}; then what the plan reads, see `explain`",
                 "POST /query", "QueryRequest", "reading.ReadOutput"),
-    Description("query_many", A.READ, Check.STATE,
+    Description("query_many", A.READ, Timing.STATE,
                 f"{HEAD}; then what one run reads, or what each of them reads if they differ",
                 "POST /query/many", "QueryManyRequest", "reading.ReadManyOutput"),
-    Description("schema", A.READ, Check.STATE, HEAD, "GET /schema", "BranchQuery", "SchemaOutput"),
-    Description("snapshot", A.READ, Check.STATE, HEAD, "GET /snapshot", "BranchQuery", "SnapshotOutput"),
-    Description("blob", A.READ, Check.STATE, f"{HEAD} and one lookup; bytes as they are read",
+    Description("schema", A.READ, Timing.STATE, HEAD, "GET /schema", "BranchQuery", "SchemaOutput"),
+    Description("snapshot", A.READ, Timing.STATE, HEAD, "GET /snapshot", "BranchQuery", "SnapshotOutput"),
+    Description("blob", A.READ, Timing.STATE, f"{HEAD} and one lookup; bytes as they are read",
                 "GET /blob", "BlobQuery"),
-    Description("export", A.EXPORT, Check.STATE, "all rows of the types it writes",
+    Description("export", A.EXPORT, Timing.STATE, "all rows of the types it writes",
                 "GET /export", "ExportQuery"),
-    Description("analytics", A.READ, Check.LATER, "nothing; each measure reads the edges it names"),
-    Description("spark", A.READ, Check.STATE, f"{HEAD} and a Spark session; rows as they are used"),
+    Description("analytics", A.READ, Timing.LATER, "nothing; each measure reads the edges it names"),
+    Description("spark", A.READ, Timing.STATE, f"{HEAD} and a Spark session; rows as they are used"),
     # writing
-    Description("mutate", A.CHANGE, Check.WRITE, PUBLISH,
+    Description("mutate", A.CHANGE, Timing.WRITE, PUBLISH,
                 "POST /mutate", "MutateRequest", "ChangeOutput", dry_run=True),
-    Description("load", A.CHANGE, Check.WRITE, f"its input, read once; {PUBLISH}",
+    Description("load", A.CHANGE, Timing.WRITE, f"its input, read once; {PUBLISH}",
                 "POST /load", "LoadRequest", "LoadOutput", dry_run=True),
-    Description("write", A.CHANGE, Check.WRITE, f"for all writes of the block together: {PUBLISH}",
+    Description("write", A.CHANGE, Timing.WRITE, f"for all writes of the block together: {PUBLISH}",
                 "POST /write", "WriteRequest", "WriteOutput", dry_run=True),
-    Description("publish", A.CHANGE, Check.WRITE, PUBLISH, dry_run=True),
-    Description("mutation", A.CHANGE, Check.LATER, "nothing before it is published"),
-    Description("plan_schema", A.READ, Check.STATE, HEAD, "POST /schema/plan", "SchemaRequest",
+    Description("publish", A.CHANGE, Timing.WRITE, PUBLISH, dry_run=True),
+    Description("mutation", A.CHANGE, Timing.LATER, "nothing before it is published"),
+    Description("plan_schema", A.READ, Timing.STATE, HEAD, "POST /schema/plan", "SchemaRequest",
                 "PlanOutput"),
-    Description("apply_schema", A.SCHEMA_APPLY, Check.WRITE, f"rows that new rules concern; {PUBLISH}",
+    Description("apply_schema", A.SCHEMA_APPLY, Timing.WRITE, f"rows that new rules concern; {PUBLISH}",
                 "POST /schema/apply", "SchemaRequest", "AppliedOutput", dry_run=True),
     # branches and tags
-    Description("branch", None, Check.LATER, "nothing"),
-    Description("branches", A.READ, Check.FIRST, "a listing, and two requests for each branch",
+    Description("branch", None, Timing.LATER, "nothing"),
+    Description("branches", A.READ, Timing.FIRST, "a listing, and two requests for each branch",
                 "GET /branches", answer="BranchesOutput"),
-    Description("create_branch", A.BRANCH_CREATE, Check.WRITE, "two objects; no rows are copied",
+    Description("create_branch", A.BRANCH_CREATE, Timing.WRITE, "two objects; no rows are copied",
                 "POST /branches", "BranchRequest", "BranchOutput", dry_run=True),
-    Description("delete_branch", A.BRANCH_DELETE, Check.WRITE, "two objects",
+    Description("delete_branch", A.BRANCH_DELETE, Timing.WRITE, "two objects",
                 "DELETE /branches/{name}", "RemovalQuery", "BranchOutput", dry_run=True),
-    Description("tags", A.READ, Check.FIRST, "a listing, and one request for each name",
+    Description("tags", A.READ, Timing.FIRST, "a listing, and one request for each name",
                 "GET /tags", answer="TagsOutput"),
-    Description("tag", A.BRANCH_CREATE, Check.WRITE, "one object",
+    Description("tag", A.BRANCH_CREATE, Timing.WRITE, "one object",
                 "POST /tags", "TagRequest", "TagOutput", dry_run=True),
-    Description("delete_tag", A.BRANCH_DELETE, Check.WRITE, "one object",
+    Description("delete_tag", A.BRANCH_DELETE, Timing.WRITE, "one object",
                 "DELETE /tags/{name}", "RemovalQuery", "TagOutput", dry_run=True),
     # history
-    Description("log", A.READ, Check.STATE, "one request for each page of commits",
+    Description("log", A.READ, Timing.STATE, "one request for each page of commits",
                 "GET /commits", "CommitsQuery", "CommitsOutput"),
-    Description("commit", A.READ, Check.FIRST, "one request", "GET /commits/{commit_id}",
+    Description("commit", A.READ, Timing.FIRST, "one request", "GET /commits/{commit_id}",
                 answer="CommitOutput"),
-    Description("history", A.READ, Check.STATE, "two lookups for each commit that touched the row",
+    Description("history", A.READ, Timing.STATE, "two lookups for each commit that touched the row",
                 "GET /entities/{type}/{id}/history", "EntityHistoryQuery", "EntityHistoryOutput"),
-    Description("diff", A.READ, Check.STATE, "the rows that differ, and the files they are in",
+    Description("diff", A.READ, Timing.STATE, "the rows that differ, and the files they are in",
                 "GET /diff", "DiffQuery", "DiffOutput"),
-    Description("changes", A.READ, Check.STATE, f"{HEAD}; the rows of each commit as it is reached",
+    Description("changes", A.READ, Timing.STATE, f"{HEAD}; the rows of each commit as it is reached",
                 "GET /changes", "FeedQuery", "feed.FeedOutput"),
-    Description("merge", A.BRANCH_MERGE, Check.WRITE, f"the rows both sides changed; {PUBLISH}",
+    Description("merge", A.BRANCH_MERGE, Timing.WRITE, f"the rows both sides changed; {PUBLISH}",
                 "POST /branches/merge", "MergeRequest", "MergeOutput", dry_run=True),
-    Description("revert", A.CHANGE, Check.WRITE, f"the rows the commit changed; {PUBLISH}",
+    Description("revert", A.CHANGE, Timing.WRITE, f"the rows the commit changed; {PUBLISH}",
                 "POST /revert", "UndoRequest", "MergeOutput", dry_run=True),
-    Description("cherry_pick", A.CHANGE, Check.WRITE, f"the rows the commit changed; {PUBLISH}",
+    Description("cherry_pick", A.CHANGE, Timing.WRITE, f"the rows the commit changed; {PUBLISH}",
                 "POST /cherry-pick", "UndoRequest", "MergeOutput", dry_run=True),
-    Description("reset", A.CHANGE, Check.WRITE, "one object; no rows are copied",
+    Description("reset", A.CHANGE, Timing.WRITE, "one object; no rows are copied",
                 "POST /reset", "ResetRequest", "MergeOutput", dry_run=True),
-    Description("blame", A.READ, Check.STATE, "two lookups for each of the newest commits that touched the row",
+    Description("blame", A.READ, Timing.STATE, "two lookups for each of the newest commits that touched the row",
                 "GET /entities/{type}/{id}/blame", "BranchQuery", "review.BlameOutput"),
     # checks
-    Description("checks", A.READ, Check.STATE, HEAD, "GET /checks", "BranchQuery", "review.ChecksOutput"),
-    Description("apply_checks", A.SCHEMA_APPLY, Check.WRITE, f"{HEAD}, two objects; no rows are read",
+    Description("checks", A.READ, Timing.STATE, HEAD, "GET /checks", "BranchQuery", "review.ChecksOutput"),
+    Description("apply_checks", A.SCHEMA_APPLY, Timing.WRITE, f"{HEAD}, two objects; no rows are read",
                 "POST /checks", "review.ChecksRequest", "review.ChecksAppliedOutput", dry_run=True),
-    Description("check", A.READ, Check.STATE, f"{HEAD}; what the queries of its checks read, and one object",
+    Description("check", A.READ, Timing.STATE, f"{HEAD}; what the queries of its checks read, and one object",
                 "POST /check", "review.CheckRequest", "review.CheckReportOutput"),
-    Description("check_results", A.READ, Check.STATE, "a listing, and one request for each run that is kept",
+    Description("check_results", A.READ, Timing.STATE, "a listing, and one request for each run that is kept",
                 "GET /commits/{commit_id}/checks", answer="review.CheckResultsOutput"),
-    Description("profile", A.READ, Check.STATE, "all rows of the types it looks at, a column at a time",
+    Description("profile", A.READ, Timing.STATE, "all rows of the types it looks at, a column at a time",
                 "GET /profile", "review.ProfileQuery", "review.ProfileOutput"),
     # proposals
-    Description("proposals", A.READ, Check.STATE, "a listing, and three requests for each proposal it shows",
+    Description("proposals", A.READ, Timing.STATE, "a listing, and three requests for each proposal it shows",
                 "GET /proposals", "review.ProposalsQuery", "review.ProposalsOutput"),
-    Description("proposal", A.READ, Check.STATE, "a listing, and one request for each of its events",
+    Description("proposal", A.READ, Timing.STATE, "a listing, and one request for each of its events",
                 "GET /proposals/{number}", answer="review.ProposalOutput"),
-    Description("review", A.READ, Check.STATE, "the rows that differ, a rehearsed merge, and what its checks read",
+    Description("review", A.READ, Timing.STATE, "the rows that differ, a rehearsed merge, and what its checks read",
                 "GET /proposals/{number}/review", "review.ReviewQuery", "review.ReviewOutput"),
-    Description("propose", A.PROPOSE, Check.WRITE, "a listing, one request for each proposal, one object",
+    Description("propose", A.PROPOSE, Timing.WRITE, "a listing, one request for each proposal, one object",
                 "POST /proposals", "review.ProposeRequest", "review.ProposalOutput", dry_run=True),
-    Description("comment", A.PROPOSE, Check.WRITE, "a listing and one object",
+    Description("comment", A.PROPOSE, Timing.WRITE, "a listing and one object",
                 "POST /proposals/{number}/comments", "review.CommentRequest", "review.ProposalOutput",
                 dry_run=True),
-    Description("approve", A.APPROVE, Check.WRITE, "a listing and one object",
+    Description("approve", A.APPROVE, Timing.WRITE, "a listing and one object",
                 "POST /proposals/{number}/approve", "review.ApproveRequest", "review.ProposalOutput",
                 dry_run=True),
-    Description("request_changes", A.APPROVE, Check.WRITE, "a listing and one object",
+    Description("request_changes", A.APPROVE, Timing.WRITE, "a listing and one object",
                 "POST /proposals/{number}/request-changes", "review.ChangesRequest", "review.ProposalOutput",
                 dry_run=True),
-    Description("close_proposal", A.PROPOSE, Check.WRITE, "a listing and one object",
+    Description("close_proposal", A.PROPOSE, Timing.WRITE, "a listing and one object",
                 "POST /proposals/{number}/close", "review.CloseRequest", "review.ProposalOutput",
                 dry_run=True),
-    Description("merge_proposal", A.BRANCH_MERGE, Check.WRITE,
+    Description("merge_proposal", A.BRANCH_MERGE, Timing.WRITE,
                 f"two objects, what a merge and the checks read; {PUBLISH}",
                 "POST /proposals/{number}/merge", "review.MergeProposalRequest", "MergeOutput",
                 dry_run=True),
     # maintenance
-    Description("maintenance", A.READ, Check.FIRST, "one request",
+    Description("maintenance", A.READ, Timing.FIRST, "one request",
                 "GET /maintenance", answer="maintenance.MaintenanceOutput"),
-    Description("retention", A.READ, Check.FIRST, "one request",
+    Description("retention", A.READ, Timing.FIRST, "one request",
                 "GET /retention", answer="maintenance.RetentionOutput"),
-    Description("set_retention", A.ADMIN, Check.FIRST, "one object",
+    Description("set_retention", A.ADMIN, Timing.FIRST, "one object",
                 "POST /retention", "RetentionRequest", "maintenance.RetentionOutput", dry_run=True),
     # maintenance and tools: they need the files of a graph, so no server offers them
-    Description("maintain", A.ADMIN, Check.FIRST, "the work that is due; else one lookup per branch"),
-    Description("optimize", A.ADMIN, Check.FIRST, "the fragments it rewrites; a commit for each table"),
-    Description("embed", A.CHANGE, Check.WRITE,
+    Description("maintain", A.ADMIN, Timing.FIRST, "the work that is due; else one lookup per branch"),
+    Description("optimize", A.ADMIN, Timing.FIRST, "the fragments it rewrites; a commit for each table"),
+    Description("embed", A.CHANGE, Timing.WRITE,
                 f"the vectors, from their provider; for each batch of rows: {PUBLISH}", dry_run=True),
-    Description("upkeep", A.ADMIN, Check.FIRST, "a request for each branch while nothing changes"),
-    Description("cleanup", A.ADMIN, Check.FIRST, "a listing of all files", dry_run=True),
-    Description("doctor", A.ADMIN, Check.FIRST, "a listing of all files; deep, all rows"),
-    Description("clone", A.ADMIN, Check.FIRST, "a copy of all files"),
-    Description("repository", A.ADMIN, Check.FIRST, "nothing"),
-    Description("uri", None, Check.LATER, "nothing"),
+    Description("upkeep", A.ADMIN, Timing.FIRST, "a request for each branch while nothing changes"),
+    Description("cleanup", A.ADMIN, Timing.FIRST, "a listing of all files", dry_run=True),
+    Description("doctor", A.ADMIN, Timing.FIRST, "a listing of all files; deep, all rows"),
+    Description("clone", A.ADMIN, Timing.FIRST, "a copy of all files"),
+    Description("repository", A.ADMIN, Timing.FIRST, "nothing"),
+    Description("uri", None, Timing.LATER, "nothing"),
 )
 # fmt: on
 VERBS = {each.name: each for each in _ALL}
