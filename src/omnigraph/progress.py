@@ -71,7 +71,7 @@ class Moment:
     def html(self) -> str:
         """A bar for a notebook, with the same facts below it.
 
-        >>> '<progress max="1" value="0.5">' in Moment("load", 12.0, 0, 7, 0, 0, over=0.5).html()
+        >>> '<progress max="1" value="0.50">' in Moment("load", 12.0, 0, 7, 0, 0, over=0.5).html()
         True
         """
         value = "" if self.over is None else f' value="{self.over:.2f}"'

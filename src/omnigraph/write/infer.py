@@ -100,6 +100,7 @@ def infer(
     >>> infer({})
     Traceback (most recent call last):
     omnigraph.errors.OptionInvalid: there are no files to read
+      = help: The message names the argument and what it accepts.
     """
     named = files if isinstance(files, Mapping) else {_type_name(path): path for path in files}
     if not named:
