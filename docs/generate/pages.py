@@ -264,7 +264,7 @@ def tools_page() -> str:
     ]
     for tool in TOOLS:
         lines += ["", f"## {tool.name}", "", f"{tool.description} It {tool.effect.value}.", ""]
-        lines += [f"A policy is asked for `{tool.asks}`.", ""]
+        lines += [f"A policy checks `{tool.asks}`.", ""]
         shown = schema_of(tool)
         required = shown.get("required", ())
         rows = [

@@ -8,7 +8,7 @@ const HERE: Record<string, string> = {
   input_invalid: "Fix the lines listed below, then choose the file again.",
   query_kind_mismatch:
     "The text begins with a mutation: run it with the button, which asks before it changes anything.",
-  policy_denied: "Ask whoever keeps the policy of this graph, or work on a branch of your own.",
+  policy_denied: "Ask the owner of this graph's policy, or work on a branch of your own.",
   unauthenticated: "Sign in again with a token that counts.",
   merge_conflicts: "Both sides changed the same. Decide each conflict in Review.",
 };

@@ -38,7 +38,7 @@ class Measure:
         return list(zip(rows["id"].to_pylist(), rows["value"].to_pylist(), strict=True))
 
     def write(self, property: str, *, message: str | None = None) -> LoadResult:
-        """Store the values as a property of the nodes, as one commit; nodes that changed meanwhile keep the rest."""
+        """Store the values as a property of the nodes, as one commit; other concurrent changes are kept."""
         snapshot = self.graph._state(self.branch, None, (self.node,))
         kind = snapshot.catalog.nodes[self.node]
         rows = self.table.rename_columns(["id", property])
@@ -80,15 +80,15 @@ class Analytics:
         return self._measured("pagerank", node, edges, damping=damping, iterations=iterations)
 
     def components(self, node: str, edges: Sequence[str]) -> Measure:
-        """The smallest id among the nodes each is connected with, whatever the direction."""
+        """For each node, the smallest id in its component; edge direction is ignored."""
         return self._measured("components", node, edges)
 
     def reach(self, node: str, edges: Sequence[str], hops: int) -> Measure:
-        """How many other nodes each node reaches within so many hops."""
+        """How many other nodes each node reaches within `hops` hops."""
         return self._measured("reach", node, edges, hops=hops)
 
     def triangles(self, node: str, edges: Sequence[str]) -> Measure:
-        """In how many triangles each node is, whatever the directions."""
+        """How many triangles each node is part of; edge direction is ignored."""
         return self._measured("triangles", node, edges)
 
     def labels(self, node: str, edges: Sequence[str], iterations: int = 5) -> Measure:
@@ -96,7 +96,7 @@ class Analytics:
         return self._measured("labels", node, edges, iterations=iterations)
 
     def distances(self, node: str, edges: Sequence[str], sources: Sequence[str]) -> Measure:
-        """How many hops each node is from the nearest source; null where none leads."""
+        """How many hops each node is from the nearest source; null if unreachable."""
         return self._measured("distances", node, edges, sources=list(sources))
 
     def _measured(self, what: str, node: str, edges: Sequence[str], **how: Any) -> Measure:

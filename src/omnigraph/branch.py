@@ -1,4 +1,4 @@
-"""A branch in the hand: the verbs of a graph, bound to one branch, and blocks that publish once."""
+"""A branch handle: the verbs of a graph, bound to one branch, and blocks that publish once."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ R = TypeVar("R")
 def bound(
     verb: Callable[Concatenate[Graph, P], R], branch: str = "branch"
 ) -> Callable[Concatenate[Branch, P], R]:
-    """A verb of a graph as one of a branch: the same, but the parameter `branch` is the branch unless it is given."""
+    """A verb of a graph as a verb of a branch: `branch` defaults to that branch."""
     signature = inspect.signature(verb)
 
     @wraps(verb)
     def on_branch(self: Branch, /, *args: P.args, **given: P.kwargs) -> R:
-        asked = signature.bind(self._graph, *args, **given)
-        asked.arguments.setdefault(branch, self.name)
-        return verb(*asked.args, **asked.kwargs)
+        call = signature.bind(self._graph, *args, **given)
+        call.arguments.setdefault(branch, self.name)
+        return verb(*call.args, **call.kwargs)
 
     return on_branch
 
@@ -94,7 +94,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class BlockOptions:
-    """What a block is written with."""
+    """The options of a write block."""
 
     branch: str
     message: str | None = None
@@ -107,7 +107,7 @@ class BlockOptions:
 
 @dataclass(frozen=True, slots=True)
 class MutateStep:
-    """A step of a block: the mutation of a text."""
+    """A step of a block: a mutation."""
 
     text: str
     params: Mapping[str, Any] | None = None
@@ -115,11 +115,11 @@ class MutateStep:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What makes two steps the same."""
+        """What identifies the step."""
         return ("mutate", self.text, self.params, self.name)
 
     def verb(self, graph: Graph) -> Verb:
-        """What it does to a graph."""
+        """The write it stands for."""
         return graph.mutation(self.text, self.params, self.name)
 
 
@@ -129,15 +129,15 @@ class LoadStep:
 
     source: Any
     mode: str = "merge"
-    digest: str | None = None  # of the rows, where whoever repeats the step sends them again
+    digest: str | None = None  # of the rows, if a retry sends them again
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What makes two steps the same; rows in memory are the caller's word unless they come with a digest."""
+        """What identifies the step; rows in memory only by their digest, if the caller gives one."""
         return ("load", self.mode, self.digest or named(self.source))
 
     def verb(self, graph: Graph) -> Verb:
-        """What it does to a graph."""
+        """The write it stands for."""
         return graph._rows(self.source, self.mode)
 
 
@@ -147,7 +147,7 @@ Outcome = MutateOutcome | LoadOutcome
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of the steps of a block."""
+    """The outcomes of the steps of a block."""
 
     commit: Commit | None
     results: list[Outcome] = field(default_factory=list)
@@ -155,7 +155,7 @@ class Written:
 
     @classmethod
     def of(cls, done: Published) -> Written:
-        """What a publication says of them."""
+        """The outcomes recorded in a publication."""
         results = map(outcome_of, done.value["steps"]) if done.replayed else done.value
         return cls(Commit.published(done), list(results), done.replayed)
 
@@ -163,8 +163,8 @@ class Written:
 class WriteBlock:
     """Writes gathered by a `with` block.
 
-    At its end `commit` is what they became, none if they had nothing to do; `results` says what each of them did, and
-    `replayed` whether all of that had been done before, under the same idempotency key.
+    At its end `commit` is their commit, None if there was nothing to do; `results` says what each write did, and
+    `replayed` whether the block was already published under the same idempotency key.
     """
 
     def __init__(
@@ -184,9 +184,9 @@ class WriteBlock:
         self._steps.append(MutateStep(text, params, name))
 
     def load(self, source: Any, mode: str = "merge", *, digest: str | None = None) -> None:
-        """Load rows as part of the block; an overwrite is a write of its own.
+        """Load rows as part of the block; an overwrite needs a separate load.
 
-        Under an idempotency key, `digest` tells rows of one block from those of another.
+        Under an idempotency key, `digest` distinguishes the rows of one block from those of another.
         """
         if mode == "overwrite":
             raise OptionInvalid("an overwrite cannot be part of a block; call load directly")
@@ -208,7 +208,7 @@ class WriteBlock:
 
 
 def outcome_of(kept: Mapping[str, Any]) -> Outcome:
-    """What a step did, from what is kept of it; a mutation that matched nothing keeps nothing."""
+    """The outcome of a step, from its stored form; empty for a mutation that matched nothing."""
     if "nodes" in kept:
         return LoadOutcome.from_json(kept)
     return MutateOutcome(kept.get("affected_nodes", 0), kept.get("affected_edges", 0))

@@ -1,4 +1,4 @@
-"""The verbs of a graph that say whether its rows are as they should be: checks, profiles, and who wrote what."""
+"""The verbs of a graph about data quality: checks, profiles, and blame."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ else:
 
 
 class Checking(Schemas):
-    """What a `Graph` can say of the quality of a state."""
+    """The verbs of a `Graph` about the quality of a state."""
 
     _compiled: Callable[[str, str, str | None, Want], ir.Query]
     _permit_query: Callable[[ir.Query, Snapshot, str, object], None]
 
     def _allows(self, need: Need, actor: str | None = None) -> bool:  # noqa: ARG002
-        """Whether something may be done; under a policy, that is asked here."""
+        """Whether an action is allowed; the hook of a policy."""
         return True
 
     # --- checks --------------------------------------------------------------------------------------------------
@@ -75,9 +75,9 @@ class Checking(Schemas):
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> ChecksResult:
-        """Bring the checks of a `.gq` text into force on a branch instead of those there are, as one commit.
+        """Replace the checks of a branch with those of a `.gq` text, as one commit.
 
-        They branch, merge and are looked back at like the schema. An empty text takes all of them away.
+        They branch, merge and keep their history like the schema. An empty text removes all of them.
         """
         write = ops.apply_checks(self._repo, text)
         need = ops.Need(Action.SCHEMA_APPLY, target_branch=branch)
@@ -100,11 +100,11 @@ class Checking(Schemas):
         record: bool = True,
         actor: str | None = None,
     ) -> CheckReport:
-        """Run the checks of a state on it, all on the same commit; those that compare look at `before`, too, which is
-        the commit before it unless it is named. `only` names some of them. What does not fit into memory runs on Spark
-        where it is installed, unless `engine` says otherwise.
+        """Run the checks of a state, all on the same commit; checks that compare states also read `before`, by default
+        the preceding commit. `only` selects checks by name. Checks that do not fit into memory run on Spark
+        if it is installed, unless `engine` says otherwise.
 
-        How each ended is kept with the commit, unless `record` is false or the policy does not let you propose.
+        The results are stored with the commit, unless `record` is false or the policy does not let you propose.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-check", schema="node Person { name: String @key age: I32? }")
@@ -143,7 +143,7 @@ class Checking(Schemas):
         return self._state(branch, previous) if previous else None
 
     def _content(self, state: Snapshot) -> StoredCommit | None:
-        """The commit people see as this state: what comes after it is maintenance."""
+        """The content commit of this state: any later ones are maintenance."""
         chain, number, _ = layout.parse_commit_id(state.commit_id)
         found = self._repo.chains.get(chain, number)
         return found if isinstance(found, StoredCommit) else None
@@ -158,7 +158,7 @@ class Checking(Schemas):
         return [known[name] for name in names]
 
     def _permit_check(self, check: GraphCheck, state: Snapshot, branch: str) -> None:
-        """Whether whoever asks may read what a check reads; one that does not fit the schema reads nothing."""
+        """Whether the caller may read what a check reads; one that does not fit the schema reads nothing."""
         try:
             query = self._compiled(state.commit.schema, check.text, None, ops.Want.READ)
         except ops.LanguageError:
@@ -166,7 +166,7 @@ class Checking(Schemas):
         self._permit_query(query, state, branch, None)
 
     def _asking_by(self, engine: str = "auto", deadline: Deadline | None = None) -> Asking:
-        """How a check gets its answer in a state, and whether two states are the same to it."""
+        """How a check is run on a state, and whether two states are the same for it."""
 
         def compiled(state: Snapshot, text: str) -> ir.Query:
             return self._compiled(state.commit.schema, text, None, ops.Want.READ)
@@ -193,7 +193,7 @@ class Checking(Schemas):
         return ops.Asking(answer, same)
 
     def _recorded(self, state: Snapshot, report: CheckReport, actor: str | None) -> CheckReport:
-        """Keep how the checks ended with the commit they were run on."""
+        """Store the results of the checks with the commit they were run on."""
         run = ops.stored_run(self._repo, report, actor)
         there = self._content(state)
         if there is not None:
@@ -202,15 +202,15 @@ class Checking(Schemas):
 
     @verb
     def check_results(self, commit: str) -> list[CheckReport]:
-        """What checks found in a commit whenever they were run on it and kept, newest first; without rows."""
+        """The stored results of check runs on a commit, newest first; without rows."""
         there = self._content(self._state(at=commit))
         if there is None:
             return []
         return [ops.report_of(run) for run in ops.stored_runs(self._repo, there)]
 
     def _verifier(self, wanted: bool | Sequence[str]) -> Verify:
-        """What is asked before a state is published: that it passes the checks of the branch it goes to, as that branch
-        has them, and those the state brings along. Nobody loosens the checks they are judged by."""
+        """The verification of a state before it is published: it passes the current checks of its target branch
+        and the checks it brings along, so a write cannot loosen the checks that apply to it."""
 
         def verify(before: Snapshot, after: Snapshot) -> dict[str, Any]:
             one, other = before.commit, after.commit
@@ -238,8 +238,8 @@ class Checking(Schemas):
         before: object = None,
         types: Sequence[str] | None = None,
     ) -> Profile:
-        """What a state holds: rows, nulls, distinct values and ranges of each column, degrees of edges; with `before`,
-        the same of another point beside it.
+        """Profile a state: rows, nulls, distinct values and ranges of each column, degrees of edges; with `before`,
+        side by side with another point.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-profile", schema="node Person { name: String @key age: I32? }")
@@ -264,8 +264,8 @@ class Checking(Schemas):
 
     @verb
     def blame(self, type: str, id: str, branch: str = "main", at: object = None) -> Blame:
-        """Who wrote what a node or edge says, cell by cell: the commit that gave each property its value, and the merge
-        that brought it here.
+        """Who wrote the values of a node or edge: the commit that set each property, and the merge that brought it
+        here.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-blame", schema="node Person { name: String @key age: I32? }")
@@ -295,5 +295,5 @@ class Checking(Schemas):
         return self._blamed(type, outcomes.Blame(type, id, cells))
 
     def _blamed(self, type: str, found: Blame) -> Blame:  # noqa: ARG002
-        """As much of it as may be read."""
+        """The part of it that may be read."""
         return found

@@ -1,6 +1,6 @@
 """Settings: the environment first, then the project's `omnigraph.yaml`, then `~/.omnigraph/config.yaml`, then defaults.
 
-Nothing is written on its own; `OMNIGRAPH_HOME` names another folder for the file. A file may hold
+Files are never written implicitly; `OMNIGRAPH_HOME` names another folder for the file. A file may hold
 
     defaults: {store: s3://bucket/graph, branch: main, output: table}
     operator: {actor: ada}
@@ -13,8 +13,8 @@ A project's file is the nearest `omnigraph.yaml` in the working folder or above 
     store: data/graph     # a path beginning at the file, or s3://…
     branch: main
 
-Somebody else may have written it, so it cannot send a token anywhere: a server in it is a name that the person's own
-file gives an address.
+It may come from another person, so it cannot send a token anywhere: it names a server, and the user's own file gives
+the address.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ VARIABLES = {
     "OMNIGRAPH_HOME": "The folder of the configuration file and the shell's history; default `~/.omnigraph`.",
     "OMNIGRAPH_DEBUG": "If set: internal errors show their traceback.",
     "OMNIGRAPH_MEMORY": (
-        "What a process may hold for reading, such as `4G`: a quarter of it for what is kept of tables, the rest for "
+        "The memory a process may use for reading, such as `4G`: a quarter for cached tables, the rest for "
         "running queries; default half of the machine or container."
     ),
-    "OMNIGRAPH_QUERY_MEMORY": "What one query may hold, such as `512M`; default a quarter of `OMNIGRAPH_MEMORY`.",
-    "OMNIGRAPH_SPILL": "The folder for what a query sorts or groups beyond its memory; default the temporary one.",
+    "OMNIGRAPH_QUERY_MEMORY": "The memory one query may use, such as `512M`; default a quarter of `OMNIGRAPH_MEMORY`.",
+    "OMNIGRAPH_SPILL": "The folder for query data that exceeds its memory; default: the temporary folder.",
     "OMNIGRAPH_SPARK_MASTER": "The Spark cluster bulk work runs on; without it, the cores of this machine.",
     "OMNIGRAPH_SPARK_MEMORY": "The memory of Spark's driver; default `2g`.",
     "OMNIGRAPH_SPARK_LOG": "The file for Spark's own log.",
@@ -108,10 +108,10 @@ VARIABLES = {
     "OMNIGRAPH_SPARK_TRAINING": "Set by `python -m omnigraph.pipeline.jvm_cds` while it records how Spark starts.",
     "OMNIGRAPH_FSYNC": "`0`: do not sync writes to a local disk. Only for data that can be recreated.",
     "OMNIGRAPH_EMBED_PROVIDER": "The embedding provider: `openai`, `gemini`, `local` or `mock`.",
-    "OMNIGRAPH_EMBED_MODEL": "The embedding model; of `local` the one that comes with the extra `embeddings`.",
+    "OMNIGRAPH_EMBED_MODEL": "The embedding model; for `local` the default comes with the extra `embeddings`.",
     "OMNIGRAPH_EMBED_URL": "The URL of the embedding provider; or `OMNIGRAPH_EMBED_BASE_URL`.",
     "OMNIGRAPH_EMBED_API_KEY": "The API key for the embedding provider; or `OPENAI_API_KEY`, `GEMINI_API_KEY`.",
-    "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE_MAX": "How often one process asks the embedding provider; default: no limit.",
+    "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE_MAX": "Limit on requests of one process to the provider; default: none.",
     "OMNIGRAPH_BLOB_ALLOW": "Comma-separated prefixes of external blobs that loads may refer to.",
     "OMNIGRAPH_RRF_PLAN": "Shown by `show all;`, for files of the Rust project; changes nothing.",
     "OMNIGRAPH_MERGE_LINEAGE": "Shown by `show all;`, for files of the Rust project; changes nothing.",
@@ -120,10 +120,10 @@ VARIABLES = {
     "OMNIGRAPH_TRAVERSAL_WORK_LIMIT": "Shown by `show all;`, for files of the Rust project; changes nothing.",
     "OMNIGRAPH_HISTORY_RELEASE_BYTES": "Shown by `show all;`, for files of the Rust project; changes nothing.",
     "OMNIGRAPH_TOKEN": (
-        "The token a client sends to a server; `OMNIGRAPH_TOKEN_<NAME>` the one for a configured server, before what "
+        "The token a client sends to a server; `OMNIGRAPH_TOKEN_<NAME>` for a configured server. Both override what "
         "`omnigraph login` has stored."
     ),
-    "OMNIGRAPH_BEARER_TOKEN": "The token a client sends where no other is known.",
+    "OMNIGRAPH_BEARER_TOKEN": "The token a client sends if no other is configured.",
     "OMNIGRAPH_PROFILE": "The profile to use without `--profile`.",
     "OMNIGRAPH_SERVER_BEARER_TOKEN": "Serving: the token of the actor `default`.",
     "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": "Serving: a file of actors and tokens, as JSON.",
@@ -138,11 +138,11 @@ VARIABLES = {
     "AWS_REGION": "The region of an S3 store; or `AWS_DEFAULT_REGION`.",
     "AWS_ENDPOINT_URL": "The endpoint of an S3-compatible server; or `AWS_ENDPOINT_URL_S3`.",
     "AWS_EC2_METADATA_DISABLED": (
-        "`true`: without keys, nobody is asked for some at the metadata address of the cloud; requests go unsigned."
+        "`true`: without keys, do not query the cloud's metadata address for credentials; requests are unsigned."
     ),
-    "AWS_WEB_IDENTITY_TOKEN_FILE": "Where a cluster keeps the token that stands for a role.",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "Where a container service hands out credentials.",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "The same, as a whole address.",
+    "AWS_WEB_IDENTITY_TOKEN_FILE": "The file with the token a cluster issues for a role.",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "The path where a container service provides credentials.",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "The same, as a full URL.",
     "AWS_S3_FORCE_PATH_STYLE": "`1`: the bucket is part of the path; the default with an endpoint.",
     "AWS_ALLOW_HTTP": "`1`: allow an endpoint without TLS; the default for a plain http endpoint.",
     "NO_COLOR": "If set: no colours.",
@@ -167,13 +167,13 @@ class Config:
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of what belongs to a person."""
+    """The folder of the user's own files."""
     named = environment.get("OMNIGRAPH_HOME")
     return Path(named) if named else Path.home() / ".omnigraph"
 
 
 def load_config(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Config:
-    """Read the environment and the files; a missing file is an empty one. The project is the one of a folder.
+    """Read the environment and the files; a missing file is an empty one. The project is that of `folder`.
 
     >>> load_config({"OMNIGRAPH_STORE": "people", "OMNIGRAPH_HOME": "nowhere"})["defaults.store"]
     'people'

@@ -1,4 +1,4 @@
-"""Modules that are imported with their first use."""
+"""Modules that are imported on first use."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ _surface = ["python"]  # the innermost of those that run: python or cli
 
 @contextmanager
 def speaking(surface: str) -> Iterator[None]:
-    """Errors that are shown meanwhile give help in the words of a surface."""
+    """Errors shown within the block give help in the words of a surface."""
     _surface.append(surface)
     try:
         yield
@@ -79,7 +79,7 @@ def speaking(surface: str) -> Iterator[None]:
 
 
 def register(code: str, kind: Kind, title: str, explanation: str, help: str) -> None:
-    """Enter a code into the catalogue; the same code twice is a mistake of ours."""
+    """Enter a code into the catalogue; a duplicate code is a bug."""
     if code in CODES:
         raise RuntimeError(f"error code {code} is defined twice")
     CODES[code] = Code(code, kind, title, explanation, help)
@@ -137,7 +137,7 @@ class OmnigraphError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed when simply made again."""
+        """Whether the same call may succeed when retried unchanged."""
         return self.kind in RETRYABLE
 
     def to_json(self) -> dict[str, Any]:
@@ -162,11 +162,11 @@ class OmnigraphError(Exception):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """Everything there is to say: what a traceback ends with."""
+        """The full text: what a traceback ends with."""
         return self.render().removeprefix(f"error[{self.code}]: ")
 
     def __format__(self, spec: str) -> str:
-        """As a part of a sentence: the message alone."""
+        """Within a sentence: the message alone."""
         return format(self.message, spec)
 
     def _repr_markdown_(self) -> str:
@@ -182,7 +182,7 @@ class OmnigraphError(Exception):
 
 
 def _caller(error: BaseException) -> Iterator[str]:
-    """The last line outside of this package on the way to an error."""
+    """The last line of the traceback outside this package."""
     import linecache
 
     found, step = None, error.__traceback__
@@ -197,14 +197,14 @@ def _caller(error: BaseException) -> Iterator[str]:
 
 
 def is_discreet(error: OmnigraphError) -> bool:
-    """Whether its message might tell callers of a service about paths and stores; it belongs into the log."""
+    """Whether its message might reveal paths and stores to callers of a service; it belongs in the log."""
     return error.kind in DISCREET or str(error.code) in LEFT_TO_THE_LOG
 
 
 register(
     "internal",
     Kind.INTERNAL,
-    "Something in omnigraph went wrong",
+    "Internal error in omnigraph",
     "",
     OmnigraphError.default_help,
 )
@@ -214,21 +214,21 @@ register(
 
 
 class StoreError(OmnigraphError):
-    """Base of what an object store can answer besides success."""
+    """Base of the errors of an object store."""
 
 
 class ObjectNotFound(StoreError):
-    """There is no object with this key."""
+    """No object has this key."""
 
     code, kind = "object_not_found", Kind.NOT_FOUND
     default_help = "Check the address; `omnigraph doctor` lists what a graph should consist of."
 
 
 class ObjectExists(StoreError):
-    """An object with this key exists already."""
+    """An object with this key already exists."""
 
     code, kind = "object_exists", Kind.CONFLICT
-    default_help = "Somebody else created it first; read it and decide again."
+    default_help = "Another writer created it first; read it and decide again."
 
 
 class StoreDenied(StoreError):
@@ -255,13 +255,13 @@ class StoreOutcomeUnknown(StoreError):
 
 
 class StoreNotDurable(StoreError):
-    """An object is in place, but the disk would not confirm that it survives a power cut.
+    """An object was written, but the disk did not confirm that it is durable.
 
-    Everybody sees the object. Whether it is still there after a power cut is not known.
+    The object is visible. Whether it survives a power cut is not known.
     """
 
     code, kind = "store_not_durable", Kind.UNKNOWN_OUTCOME
-    default_help = "Check the disk, then look at what is there before trying again."
+    default_help = "Check the disk, then see whether the object exists before trying again."
 
 
 class StoreUnsuitable(StoreError):
@@ -287,7 +287,7 @@ class AddressInvalid(OmnigraphError):
 
 
 class GraphNotFound(OmnigraphError):
-    """There is no graph at this address."""
+    """No graph exists at this address."""
 
     code, kind = "graph_not_found", Kind.NOT_FOUND
     default_help = "Create one with `omnigraph init --schema S.pg URI`, or check the address."
@@ -295,7 +295,7 @@ class GraphNotFound(OmnigraphError):
 
 
 class GraphExists(OmnigraphError):
-    """There is a graph at this address already."""
+    """A graph already exists at this address."""
 
     code, kind = "graph_exists", Kind.CONFLICT
     default_help = (
@@ -325,7 +325,7 @@ class Corrupt(OmnigraphError):
 
 
 class BranchNotFound(OmnigraphError):
-    """There is no branch with this name."""
+    """No branch has this name."""
 
     code, kind = "branch_not_found", Kind.NOT_FOUND
     default_help = "`omnigraph branch list` shows the branches."
@@ -333,7 +333,7 @@ class BranchNotFound(OmnigraphError):
 
 
 class BranchExists(OmnigraphError):
-    """There is a branch or tag with this name already."""
+    """A branch or tag with this name already exists."""
 
     code, kind = "branch_exists", Kind.CONFLICT
     default_help = "Choose another name, or delete the existing one first."
@@ -365,14 +365,12 @@ class CommitPruned(OmnigraphError):
     """The commit was removed by cleanup."""
 
     code, kind = "commit_pruned", Kind.NOT_FOUND
-    default_help = "History older than the retention of `omnigraph cleanup` cannot be read; tag what must stay."
-    python_help = (
-        "History older than the retention of g.cleanup() cannot be read; g.tag() what must stay."
-    )
+    default_help = "History older than the retention of `omnigraph cleanup` cannot be read; tag commits to keep them."
+    python_help = "History older than the retention of g.cleanup() cannot be read; g.tag() commits to keep them."
 
 
 class TableNotFound(OmnigraphError):
-    """The graph has no such type at this commit."""
+    """The graph does not have this type at this commit."""
 
     code, kind = "type_not_found", Kind.NOT_FOUND
     default_help = "`omnigraph schema show` prints the types of a branch."
@@ -383,7 +381,7 @@ class EntityNotFound(OmnigraphError):
     """The node or edge does not exist in this state."""
 
     code, kind = "entity_not_found", Kind.NOT_FOUND
-    default_help = "It may be on another branch, or only in history: ask for its history."
+    default_help = "It may be on another branch, or only in history: look at its history."
 
 
 class NameInvalid(OmnigraphError):
@@ -397,7 +395,7 @@ class NameInvalid(OmnigraphError):
 
 
 class WriteConflict(OmnigraphError):
-    """Another commit got in the way of this write.
+    """Another commit conflicts with this write.
 
     The details name the commit, its actor and the types concerned. Nothing of this write is visible.
     """
@@ -451,8 +449,8 @@ class DeadlineExceeded(OmnigraphError):
     """The time allowed for this call is over."""
 
     code, kind = "deadline_exceeded", Kind.LIMIT
-    default_help = "Nothing was published. Allow more time, or do less in one call."
-    python_help = "Nothing was published. Allow more time with timeout=, or do less in one call."
+    default_help = "Nothing was published. Allow more time, or do less per call."
+    python_help = "Nothing was published. Allow more time with timeout=, or do less per call."
 
 
 class Cancelled(OmnigraphError):
@@ -477,7 +475,7 @@ class LimitExceeded(OmnigraphError):
 
 
 class OptionInvalid(OmnigraphError):
-    """An argument of a call is not acceptable."""
+    """An argument of a call is invalid."""
 
     code, kind = "option_invalid", Kind.INVALID
     default_help = "The message names the argument and what it accepts."

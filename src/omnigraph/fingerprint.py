@@ -1,4 +1,4 @@
-"""What makes two requests the same, for idempotency keys."""
+"""Fingerprints of requests, for idempotency keys."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from omnigraph.errors import OptionInvalid
 
 
 def fingerprint(*parts: Any) -> str:
-    """A digest of what was asked for."""
+    """A digest of a request."""
     try:
-        asked = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+        encoded = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
     except UnicodeEncodeError:
         raise OptionInvalid("a text of the request is not valid Unicode") from None
-    return hashlib.sha256(asked).hexdigest()
+    return hashlib.sha256(encoded).hexdigest()
 
 
 def named(source: Any) -> Any:
-    """Sources that have a name are compared by it; of what lies in memory only the types it is for are."""
+    """A source by its name; of data in memory only the types it is for."""
     if hasattr(source, "digest"):
         return source.digest
     if isinstance(source, str | os.PathLike):

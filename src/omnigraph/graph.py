@@ -1,7 +1,7 @@
-"""What a person holds: a graph, wherever it lives. The one place that says publish(verb(txn, ...)).
+"""The public graph object, wherever its data lives. The one place that says publish(verb(txn, ...)).
 
-A method under `@verb` is described in `verbs`; its body runs where the graph is, once `_run` lets it: at once on a
-local graph, after a policy was asked on a `GuardedGraph`, on the server that holds the graph for a `RemoteGraph`.
+A method under `@verb` is described in `verbs`; its body runs where the graph is, once `_run` lets it: immediately on a
+local graph, after a policy check on a `GuardedGraph`, on the server that holds the graph for a `RemoteGraph`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import branch_name
 from omnigraph.policy.questions import Action
-from omnigraph.procedures import with_told
+from omnigraph.procedures import with_procedure_rows
 from omnigraph.read import Result, run_many, run_query
 from omnigraph.review import Reviewing
 from omnigraph.schemas import schema_text
 from omnigraph.statements import (
-    ReadAsked,
+    ReadOptions,
     Settings,
-    WriteAsked,
+    WriteOptions,
     check_branch,
     read_file,
     read_place,
@@ -97,19 +97,19 @@ class Graph(Reviewing):
         args: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> Any:
-        """Do what a verb does."""
+        """Run the body of a verb."""
         return body(self, *args, **named)
 
     @property
     @verb
     def uri(self) -> str:
-        """Where the graph lives."""
+        """The address of the graph."""
         return self._repo.place.uri
 
     @property
     @verb
     def repository(self) -> Repository:
-        """What the verbs work on, for tools that stand beside them."""
+        """The storage behind the verbs, for tools that need it."""
         return self._repo
 
     def __repr__(self) -> str:
@@ -140,10 +140,10 @@ class Graph(Reviewing):
         explain: bool = False,
         settings: Settings | None = None,
     ) -> Result:
-        """Run a read on the head of a branch, or at any point in time, with the schema that was in force there.
+        """Run a read on the head of a branch, or at any point in time, with the schema in force at that point.
 
-        The text is in `.gq` or in Cypher; `language` ("gq" or "cypher") says which where it could be either. It may
-        also be a statement that reads: show, explain or branch list. `settings` are those of `set` lines.
+        The text is in `.gq` or in Cypher; `language` ("gq" or "cypher") decides if it could be either. It may also be
+        a statement that reads: show, explain or branch list. `settings` are those of `set` lines.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-query", schema="node Person { name: String @key }")
@@ -152,47 +152,51 @@ class Graph(Reviewing):
         """
         branch, at = read_place(self, text, language, branch, at)
         memory = self._repo.limits.query_memory_bytes_max
-        asked = ReadAsked(
+        options = ReadOptions(
             params, name, branch, at, engine, language, timeout, max_rows, explain, memory
         )
         if settings or is_file_text(text, language):
-            return read_file(self, text, asked, settings)
-        return self._read(text, asked)
+            return read_file(self, text, options, settings)
+        return self._read(text, options)
 
-    def _read(self, text: str, asked: ReadAsked) -> Result:
+    def _read(self, text: str, options: ReadOptions) -> Result:
         """The rows of a query."""
         started = time.monotonic()
         with metrics.operation("query"):
-            query, snapshot = self._readable_query(text, asked)
+            query, snapshot = self._readable_query(text, options)
             with self._readable(snapshot):
-                params = with_told(self, query, asked.params, snapshot, asked.branch, asked.at)
-                if asked.engine == "spark":
+                params = with_procedure_rows(
+                    self, query, options.params, snapshot, options.branch, options.at
+                )
+                if options.engine == "spark":
                     return ops.query_on_spark(
-                        self._repo, snapshot, query, params, asked.explain, asked.max_rows
+                        self._repo, snapshot, query, params, options.explain, options.max_rows
                     )
                 return run_query(
                     query,
                     params,
                     snapshot,
-                    timeout=asked.timeout,
+                    timeout=options.timeout,
                     started=started,
-                    max_rows=asked.max_rows,
-                    memory_bytes_max=asked.memory_bytes_max,
-                    explain=asked.explain,
+                    max_rows=options.max_rows,
+                    memory_bytes_max=options.memory_bytes_max,
+                    explain=options.explain,
                 )
 
-    def _readable_query(self, text: str, asked: ReadAsked) -> tuple[ir.Query, Snapshot]:
-        """A read, compiled for the state it is about, which may be read."""
-        if asked.engine not in ("local", "spark"):
-            raise OptionInvalid(f"engine must be 'local' or 'spark', got {asked.engine!r}")
-        snapshot = self._state(asked.branch, asked.at)
+    def _readable_query(self, text: str, options: ReadOptions) -> tuple[ir.Query, Snapshot]:
+        """A read, compiled for a state that the caller may read."""
+        if options.engine not in ("local", "spark"):
+            raise OptionInvalid(f"engine must be 'local' or 'spark', got {options.engine!r}")
+        snapshot = self._state(options.branch, options.at)
         schema = snapshot.commit.schema
-        query = self._compiled(schema, text, asked.name, Want.READ, asked.params, asked.language)
-        self._permit_query(query, snapshot, asked.branch, asked.at)
+        query = self._compiled(
+            schema, text, options.name, Want.READ, options.params, options.language
+        )
+        self._permit_query(query, snapshot, options.branch, options.at)
         return query, snapshot
 
     def _permit_any_read(self) -> None:
-        """Whether somebody may read what belongs to no branch in particular."""
+        """Check that the caller may read what does not belong to a particular branch."""
         self._permit(ops.Need(Action.READ))
 
     @verb
@@ -207,10 +211,10 @@ class Graph(Reviewing):
         timeout: float | None = None,
         max_rows: int | None = None,
     ) -> list[Result]:
-        """Run a read once for each set of parameters, all on the same state: a result for each, in their order.
+        """Run a read once for each set of parameters, all on the same state: one result each, in order.
 
         Where the query starts at nodes with a property of a given value, all of them are looked up together.
-        `timeout` and `max_rows` are of all runs together.
+        `timeout` and `max_rows` apply to all runs together.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-many", schema="node Person { name: String @key }")
@@ -220,7 +224,9 @@ class Graph(Reviewing):
         [1, 0]
         """
         if is_file_text(text):
-            raise OptionInvalid("a text with settings or a statement is run once: use query")
+            raise OptionInvalid(
+                "a text with settings or a statement cannot be run with many parameters: use query"
+            )
         if isinstance(params, Mapping) or not isinstance(params, Sequence):
             raise OptionInvalid("params must be a list of parameters, one for each run")
         started = time.monotonic()
@@ -232,13 +238,13 @@ class Graph(Reviewing):
             )
             self._permit_query(query, snapshot, branch, at)
             with self._readable(snapshot):
-                params = [with_told(self, query, p, snapshot, branch, at) for p in params]
+                params = [with_procedure_rows(self, query, p, snapshot, branch, at) for p in params]
                 return run_many(
                     query, params, snapshot, timeout=timeout, started=started, max_rows=max_rows
                 )
 
     def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:
-        """Whether it may be run; under a policy, that is asked here."""
+        """Check that it may be run; the hook of a policy."""
 
     def _compiled(
         self,
@@ -334,10 +340,10 @@ class Graph(Reviewing):
         need: Need | None = None,
         dry_run: bool = False,
     ) -> Published:
-        """Publish what a verb wants, as one commit; with `create_from`, as the first commit of a new branch.
+        """Publish the plan of a verb, as one commit; with `create_from`, as the first commit of a new branch.
 
-        A dry run does all of the work but that: its value, or its error, is the one of the write. Since it tells
-        about rows, a policy is asked whether the branch may be read, too.
+        A dry run does everything except publish: its value, or its error, is that of the write. Since it reveals
+        rows, the policy must also allow reading the branch.
         """
         need = replace(need or ops.Need(Action.CHANGE, branch), proposal=False)
         if dry_run:
@@ -357,8 +363,8 @@ class Graph(Reviewing):
         )
         return self._submit(request, need)
 
-    def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  what a policy is asked
-        """Bring a write to the publisher."""
+    def _submit(self, request: Request, need: Need) -> Published:  # noqa: ARG002  checked by a policy
+        """Submit a write to the publisher."""
         with metrics.operation("publish"):
             if request.create_from is not None:
                 self._repo.check_process()
@@ -390,7 +396,7 @@ class Graph(Reviewing):
     ) -> MutateResult:
         """Run a mutation as one commit; one that matches nothing makes none, and a dry run only counts.
 
-        The text is in `.gq` or in Cypher, as with `query`; what Cypher returns after it wrote is the `result`.
+        The text is in `.gq` or in Cypher, as with `query`; the rows Cypher returns after writing are the `result`.
         Or it is a statement: branch create, delete or merge.
 
         >>> import omnigraph
@@ -399,10 +405,10 @@ class Graph(Reviewing):
         1
         """
         if is_file_text(text, language):
-            asked = WriteAsked(
+            options = WriteOptions(
                 params, name, branch, if_commit, message, actor, idempotency_key, dry_run, timeout
             )
-            if (changed := write_statement(self, text, asked)) is not None:
+            if (changed := write_statement(self, text, options)) is not None:
                 return changed
         with metrics.operation("mutate"):
             done = self.publish(
@@ -427,20 +433,20 @@ class Graph(Reviewing):
         name: str | None = None,
         language: str | None = None,
     ) -> Verb:
-        """A mutation as a verb, compiled for the schema of whatever state it meets."""
+        """A mutation as a verb, compiled for the schema of the state it runs on."""
 
         def write(txn: WriteTxn) -> PublishPlan:
             check_branch(text, language, txn.branch)
             schema = txn.snapshot.commit.schema
             query = self._compiled(schema, text, name, Want.MUTATION, params, language)
             self._permit_mutation(query, txn)
-            given = with_told(self, query, params, txn.snapshot, txn.branch)
+            given = with_procedure_rows(self, query, params, txn.snapshot, txn.branch)
             return ops.mutate(query, given)(txn)
 
         return write
 
     def _permit_mutation(self, query: ir.Query, txn: WriteTxn) -> None:
-        """Whether it may be run; under a policy, that is asked here."""
+        """Check that it may be run; the hook of a policy."""
 
     def _rows(self, source: Any, mode: str) -> Verb:
         """Rows to load as a verb: a step of a block."""
@@ -509,8 +515,8 @@ class Graph(Reviewing):
         """Load records, files or tables as one commit: append, merge (upsert by id) or overwrite the types present.
 
         A dry run reads and checks everything and raises what the load would raise. `violations` names a folder: a
-        load that is refused lists everything that is wrong in a new file there. Left alone, a load on Spark does so in
-        the folder of Spark's log when its error has no room; False lists nothing.
+        rejected load lists all violations in a new file there. By default, a load on Spark does so in the folder
+        of Spark's log if its error cannot hold them; False lists nothing.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-load", schema="node Person { name: String @key }")
@@ -571,7 +577,7 @@ def init(
     actor: str | None = None,
     limits: Limits = DEFAULT,
 ) -> Graph:
-    """Create a graph. A clear error if there is one already, or if the schema has mistakes."""
+    """Create a graph. Raises if one already exists there, or if the schema has mistakes."""
     text = schema_text(schema)
     stored = StoredSchema(text, ops.encode_ir(ops.compile_schema(text)).decode())
     with metrics.operation("init"):
@@ -585,7 +591,7 @@ def open_graph(
     group_commit: bool = True,
     embedding: EmbedSettings | None = None,
 ) -> Graph:
-    """Open a graph that exists, on a disk or an object store; its texts are embedded as `embedding` says."""
+    """Open an existing graph, on a disk or an object store; its texts are embedded as `embedding` says."""
     with metrics.operation("open"):
         repo = open_repository(uri, limits=limits, embedding=embedding)
         return Graph(repo, group_commit=group_commit)

@@ -1,9 +1,9 @@
-"""A graph that asks before it does anything: the verbs of a graph, under a policy.
+"""A graph that checks every call: the verbs of a graph, under a policy.
 
-Served graphs are held like this for every request, and so are graphs that are opened directly where a policy is
-configured (see `opening`). `verbs` says when a policy is asked about a verb: about the graph as a whole in `_run`,
-about the state it looks at in `_state`, about what it writes in `_submit` and, once they are known, about the types it
-changes. A method that is not described there is denied.
+Every request to a served graph goes through one, and so does a graph that is opened directly if a policy is
+configured (see `opening`). `verbs` says when the policy checks a verb: for the graph as a whole in `_run`, for the
+state it reads in `_state`, for what it writes in `_submit` and, once they are known, for the types it changes.
+A method that is not described there is denied.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from omnigraph.policy.questions import Action, PolicyDenied
 from omnigraph.policy.subjects import (
     types_in_conflict,
     types_read,
+    types_revealed,
     types_searched,
-    types_told,
     types_written,
 )
-from omnigraph.verbs import VERBS, Asked, Description
+from omnigraph.verbs import VERBS, Description, Timing
 from omnigraph.versions import EVERY_TYPE
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """Who wants what, while a write is worked out."""
+    """Who requests what, while a write is being planned."""
 
     guard: Guard
     need: Need
@@ -66,7 +66,7 @@ class GuardedGraph(Graph):
     def __getattribute__(self, name: str) -> Any:
         """Closed by default: a method without a description is denied."""
         if not name.startswith("_") and name not in VERBS and hasattr(Graph, name):
-            raise PolicyDenied(f"policy denied {name!r}: it does not say what it asks a policy")
+            raise PolicyDenied(f"policy denied {name!r}: no policy check is declared for it")
         return super().__getattribute__(name)
 
     def _run(
@@ -76,7 +76,7 @@ class GuardedGraph(Graph):
         args: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> Any:
-        if verb.asked is Asked.FIRST and verb.action is not None:
+        if verb.timing is Timing.FIRST and verb.action is not None:
             self._permit(Need(verb.action))
         return body(self, *args, **named)
 
@@ -98,8 +98,8 @@ class GuardedGraph(Graph):
         types: Iterable[str] | None = (),
         action: Action | None = None,
     ) -> Snapshot:
-        """A branch is asked about by its name, before it is looked for. A point in time belongs to the branch it was
-        written on; one that may not be read looks like one that is not there. (That there is a main is public.)"""
+        """A branch is checked by its name, before it is looked up. A point in time belongs to the branch it was
+        written on; one that may not be read looks as if it did not exist. (That main exists is public.)"""
         need = Need(action or Action.READ, branch)
         if at is None:
             self._permit(need)
@@ -117,7 +117,7 @@ class GuardedGraph(Graph):
 
     @contextmanager
     def _discreet(self, missing: OmnigraphError) -> Iterator[None]:
-        """Only those who might have read a point learn why it is not there."""
+        """Only actors allowed to read a point learn why it does not exist."""
         try:
             yield
         except OmnigraphError as error:
@@ -145,7 +145,7 @@ class GuardedGraph(Graph):
         wanted: Sequence[str] | None,
         limit: int | None,
     ) -> Feed:
-        """What was written on other branches, before this one was made of them, is asked about there."""
+        """Changes written on other branches before this one was created are checked on those branches."""
         now = self._state(branch, None, types)
         if types is None and not self._guard.allows(Need(Action.READ, branch, types=EVERY_TYPE)):
             types = sorted(_all_types(now))
@@ -158,7 +158,7 @@ class GuardedGraph(Graph):
         return feed
 
     def _shown(self, type: str, found: EntityHistory) -> EntityHistory:
-        """It ends where it leads to a branch that may not be read."""
+        """The history ends where it reaches a branch that may not be read."""
         shown = tuple(takewhile(lambda c: self._may_read(c.commit.branch, type), found.changes))
         return found if len(shown) == len(found.changes) else EntityHistory(shown)
 
@@ -177,7 +177,7 @@ class GuardedGraph(Graph):
     # --- writing -----------------------------------------------------------------------------------------------
 
     def _acting(self, actor: str | None) -> GuardedGraph:
-        """The graph of the actor who is named; without a name, of the one it was made for."""
+        """The graph of the named actor; without a name, of the actor it was made for."""
         guard = self._guard.acting(actor)
         return self if guard is self._guard else GuardedGraph(self, guard)
 
@@ -185,11 +185,11 @@ class GuardedGraph(Graph):
         return (self._acting(actor)._state(branch, at).commit.branch,)
 
     def _submit(self, request: Request, need: Need) -> Published:
-        """Ask what can be asked at once, and about types when the write has been worked out."""
+        """Check what can be checked immediately, and the types once the write is planned."""
         target = need.branch if need.target_branch is None else need.target_branch
         if need.action in HARMLESS or target is None or branch_name(target) != request.branch:
             raise PolicyDenied(
-                f"policy denied a write of {request.branch!r}: it asks for something else"
+                f"policy denied a write of {request.branch!r}: it requests another action"
             )
         acting = self._acting(request.actor)
         acting._permit(need)
@@ -209,11 +209,11 @@ class GuardedGraph(Graph):
         return wanted is not None and wanted.own_approvals
 
     def _missing(self, state: ProposalState, head: CommitRecord) -> tuple[str, ...]:
-        """Approvals count that are given for this head, by those who may give them now and did not write it."""
+        """Only approvals of this head count, by actors who may approve now and did not write it."""
         wanted = self._guard.protection(state.target)
         if wanted is None:
             return ()
-        told = [
+        missing = [
             f"{actor} wants changes"
             for actor, verdict in sorted(state.verdicts.items())
             if verdict.kind == CHANGES_WANTED and self._is_approver(actor, state, wanted)
@@ -230,19 +230,21 @@ class GuardedGraph(Graph):
             and self._is_approver(actor, state, wanted)
         ]
         if len(counted) < wanted.approvals:
-            told.append(f"{len(counted)} of {wanted.approvals} approvals of commit {head.content}")
-        return tuple(told)
+            missing.append(
+                f"{len(counted)} of {wanted.approvals} approvals of commit {head.content}"
+            )
+        return tuple(missing)
 
     def _is_approver(self, actor: str, state: ProposalState, wanted: Protection) -> bool:
         may = self._allows(Need(Action.APPROVE, state.source, state.target), actor)
         return may and self._guard.counts_as_approver(actor, wanted)
 
     def _asking(self, txn: WriteTxn) -> _Asking:
-        """Who wants what, as the write says that is worked out; a verb by itself is a change of its branch."""
+        """Who requests what, as the write being planned says; a bare verb is a change of its branch."""
         return _asking.get(_Asking(self._guard, Need(Action.CHANGE, txn.branch)))
 
     def _permit_mutation(self, query: ir.Query, txn: WriteTxn) -> None:
-        """The types it names are asked about before a row is looked for: finding none tells something too."""
+        """The types it names are checked before rows are read: finding none reveals something, too."""
         asking = self._asking(txn)
         asking.guard.require(asking.need.of(types_read(query)))
         searched = types_searched(query)
@@ -250,21 +252,21 @@ class GuardedGraph(Graph):
             asking.guard.require(Need(Action.READ, asking.need.branch, types=searched))
 
     def _rows(self, source: Any, mode: str) -> Verb:
-        """A load inside a block asks what it would ask alone."""
+        """A load inside a block is checked as it would be alone."""
         verb = super()._rows(source, mode)
 
-        def asked(txn: WriteTxn) -> PublishPlan:
+        def checked(txn: WriteTxn) -> PublishPlan:
             asking = self._asking(txn)
             need = replace(asking.need, mode=mode)
             asking.guard.require(need)
             return _judged(_Asking(asking.guard, need), verb)(txn)
 
-        return asked
+        return checked
 
     def _permit_name(
         self, name: str, branch: str, at: object, types: Iterable[str] | None, actor: str | None
     ) -> None:
-        """Whoever names a state shows it to others: the types of it that are named must be theirs to read."""
+        """Naming a state shows it to others: the actor must be allowed to read the types concerned."""
         acting = self._acting(actor)
         found = acting._state(branch, at, types)
         where = branch if at is None else found.commit.branch
@@ -272,18 +274,18 @@ class GuardedGraph(Graph):
 
 
 def _judged(asking: _Asking, verb: Verb) -> Verb:
-    """The same verb; what it would change is asked about before anybody hears of it."""
+    """The same verb; its changes are checked before anything about them is revealed."""
     guard, need = asking.guard, asking.need
 
     def judged(txn: WriteTxn) -> PublishPlan:
         before = _asking.set(asking)
         try:
             plan = verb(txn)
-        except OmnigraphError as error:  # it may tell which rows there are
-            told = types_told(error)
-            guard.require(need.of(told))
-            if told and need.action is not Action.CHANGE:  # rows of others than of the writer
-                guard.require(Need(Action.READ, txn.branch, types=told))
+        except OmnigraphError as error:  # it may reveal which rows exist
+            types = types_revealed(error)
+            guard.require(need.of(types))
+            if types and need.action is not Action.CHANGE:  # rows of others than of the writer
+                guard.require(Need(Action.READ, txn.branch, types=types))
             raise
         finally:
             _asking.reset(before)
@@ -297,7 +299,7 @@ def _judged(asking: _Asking, verb: Verb) -> Verb:
 
 
 def _verifying(verb: Verb, verify: Verify) -> Verb:
-    """The same verb; the state it leads to is judged before it is published, whatever else is asked of it."""
+    """The same verb; the state it leads to is also verified before it is published."""
 
     def verifying(txn: WriteTxn) -> PublishPlan:
         plan = verb(txn)
@@ -306,8 +308,8 @@ def _verifying(verb: Verb, verify: Verify) -> Verb:
             return replace(plan, verify=verify)
 
         def both(before: Snapshot, after: Snapshot) -> Mapping[str, Any]:
-            told, more = dict(first(before, after)), verify(before, after)
-            return told | {"checks": {**told.get("checks", {}), **more.get("checks", {})}}
+            answer, more = dict(first(before, after)), verify(before, after)
+            return answer | {"checks": {**answer.get("checks", {}), **more.get("checks", {})}}
 
         return replace(plan, verify=both)
 

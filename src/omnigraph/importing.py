@@ -1,4 +1,4 @@
-"""Taking over a graph folder of the omnigraph written in Rust: its newest state, main and its branches."""
+"""Import of a graph folder of the omnigraph written in Rust: the newest state of main and its branches."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from omnigraph.storage import metrics
 if TYPE_CHECKING:
     from omnigraph.storage.lance.rust import RustGraph, RustState, RustTable
 
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was taken over: the rows of each branch, by type, and its commit."""
+    """What was imported: the rows of each branch, by type, and its commit."""
 
     graph: Graph
     format: int  # the stamp of the storage it was read from
@@ -44,7 +44,7 @@ def import_rust(
     *,
     branches: Sequence[str] | None = None,
     actor: str | None = None,
-    told: Told = lambda _: None,
+    report: Report = lambda _: None,
 ) -> Imported:
     """Create a graph at `dest` from a graph folder of the omnigraph written in Rust.
 
@@ -58,14 +58,14 @@ def import_rust(
         wanted = _chosen(found, branches)
         main = found.state()
         made = Imported(init(dest, main.schema, actor=actor), found.stamp)
-        _take(made, found, main, main.tables, actor, told)
+        _take(made, found, main, main.tables, actor, report)
         for name in wanted:
             state = found.state(name)
             made.graph.create_branch(name, actor=actor)
             if state.schema != main.schema:
                 made.graph.apply_schema(state.schema, name, actor=actor)
             changed = [table for table in state.tables if table not in main.tables]
-            _take(made, found, state, changed, actor, told)
+            _take(made, found, state, changed, actor, report)
         return made
 
 
@@ -85,17 +85,17 @@ def _take(
     state: RustState,
     tables: Iterable[RustTable],
     actor: str | None,
-    told: Told,
+    report: Report,
 ) -> None:
-    """Load the tables of a branch as one commit; they lie on disk in between, however many rows they have."""
+    """Load the tables of a branch as one commit, via files on disk, so any number of rows fits."""
     commit, rows = None, {}
     with tempfile.TemporaryDirectory(prefix="omnigraph-import-") as folder:
         files = {}
         for table in tables:
-            told(f"reading {table.type_name} of {state.branch}")
+            report(f"reading {table.type_name} of {state.branch}")
             files[table.type_name] = _file(found, table, Path(folder, f"{table.type_name}.arrow"))
         if files:
-            told(f"loading {state.branch}")
+            report(f"loading {state.branch}")
             message = f"Imported {state.branch} from {found.place.uri}"
             done = made.graph.load(
                 files, mode="overwrite", branch=state.branch, message=message, actor=actor

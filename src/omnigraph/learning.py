@@ -47,8 +47,8 @@ class GraphArrays:
     ) -> GraphArrays:
         """A smaller graph around some nodes, for training in batches.
 
-        Against the direction of edges, as messages flow: each step takes at most so many neighbours of a node by each
-        kind of edge. The nodes one starts from come first. The same seed gives the same sample.
+        Against the direction of edges, as messages flow: each step takes at most that many neighbours of a node by each
+        kind of edge. The start nodes come first. The same seed gives the same sample.
         """
         if type_name not in self.ids:
             raise OptionInvalid(f"there are no nodes of type {type_name!r}")
@@ -74,7 +74,7 @@ class GraphArrays:
     def _towards(
         self, kind: EdgeKind, targets: Positions, most: int, random: np.random.Generator
     ) -> Positions:
-        """Up to so many edges of a kind to each of the targets, chosen without repetition."""
+        """Up to `most` edges of a kind to each of the targets, chosen without repetition."""
         starts, order = self._inwards(kind)
         counts = starts[targets + 1] - starts[targets]
         rows = np.repeat(starts[targets], counts) + _within(counts)
@@ -84,7 +84,7 @@ class GraphArrays:
         return self.edges[kind][:, order[chosen]]
 
     def _inwards(self, kind: EdgeKind) -> tuple[Positions, Positions]:
-        """The edges of a kind by their targets: where those of each begin, and their numbers."""
+        """The edges of a kind by their targets: where those of each target begin, and the edge numbers."""
         if kind not in self._inward:
             targets = self.edges[kind][1]
             counts = np.bincount(targets, minlength=len(self.ids[kind[2]]))
@@ -173,12 +173,12 @@ def _edges(
 
 
 def _features(table: pa.Table, names: Sequence[str], type_name: str) -> npt.NDArray[np.float32]:
-    """Columns of numbers beside each other; a vector is as many columns as it has numbers."""
+    """Numeric columns side by side; a vector is as many columns as it has numbers."""
     parts = []
     for name in names:
         values = table[name].combine_chunks()
         if values.null_count:
-            help = "Learn from a property that every node has, or give it a default."
+            help = "Use a property that every node has, or give it a default."
             raise OptionInvalid(f"{type_name}.{name} is null in some nodes", help=help)
         if pa.types.is_fixed_size_list(values.type):
             parts.append(values.flatten().to_numpy().reshape(-1, values.type.list_size))

@@ -4,7 +4,7 @@
     match { $p: Person } return { $p.name }
 
 runs the cell on the graph `g` of the notebook and keeps the result as `people`. A mutation is published. Parameters are
-taken from the variables of the notebook. Cells that work for a while show a bar of how far they are.
+taken from the variables of the notebook. Long-running cells show a progress bar.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 class CellProgress:
-    """A bar below the cell that runs, while verbs of a graph work in it; it goes when they are done."""
+    """A progress bar below the running cell while verbs of a graph run in it; removed when they are done."""
 
     def __init__(self) -> None:
         self._around: Any = None
@@ -77,7 +77,7 @@ class CellProgress:
 
     def _show(self, moment: Moment) -> None:
         if not moment.phase.partition(", ")[2]:
-            return  # a cell that does something else
+            return  # a cell that does not use a graph
         if self._bar is None:
             show = import_module("IPython.display").display
             self._bar = show(_page(moment.html()), display_id=True)

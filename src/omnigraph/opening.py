@@ -1,4 +1,4 @@
-"""Opening and creating graphs, under a policy where one is configured."""
+"""Opening and creating graphs, under a policy if one is configured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnigraph.model.limits import DEFAULT, Limits
 
 
 class SchemaWarning(UserWarning):
-    """Something in a schema is legal, but probably not what was meant."""
+    """Something in a schema is legal, but probably a mistake."""
 
 
 def open(
@@ -23,10 +23,10 @@ def open(
     policy: str | os.PathLike[str] | None = None,
     actor: str | None = None,
 ) -> Graph:
-    """Open a graph that exists: on a disk, an object store, or behind a server.
+    """Open an existing graph: on a disk, an object store, or behind a server.
 
-    `policy` is a file of rules that `actor` follows; without them, those that are configured (see the guide on
-    policies), if any. A server has rules of its own.
+    `policy` is a file of rules for `actor`; without it, the configured one (see the guide on policies), if any.
+    A server applies its own policy.
     """
     if isinstance(uri, str) and uri.startswith(("http://", "https://")):
         from omnigraph.remote.graph import RemoteGraph
@@ -43,7 +43,7 @@ def init(
     actor: str | None = None,
     limits: Limits = DEFAULT,
 ) -> Graph:
-    """Create a graph. A clear error if there is one already, or if the schema has mistakes.
+    """Create a graph. Raises if one already exists there, or if the schema has mistakes.
 
     What is legal but probably misspelt, such as `@ky`, is a `SchemaWarning`.
     """

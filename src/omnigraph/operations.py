@@ -1,6 +1,6 @@
 """What a graph does apart from answering queries, gathered in one place.
 
-`graph.py` and `versions.py` import this module with its first use, so that a query on the command line starts in half
+`graph.py` and `versions.py` import this module on first use, so that a query on the command line starts in half
 the time.
 """
 

@@ -1,4 +1,4 @@
-"""What the verbs of a graph answer with."""
+"""The results of the verbs of a graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spelled(time: datetime) -> str:
 
 
 def moment(micros: int) -> datetime:
-    """The time so many microseconds after 1970."""
+    """The time that many microseconds after 1970."""
     return datetime.fromtimestamp(micros / 1_000_000, UTC)
 
 
@@ -41,7 +41,7 @@ class Commit:
     message: str | None
     changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by type name
     proposal: int | None = None  # that it merged
-    checks: Mapping[str, str] = field(default_factory=dict)  # how those ended that it had to pass
+    checks: Mapping[str, str] = field(default_factory=dict)  # results of the checks it had to pass
     load: Mapping[str, Any] = field(default_factory=dict)  # the report of a load
 
     @classmethod
@@ -70,7 +70,7 @@ class Commit:
 
     @classmethod
     def published(cls, done: Published) -> Commit | None:
-        """The commit of a write that just ended; none if there was nothing to do."""
+        """The commit of a write that just ended; None if there was nothing to do."""
         if done.commit is None:
             return None
         return cls.of(history.entry(done.commit, done.member))
@@ -112,7 +112,7 @@ class CommitLog(list[Commit]):
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """What one commit did to a node or edge: the row before and after, none where it was not there."""
+    """What one commit did to a node or edge: the row before and after, None if it did not exist."""
 
     commit: Commit
     operation: str  # insert, update or delete
@@ -122,7 +122,7 @@ class EntityChange:
 
 @dataclass(frozen=True, slots=True)
 class EntityHistory:
-    """The changes of a node or edge, newest first; `rest` is the `at` from which to go on, if there may be more."""
+    """The changes of a node or edge, newest first; `rest` is the `at` to continue from, if there may be more."""
 
     changes: tuple[EntityChange, ...]
     rest: str | None = None
@@ -138,10 +138,10 @@ def _json(commit: Commit | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class MutateResult:
-    """What a mutation touched, and its commit; none if it matched nothing. `outcome` is what a statement did.
+    """What a mutation changed, and its commit; None if it matched nothing. `outcome` is what a statement did.
 
-    `result` are the rows a query in Cypher returned after it wrote, as the commit has them. They are not kept: a write
-    that is replayed under its idempotency key has none.
+    `result` is the rows a Cypher query returned after writing, as of the commit. They are not stored: a write
+    replayed under its idempotency key has none.
     """
 
     affected_nodes: int
@@ -153,19 +153,19 @@ class MutateResult:
 
     @classmethod
     def of(cls, done: Published, commit: Commit | None) -> MutateResult:
-        """What became of a mutation; of one that ran before, what was kept."""
-        told = done.value
-        if isinstance(told, dict):
-            return cls(told["affected_nodes"], told["affected_edges"], commit, done.replayed)
-        rows = told.answer
+        """The outcome of a mutation; of one that ran before, its stored outcome."""
+        outcome = done.value
+        if isinstance(outcome, dict):
+            return cls(outcome["affected_nodes"], outcome["affected_edges"], commit, done.replayed)
+        rows = outcome.answer
         if rows is not None and commit is not None:
             rows = rows.at(commit.id)
-        counts = told.affected_nodes, told.affected_edges
+        counts = outcome.affected_nodes, outcome.affected_edges
         return cls(*counts, commit, done.replayed, result=rows)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of `result`; none where nothing was asked for."""
+        """The rows of `result`; empty if nothing was returned."""
         return [] if self.result is None else self.result.rows
 
     def to_json(self) -> dict[str, Any]:
@@ -184,8 +184,8 @@ class MutateResult:
         from omnigraph.drawing.notebook import write_html
 
         counts = {"nodes": self.affected_nodes, "edges": self.affected_edges}
-        told = write_html("changed", counts, _json(self.commit))
-        return told if self.result is None else told + self.result._repr_html_()
+        html = write_html("changed", counts, _json(self.commit))
+        return html if self.result is None else html + self.result._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +200,8 @@ class LoadResult:
     engine: str
     replayed: bool = False
     new_each_time: Mapping[str, int] = field(default_factory=dict)  # edges with neither id nor key
-    quarantined: Mapping[str, int] = field(default_factory=dict)  # rows that were left out, by type
-    # By type: new, changed, deleted; and left out because another row of the id counts, or too late.
+    quarantined: Mapping[str, int] = field(default_factory=dict)  # rejected rows, by type
+    # By type: new, changed, deleted; and skipped because another row has the id, or too late.
     rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # The engine, seconds by phase, bytes; on Spark stages, tasks, spilled bytes and skew as well.
     cost: Mapping[str, Any] = field(default_factory=dict)
@@ -231,15 +231,15 @@ class MergeConflicts(OmnigraphError):
     """A merge has conflicts; nothing was published."""
 
     code, kind = "merge_conflicts", Kind.CONFLICT
-    default_help = "Decide them with `strategy` or `resolutions`, or change one of the branches."
+    default_help = "Resolve them with `strategy` or `resolutions`, or change one of the branches."
     conflicts: tuple[Conflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """How a merge, a revert or a cherry-pick ended: its commit, or what has to be decided first.
+    """The outcome of a merge, a revert or a cherry-pick: its commit, or the conflicts to resolve first.
 
-    `counts` says by type what it did to the target, or would do.
+    `counts` are its changes to the target by type, made or planned.
     """
 
     outcome: str  # already_up_to_date, fast_forward, merged or conflict
@@ -249,18 +249,18 @@ class MergeResult:
 
     @classmethod
     def published(cls, done: Published) -> MergeResult:
-        """How a merge that just ended did."""
+        """The result of a merge that just ended."""
         found = done.value
         return cls(found.outcome, Commit.published(done), found.conflicts, found.counts)
 
     def settled(self) -> MergeResult:
-        """The same, or an error that names the conflicts."""
+        """The result itself; raises if there are conflicts."""
         if not self.conflicts:
             return self
-        told = [conflict.to_json() for conflict in self.conflicts]
+        conflicts = [conflict.to_json() for conflict in self.conflicts]
         lines = "; ".join(conflict.message or conflict.kind for conflict in self.conflicts[:3])
-        more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
-        error = MergeConflicts(f"merge conflicts: {lines}{more}", details={"conflicts": told})
+        more = f"; and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+        error = MergeConflicts(f"merge conflicts: {lines}{more}", details={"conflicts": conflicts})
         error.conflicts = self.conflicts
         raise error
 
@@ -280,7 +280,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class SchemaResult:
-    """The steps of a schema change, whether they were taken, and the commit."""
+    """The steps of a schema change, whether they were applied, and the commit."""
 
     supported: bool
     steps: tuple[Step, ...]
@@ -306,7 +306,7 @@ class SchemaResult:
 
 @dataclass(frozen=True, slots=True)
 class ChecksResult:
-    """Which checks are new, say something else or are gone, and the commit; none if nothing changed."""
+    """Which checks were added, changed or removed, and the commit; None if nothing changed."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -324,9 +324,9 @@ class ChecksResult:
 
 @dataclass(frozen=True, slots=True)
 class BlamedCell:
-    """A property, the commit that gave it its value, and the merge that brought it here.
+    """A property, the commit that set its value, and the merge that brought it here.
 
-    `commit` is none where that part of history was removed, or may not be read.
+    `commit` is None if that part of history was removed, or may not be read.
     """
 
     property: str
@@ -348,7 +348,7 @@ class BlamedCell:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Who wrote what a node or edge says."""
+    """Who wrote the values of a node or edge."""
 
     type: str
     id: str

@@ -21,14 +21,14 @@ SHARED: Mapping[str, str] = {
     "dry_run": "do all of the work and every check, then publish nothing.",
     "edges": "the names of the edge types to follow.",
     "engine": '"local" works in this process, "spark" on Spark; "auto" decides by the size of the input.',
-    "from_merge_base": "whether to leave out what `a` did after the two parted.",
+    "from_merge_base": "whether to leave out changes of `a` since the two diverged.",
     "head": "the id of the commit you looked at; if the branch has moved on since, the call is refused.",
     "id": "the id of the node or edge: its key, where it has one.",
-    "idempotency_key": "any text of your own; a call repeated under the same one returns the first commit.",
+    "idempotency_key": "any text you choose; a call repeated with the same key returns the first commit.",
     "if_commit": "the head the branch must still have; if it has moved on, the write is refused.",
     "into": "the branch that receives the changes.",
     "iterations": "how many rounds to run.",
-    "language": '"gq" or "cypher", for the few texts that could be either. None: recognised.',
+    "language": '"gq" or "cypher", for texts that could be either. None: detected.',
     "limit": "how many to return at most, newest first.",
     "limits": "bounds on sizes, caches and retries; `dataclasses.replace(DEFAULT, …)` changes some.",
     "max_rows": "stop with an error once the result has more rows than this.",
@@ -53,8 +53,8 @@ SHARED: Mapping[str, str] = {
 OWN: Mapping[str, Mapping[str, str]] = {
     "Analytics.degrees": {"direction": 'which edges count: "out", "in" or "both".'},
     "Analytics.distances": {"sources": "the ids of the nodes to start from."},
-    "Analytics.pagerank": {"damping": "the chance to follow an edge rather than to jump, from 0 to 1."},
-    "Analytics.reach": {"hops": "how many steps to take at most."},
+    "Analytics.pagerank": {"damping": "the probability of following an edge rather than jumping, from 0 to 1."},
+    "Analytics.reach": {"hops": "the maximum number of steps."},
     "OmnigraphError.help_on": {"surface": '"cli" or "python": whose words to use.'},
     "Result.json_rows": {
         "first": "how many rows. None: all of them.",
@@ -62,7 +62,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
     },
     "Result.to_batches": {"batch_rows": "how many rows a batch has at most."},
     "WriteBlock.load": {
-        "digest": "what tells these rows from others under an idempotency key, where they can be read only once.",
+        "digest": "identifies these rows under an idempotency key, if they can be read only once.",
         "source": "records, or rows by type, as `Graph.load` takes them.",
     },
     "apply_checks": {"text": "named queries in `.gq`, each with what it must return; an empty text removes all."},
@@ -75,16 +75,16 @@ OWN: Mapping[str, Mapping[str, str]] = {
     },
     "check": {
         "only": "the names of the checks to run. None: all of them.",
-        "record": "whether to keep what was found with the commit.",
+        "record": "whether to store the results with the commit.",
     },
     "cleanup": {
-        "ended_days": "also remove what was said about proposals that ended more than so many days ago.",
+        "ended_days": "also remove the discussion of proposals that ended more than this many days ago.",
         "keep": "how many commits of each branch to keep in any case.",
         "older_than": "remove nothing younger than this: a `timedelta`, or a number of days.",
     },
     "clone": {
-        "branch": "copy the newest state of this branch alone, without history. None: everything.",
-        "dest": "where to copy to; nothing may be there.",
+        "branch": "copy only the newest state of this branch, without history. None: everything.",
+        "dest": "where to copy to; nothing may exist there yet.",
     },
     "close_proposal": {"text": "why it is closed."},
     "comment": {
@@ -107,7 +107,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
     },
     "doctor": {"deep": "read every row and check it against the schema."},
     "embed": {
-        "every": "make all vectors again, also those that are there.",
+        "every": "recompute all vectors, including existing ones.",
         "property": "the name of one `@embed` property. None: all of them.",
     },
     "export": {
@@ -119,9 +119,9 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "load": {
         "create_from": "make the branch from this one if it does not exist yet.",
         "options": "how to read the input: CSV format, quarantine, duplicates (`omnigraph.write.input.options`).",
-        "progress": "called with a phase, what is done and of how much; it may raise to stop the load.",
+        "progress": "called with the phase, the amount done and the total; it may raise to stop the load.",
         "source": "paths, records, or rows by type: `{\"Person\": \"people.csv\", \"Knows\": frame}`.",
-        "violations": "a folder for the list of everything that is wrong. True: in Spark's log folder; False: none.",
+        "violations": "a folder for the list of all violations. True: in Spark's log folder; False: none.",
     },
     "log": {
         "actor": "only commits by this actor.",
@@ -130,8 +130,8 @@ OWN: Mapping[str, Mapping[str, str]] = {
     },
     "maintain": {"branches": "the branches to work on. None: all of them."},
     "open": {
-        "actor": "who the policy is asked about, and who writes unless a call says otherwise.",
-        "group_commit": "let writers of this process that meet share a commit.",
+        "actor": "the actor the policy applies to, and the author of writes unless a call names another.",
+        "group_commit": "let concurrent writers of this process share a commit.",
         "policy": "a file of rules. None: the one that is configured, if any.",
     },
     "plan_schema": {"text": "the whole schema in `.pg`, or the path of a file that ends in `.pg`."},
@@ -140,7 +140,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "target": "only those to be merged into this branch.",
     },
     "propose": {
-        "reviewers": "who is asked to look at it.",
+        "reviewers": "who is asked to review it.",
         "source": "the branch to be merged.",
         "text": "what it does and why.",
         "title": "one line for lists.",
@@ -148,14 +148,14 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "publish": {
         "alone": "do not share a commit with other writers.",
         "create_from": "make the branch from this one by the same commit.",
-        "deadline": "when to give up.",
-        "fingerprint": "what tells this write from another under the same idempotency key.",
-        "need": "what a policy is asked. None: whether the branch may be changed.",
+        "deadline": "when to stop with an error.",
+        "fingerprint": "identifies this write under its idempotency key.",
+        "need": "what the policy must allow. None: changing the branch.",
         "verb": "a function from a transaction to a plan, such as `mutation` returns.",
     },
     "query": {
         "explain": "record what each step did; `result.explain()` shows it.",
-        "settings": "what `set` lines would say, by name; lines of the text count more.",
+        "settings": "the same as `set` lines, by name; lines of the text take precedence.",
     },
     "query_many": {
         "max_rows": "stop with an error once all results together have more rows than this.",
@@ -163,26 +163,26 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "timeout": "seconds for all runs together. None: no limit.",
     },
     "request_changes": {"text": "what has to change."},
-    "reset": {"to": "the point the branch should be at: a commit, a tag, `main~2`, a time."},
+    "reset": {"to": "the point to reset the branch to: a commit, a tag, `main~2`, a time."},
     "set_retention": {
-        "days": "remove nothing younger than so many days.",
-        "every_hours": "how often maintenance looks.",
+        "days": "remove nothing younger than this many days.",
+        "every_hours": "how often maintenance runs.",
         "keep": "how many commits of each branch to keep in any case. None: everything.",
     },
-    "spark": {"session": "a Spark session of yours. None: the one there is, or a new one."},
+    "spark": {"session": "your Spark session. None: the active one, or a new one."},
     "tag": {"at": "the commit to name. None: the head of the branch.", "name": "the name of the tag."},
     "merge_proposal": {"skip_checks": "merge although checks fail, where the policy does not demand them."},
-    "upkeep": {"branches": "the branches to work on. None: all of them.", "every": "seconds between two looks."},
+    "upkeep": {"branches": "the branches to work on. None: all of them.", "every": "seconds between two runs."},
 }  # fmt: skip
 
 
 def meanings(path: str, names: Iterable[str]) -> dict[str, str]:
-    """What the parameters of a verb ("load") or of a method ("Analytics.reach") mean; none for one nobody explained."""
+    """What the parameters of a verb ("load") or of a method ("Analytics.reach") mean; empty if undocumented."""
     own = OWN.get(path, {})
     return {name: own.get(name) or SHARED.get(name, "") for name in names}
 
 
 def explained(doc: str, path: str, names: Iterable[str], indent: str = "        ") -> str:
     """A docstring with the parameters of its verb below it."""
-    told = "\n".join(f"{indent}    {k}: {v}" for k, v in meanings(path, names).items() if v)
-    return f"{doc.rstrip()}\n\n{indent}{HEADING}\n{told}\n{indent}" if told else doc
+    lines = "\n".join(f"{indent}    {k}: {v}" for k, v in meanings(path, names).items() if v)
+    return f"{doc.rstrip()}\n\n{indent}{HEADING}\n{lines}\n{indent}" if lines else doc

@@ -1,7 +1,7 @@
-"""What procedures tell that look at no row: worked out with the verbs of the graph, so a policy is asked as for them.
+"""Procedures that read no rows: computed with the verbs of the graph, so a policy applies as it does to them.
 
-`lang/cypher/metadata.py` is the table of what they take and yield. A type that may not be read is not there: schemas
-are told without it, differences have no rows of it, and to ask for its history is to ask for that of no type.
+`lang/cypher/metadata.py` is the table of what they take and yield. A type that may not be read is hidden: schemas
+omit it, diffs have no rows of it, and its history is that of an unknown type.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.outcomes import Commit
 
-ROWS_MAX = 1_000  # that a procedure about history tells at a time
+ROWS_MAX = 1_000  # that a procedure about history returns per call
 Row = tuple[Any, ...]
 Params = Mapping[str, Any] | None
 
 
-def with_told(
+def with_procedure_rows(
     graph: Graph, query: ir.Query, params: Params, state: Snapshot, branch: str, at: object = None
 ) -> Params:
-    """The parameters of a query, with what its procedures tell of a state that may be read."""
+    """The parameters of a query, with the rows its procedures yield on a state that may be read."""
     if not query.procedure_rows:
         return params
-    asking = _Teller(graph, state, branch if at is None else state.commit.branch)
+    procedures = _Procedures(graph, state, branch if at is None else state.commit.branch)
     return {
         **(params or {}),
-        **{call.param: asking.rows(call, params) for call in query.procedure_rows},
+        **{call.param: procedures.rows(call, params) for call in query.procedure_rows},
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Teller:
-    """Whose graph it is, and the state a query reads."""
+class _Procedures:
+    """The graph, and the state a query reads."""
 
     graph: Graph
     state: Snapshot
@@ -52,17 +52,17 @@ class _Teller:
         from omnigraph.lang.cypher.metadata import MetadataProcedure
         from omnigraph.lang.cypher.procedures import PROCEDURES
 
-        told = PROCEDURES[call.procedure.lower()]
-        assert isinstance(told, MetadataProcedure)  # noqa: S101 - the binder calls no other so
-        if told.facts is not None:
-            found: Iterable[Row] = told.facts(self.shown(self.state.catalog, self.branch))
+        procedure = PROCEDURES[call.procedure.lower()]
+        assert isinstance(procedure, MetadataProcedure)  # noqa: S101 - the binder passes no others
+        if procedure.facts is not None:
+            found: Iterable[Row] = procedure.facts(self.shown(self.state.catalog, self.branch))
         else:
-            found = HISTORY[told.name](self, *(_value(arg, params) for arg in call.args))
-        names = [name for name, _ in told.fields]
+            found = HISTORY[procedure.name](self, *(_value(arg, params) for arg in call.args))
+        names = [name for name, _ in procedure.fields]
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def shown(self, catalog: Catalog, branch: str) -> Catalog:
-        """The types that may be read, with what belongs to them alone."""
+        """A catalog of the types that may be read, with only what belongs to them."""
         may_read = self.graph._may_read
         nodes = {name: kind for name, kind in catalog.nodes.items() if may_read(branch, name)}
         edges = {
@@ -79,7 +79,7 @@ class _Teller:
         return replace(seen, interfaces=known)
 
     def kinds(self, type: str, at: str | None) -> list[NodeType | EdgeType]:
-        """The types of a name that may be read; of relationships also by the name Cypher has for them."""
+        """The types of a name that may be read; of relationships also by their Cypher name."""
         from omnigraph.lang.cypher.scope import labels_of_edge
 
         state, branch = self.state, self.branch
@@ -107,13 +107,13 @@ def _value(arg: ir.Expr, params: Params) -> Any:
 # --- history -------------------------------------------------------------------------------------------------------
 
 
-def _log(asking: _Teller, limit: int, at: str | None) -> Iterator[Row]:
-    found = asking.graph.log(asking.branch, _within(limit), at=asking.at(at))
+def _log(procedures: _Procedures, limit: int, at: str | None) -> Iterator[Row]:
+    found = procedures.graph.log(procedures.branch, _within(limit), at=procedures.at(at))
     return ((*_commit(commit), list(commit.parents)) for commit in found)
 
 
-def _diff(asking: _Teller, one: str, other: str, limit: int, skip: int) -> Iterator[Row]:
-    graph, branch, limit = asking.graph, asking.branch, _within(limit)
+def _diff(procedures: _Procedures, one: str, other: str, limit: int, skip: int) -> Iterator[Row]:
+    graph, branch, limit = procedures.graph, procedures.branch, _within(limit)
     states = [graph._state(branch, point) for point in (one, other)]
     names = {kind.name for state in states for kind in state.catalog.entities()}
     branches = {state.commit.branch for state in states}
@@ -125,19 +125,21 @@ def _diff(asking: _Teller, one: str, other: str, limit: int, skip: int) -> Itera
         yield (row.type, row.id, row.operation, *_sides(row.before, row.after))
 
 
-def _entity(asking: _Teller, type: str, id: str, limit: int, at: str | None) -> Iterator[Row]:
+def _entity(
+    procedures: _Procedures, type: str, id: str, limit: int, at: str | None
+) -> Iterator[Row]:
     limit = _within(limit)
-    for kind in asking.kinds(type, at):
-        found = asking.graph.history(kind.name, id, asking.branch, asking.at(at), limit)
+    for kind in procedures.kinds(type, at):
+        found = procedures.graph.history(kind.name, id, procedures.branch, procedures.at(at), limit)
         for change in found.changes:
             sides = _sides(*_changed(change.before, change.after))
             yield (*_commit(change.commit), change.operation, *sides)
 
 
-def _blame(asking: _Teller, type: str, id: str, at: str | None) -> Iterator[Row]:
-    for kind in asking.kinds(type, at):
+def _blame(procedures: _Procedures, type: str, id: str, at: str | None) -> Iterator[Row]:
+    for kind in procedures.kinds(type, at):
         try:
-            found = asking.graph.blame(kind.name, id, asking.branch, asking.at(at))
+            found = procedures.graph.blame(kind.name, id, procedures.branch, procedures.at(at))
         except EntityNotFound:
             continue
         for cell in found.cells:
@@ -179,7 +181,7 @@ def _commit(commit: Commit | None) -> Row:
 
 
 def _changed(before: Any, after: Any) -> tuple[Any, Any]:
-    """Of a row that is there on both sides, the cells that differ."""
+    """The cells that differ, of a row that exists on both sides."""
     if before is None or after is None:
         return before, after
     names = [name for name in after if before.get(name) != after[name]]
@@ -192,8 +194,8 @@ def _sides(before: Any, after: Any) -> Row:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else json.dumps(to_json(value), default=_told_blob)
+    return None if value is None else json.dumps(to_json(value), default=_blob_text)
 
 
-def _told_blob(value: Any) -> Any:
+def _blob_text(value: Any) -> Any:
     return {"blob_bytes": len(value)} if isinstance(value, bytes) else str(value)

@@ -1,6 +1,6 @@
-"""How far long work is: what is known of it, how long the rest takes, and a thread that looks again and again.
+"""Progress of long work: its measurements, an estimate of the time left, and a thread that polls it.
 
-A terminal shows a line of it (`cli/progress.py`), a notebook a bar (`magic.py`).
+A terminal shows it as a line (`cli/progress.py`), a notebook as a bar (`magic.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEARLY = 0.99  # unfinished work is never shown as complete
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How far the work is."""
+    """The progress of some work at one moment."""
 
     phase: str
     seconds: float
@@ -33,7 +33,7 @@ class Moment:
     requests: int
     bytes_read: int
     bytes_written: int
-    part: float | None = None  # of the work, where it is known how much there is
+    part: float | None = None  # of the work, if its size is known
     seconds_left: float | None = None  # an estimate
     input_read: int = 0  # bytes of files
     input_bytes: int = 0
@@ -71,7 +71,7 @@ class Moment:
     def html(self) -> str:
         """A bar for a notebook, with the same facts below it.
 
-        >>> '<progress max="1" value="0.5">' in Moment("load", 12.0, 0, 7, 0, 0, over=0.5).html()
+        >>> '<progress max="1" value="0.50">' in Moment("load", 12.0, 0, 7, 0, 0, over=0.5).html()
         True
         """
         value = "" if self.over is None else f' value="{self.over:.2f}"'
@@ -100,7 +100,7 @@ class Moment:
 
 
 class Estimate:
-    """How long the rest takes, if it goes on as it did until the done part last grew."""
+    """How long the rest takes, at the speed up to the last progress."""
 
     def __init__(self) -> None:
         self._part = 0.0
@@ -108,7 +108,7 @@ class Estimate:
         self._over = 0.0
 
     def left(self, part: float | None, seconds: float) -> float | None:
-        """Seconds, after so many of them; none where nothing is known, nothing when the time is up.
+        """Seconds left after `seconds`; None if unknown, 0 once the estimate is used up.
 
         >>> estimate = Estimate()
         >>> estimate.left(None, 1.0), estimate.left(0.25, 2.0), estimate.left(0.25, 5.0)
@@ -116,14 +116,12 @@ class Estimate:
         """
         if not part:
             return None
-        if (
-            part > self._part
-        ):  # a second attempt begins again: what was known of the work still holds
+        if part > self._part:  # a second attempt starts over: what was measured still holds
             self._part, self._whole = part, seconds / part
         return max(0.0, self._whole - seconds)
 
     def over(self, part: float | None, seconds: float) -> float | None:
-        """The share of the time that is over: it moves while the part stays the same, and never goes back.
+        """The share of the time that is over: it grows while the part stays the same, and never shrinks.
 
         >>> estimate = Estimate()
         >>> estimate.over(0.5, 9.0), estimate.over(0.5, 13.5), estimate.over(0.6, 15.0)
@@ -137,7 +135,7 @@ class Estimate:
 
 
 class Watch:
-    """Looks at the cost of an operation from a thread of its own, once it has lasted a while."""
+    """Polls the cost of an operation from a background thread, once it has lasted a while."""
 
     def __init__(
         self, phase: str, cost: Cost, shown: Callable[[Moment], None], every_seconds: float
@@ -165,7 +163,7 @@ class Watch:
             wait = self._every
 
     def look(self) -> Moment:
-        """How far it is now."""
+        """The progress now."""
         cost, seconds = self._cost, time.monotonic() - self._started
         return Moment(
             phase=f"{self._phase}, {cost.phase}" if cost.phase else self._phase,

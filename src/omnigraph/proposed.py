@@ -1,4 +1,4 @@
-"""What the verbs about proposals answer with."""
+"""The results of the verbs about proposals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATES = (OPEN, CHANGES_WANTED, APPROVED, "merged", "closed")
 
 @dataclass(frozen=True, slots=True)
 class ReviewVerdict:
-    """The last word of a reviewer: approved or changes_wanted, and the commit it was given for."""
+    """The latest verdict of a reviewer: approved or changes_wanted, and the commit it was given for."""
 
     actor: str
     verdict: str
@@ -46,7 +46,7 @@ class ReviewVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ThreadEntry:
-    """Something that happened to a proposal. A comment may be about a type, a row of it, or a cell of that."""
+    """An event of a proposal. A comment may be about a type, a row of it, or a cell of that row."""
 
     kind: str  # opened, commented, approved, changes_wanted, closed, merging, merged or not_merged
     actor: str | None
@@ -91,8 +91,9 @@ class ThreadEntry:
 class Proposal:
     """A branch offered for merging.
 
-    `state` is open, changes_wanted, approved, merged or closed; it is approved while somebody approved the commit the
-    branch is at and nobody wants changes. `head` is where the branch is now, or what was merged; none: it is gone.
+    `state` is open, changes_wanted, approved, merged or closed; it is approved while a reviewer has approved the
+    current commit of the branch and none wants changes. `head` is the head of the branch, or what was merged; None if
+    the branch is gone.
     """
 
     number: int
@@ -109,11 +110,11 @@ class Proposal:
     commit: str | None = None  # that merged it
     thread: tuple[
         ThreadEntry, ...
-    ] = ()  # oldest first; only of a proposal that was asked for by its number
+    ] = ()  # oldest first; only if the proposal was requested by number
 
     @property
     def text(self) -> str:
-        """What its author wrote about it."""
+        """The description by its author."""
         return next((entry.text for entry in self.thread if entry.kind == "opened"), "")
 
     @classmethod
@@ -187,7 +188,7 @@ class Review:
 
     @property
     def mergeable(self) -> bool:
-        """Whether nothing is in the way of merging it now."""
+        """Whether it can be merged now."""
         return self.outcome != "conflict" and self.checks.passed and not self.missing
 
     def to_json(self) -> dict[str, Any]:

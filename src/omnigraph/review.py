@@ -1,6 +1,6 @@
 """The verbs of a graph about proposals: offering a branch for merging, talking about it, and merging it.
 
-What a policy demands of a branch is asked in `_missing`, about exactly the state of the proposal in which the merge is
+What a policy requires of a branch is checked in `_missing`, on exactly the state of the proposal in which the merge is
 claimed; see `core.proposals` for why no approval is lost, and none counts for a commit it was not given for.
 """
 
@@ -53,9 +53,9 @@ PROPOSALS_SHOWN_MAX = 1_000
 
 
 class ProposalNotReady(OmnigraphError):
-    """The proposal lacks something that its target demands.
+    """The proposal lacks something that its target requires.
 
-    A policy may ask for approvals of the commit the branch is at, by others than those who wrote it, and for checks.
+    A policy may require approvals of the current commit of the branch, by others than its authors, and checks.
     `omnigraph review NUMBER` lists what is missing.
     """
 
@@ -64,10 +64,10 @@ class ProposalNotReady(OmnigraphError):
 
 
 class OwnApproval(OmnigraphError):
-    """Nobody approves what they proposed themselves."""
+    """A proposal cannot be approved by its author."""
 
     code, kind = "own_approval", Kind.DENIED
-    default_help = "Ask somebody else for a review."
+    default_help = "Ask another person for a review."
 
 
 class Reviewing(Checking):
@@ -78,11 +78,11 @@ class Reviewing(Checking):
     # --- hooks of a policy -------------------------------------------------------------------------------------------
 
     def _missing(self, state: ProposalState, head: StoredCommit) -> tuple[str, ...]:  # noqa: ARG002
-        """What a proposal lacks before this head may be merged; under a policy, that is asked here."""
+        """What a proposal lacks before this head may be merged; the hook of a policy."""
         return ()
 
     def _may_approve_own(self, target: str) -> bool:  # noqa: ARG002
-        """Whether somebody may approve what they proposed themselves."""
+        """Whether authors may approve their own proposals."""
         return False
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class Reviewing(Checking):
 
     @verb
     def proposal(self, number: int) -> Proposal:
-        """One proposal, with everything that was said and done about it."""
+        """One proposal, with all its events."""
         last, state = self._known(number)
         thread = (
             proposed.ThreadEntry.of(event) for event in store.events(self._repo, number, last)
@@ -130,7 +130,7 @@ class Reviewing(Checking):
         return self._shown_proposal(state, seen)
 
     def _known(self, number: int, actor: str | None = None) -> tuple[int, ProposalState]:
-        """A proposal; one whose branches may not be read looks like one that is not there."""
+        """A proposal; one whose branches may not be read looks as if it did not exist."""
         self._repo.check_process()
         last, state = store.newest(self._repo, number)
         self._permit(replace(_to_see(state), instead=store.no_proposal(number)), actor)
@@ -143,7 +143,7 @@ class Reviewing(Checking):
     def _shown_proposal(self, state: ProposalState, thread: tuple[Any, ...] = ()) -> Proposal:
         if state.claim is not None:
             landed = ops.merge_landed(self._repo, state.claim.key)
-            if landed is not None:  # whoever merged it did not get to write that down
+            if landed is not None:  # the merging process did not get to record it
                 state = store.settled(state, self._repo, state.claim.key, {"commit": landed})
         head = self._head_of(state) if state.status in (store.OPEN, store.MERGING) else None
         return proposed.Proposal.of(state, None if head is None else head.content, thread)
@@ -155,13 +155,13 @@ class Reviewing(Checking):
             return None
 
     def _parted(self, state: ProposalState, head: StoredCommit) -> str:
-        """Where the branch of a proposal parted from its target."""
+        """Where the branch of a proposal diverged from its target."""
         return ops.merge_base(self._repo, self._repo.head(state.target).commit, head).content
 
     @verb
     def review(self, number: int, *, timeout: float | None = None) -> Review:
-        """What a proposal would bring: the rows that changed since its branch parted from the target, whether it
-        merges, what the checks found on it, and what is missing before it may be merged.
+        """Review a proposal: the rows that changed since its branch diverged from the target, whether it merges,
+        the results of the checks, and what is missing before it may be merged.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-review", schema="node Person { name: String @key }")
@@ -178,10 +178,10 @@ class Reviewing(Checking):
             if head is not None:
                 base, tip = self._parted(state, head), head.content
             elif state.base is None or state.head is None:
-                raise store.ProposalEnded(f"proposal {number} has no branch any more to look at")
+                raise store.ProposalEnded(f"proposal {number} has no branch any more")
             else:
                 base, tip = state.base, state.head
-            found = self.diff(base, tip)  # asks whether all of it may be read
+            found = self.diff(base, tip)  # checks that all of it may be read
             outcome, conflicts = "already_up_to_date", ()
             if head is not None:
                 outcome, conflicts = self._rehearsed(state, head)
@@ -201,7 +201,7 @@ class Reviewing(Checking):
             )
 
     def _rehearsed(self, state: ProposalState, head: StoredCommit) -> tuple[str, Any]:
-        """How a merge would end; nothing is written, and whoever asks may read both sides."""
+        """The outcome a merge would have; nothing is written. The caller may read both sides."""
         write = ops.merge(self._repo, state.source, state.target, pinned=head)
         request = ops.Request(branch=branch_name(state.target), verb=ops.dry_run(write), alone=True)
         found = self._writers.submit(request).value
@@ -221,7 +221,7 @@ class Reviewing(Checking):
         actor: str | None = None,
         dry_run: bool = False,
     ) -> Proposal:
-        """Offer a branch for merging into another, under a number of its own.
+        """Propose a branch for merging into another, under a new number.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-propose", schema="node Person { name: String @key }")
@@ -265,7 +265,7 @@ class Reviewing(Checking):
         actor: str | None = None,
         dry_run: bool = False,
     ) -> Proposal:
-        """Say something about a proposal, or about a type, a row or a cell it changes."""
+        """Comment on a proposal, or on a type, a row or a cell it changes."""
         text = store.checked_text("text", text, store.TEXT_MAX, needed=True)
         place = store.checked_place(type, id, property)
         _, state = self._known(number, actor)
@@ -335,7 +335,7 @@ class Reviewing(Checking):
         if by is None:
             raise OptionInvalid("a review needs an actor", help="Name an actor.")
         if by == state.author and kind == "approved" and not self._may_approve_own(state.target):
-            raise OwnApproval(f"{by} proposed this, so somebody else has to approve it")
+            raise OwnApproval(f"{by} proposed this, so another person has to approve it")
         store.require_open(state)
         if not dry_run:
             state = self._settled(state)
@@ -367,7 +367,7 @@ class Reviewing(Checking):
         if not dry_run:
             state = self._settled(state)
 
-        last: dict[str, str] = {}  # what it was about, while its branches are there
+        last: dict[str, str] = {}  # what it was about, while its branches exist
         with suppress(BranchNotFound):
             head = self._repo.head(state.source).commit
             last = {"head": head.content, "base": self._parted(state, head)}
@@ -380,7 +380,7 @@ class Reviewing(Checking):
         return self._changed(state, step, dry_run)
 
     def _changed(self, state: ProposalState, step: store.Step, dry_run: bool) -> Proposal:
-        """Put the next state, unless this is a rehearsal; a merge on its way is called off or finished first."""
+        """Write the next state, unless this is a dry run; a merge in progress is cancelled or finished first."""
         if dry_run:
             return self._shown_proposal(step(state))
 
@@ -414,9 +414,9 @@ class Reviewing(Checking):
         timeout: float | None = None,
     ) -> MergeResult:
         """Merge a proposal as one commit that names it: exactly the head that was approved, once it has what its target
-        demands and the merged state passes the checks. Conflicts are an outcome.
+        requires and the merged state passes the checks. Conflicts are an outcome.
 
-        Checks a policy demands cannot be skipped.
+        Checks a policy requires cannot be skipped.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-merge-proposal", schema="node Person { name: String @key }")
@@ -469,7 +469,7 @@ class Reviewing(Checking):
     def _merge_claimed(
         self, state: ProposalState, theirs: StoredCommit, request: Request, need: Need
     ) -> MergeResult:
-        """Claim the merge in the proposal, publish it under the key of the claim, and write down how it ended."""
+        """Claim the merge in the proposal, publish it under the key of the claim, and record the outcome."""
         by, base = self._actor(request.actor), self._parted(state, theirs)
 
         def claim(there: ProposalState) -> ProposalState:
@@ -504,22 +504,22 @@ class Reviewing(Checking):
         answer = None if done.commit is None else {"commit": done.commit_id}
         result = _merge_result(done)
         why = result.outcome.replace("_", " ") if answer is None else ""
-        with suppress(StoreUnavailable, StoreOutcomeUnknown):  # whoever looks next can tell
+        with suppress(StoreUnavailable, StoreOutcomeUnknown):  # the next reader settles it
             self._note_settled(state.number, key, answer, why)
         return result
 
     def _note_settled(
         self, number: int, key: str, answer: Mapping[str, Any] | None, why: str = ""
     ) -> ProposalState:
-        """Write down how a merge ended, unless somebody has."""
+        """Record the outcome of a merge, unless already recorded."""
         return store.change(
             self._repo, number, lambda there: store.settled(there, self._repo, key, answer, why)
         )
 
     def _settled(self, state: ProposalState, why: str = "") -> ProposalState:
-        """A proposal of which no merge is on its way any more: finished if its commit is there, else called off.
+        """A proposal without a merge in progress: the merge is finished if its commit exists, else cancelled.
 
-        Whichever comes first under the key of the claim counts, the merge or this.
+        The first commit under the key of the claim decides: the merge or the cancellation.
         """
         if state.claim is None:
             return state
@@ -543,7 +543,7 @@ CALLED_OFF = "called_off"
 
 
 class _Claimed(Exception):
-    """A merge of the proposal is on its way."""
+    """A merge of the proposal is in progress."""
 
     def __init__(self, state: ProposalState) -> None:
         super().__init__(state.number)
@@ -587,12 +587,12 @@ def _merge_result(done: Published) -> MergeResult:
 
 
 def _to_see(state: ProposalState) -> Need:
-    """What is asked of whoever wants to know of a proposal: its branches are to be read."""
+    """What a policy must allow to see a proposal: reading its branches."""
     return _need(Action.READ, state)
 
 
 def _need(action: Action, state: ProposalState) -> Need:
-    """The question about something one does with a proposal."""
+    """What a policy must allow for an action on a proposal."""
     both = state.source, state.target
     if action is Action.READ:
         return ops.Need(action, state.source, reads=(state.target,))

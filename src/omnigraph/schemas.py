@@ -1,4 +1,4 @@
-"""The verbs of a graph that deal with its schema: show it, say what another would change, bring it into force."""
+"""The verbs of a graph about its schema: show it, plan a change, apply it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Schemas(Versions):
         return self._repo.schema(commit.schema).stored.source
 
     def _may_read(self, branch: str, type: str) -> bool:  # noqa: ARG002
-        """Whether rows of a type may be read on a branch; under a policy, that is asked here."""
+        """Whether rows of a type may be read on a branch; the hook of a policy."""
         return True
 
     @verb
     def plan_schema(
         self, text: str, branch: str = "main", *, allow_data_loss: bool = False
     ) -> MigrationPlan:
-        """What applying a schema would do, step by step; unlike a dry run of it, it looks at no rows."""
+        """What applying a schema would do, step by step; unlike a dry run, it reads no rows."""
         from omnigraph.lang.schema import plan_migration
 
         accepted = self._repo.schema(self._state(branch).commit.schema).ir
@@ -57,7 +57,7 @@ class Schemas(Versions):
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> SchemaResult:
-        """Bring a schema into force on a branch, as one commit; new rules are checked against the rows that exist."""
+        """Apply a schema to a branch, as one commit; new rules are checked against existing rows."""
         write = ops.apply_schema(
             schema_text(text),
             lambda hashed: self._repo.schema(hashed).ir,

@@ -1,7 +1,7 @@
 """Texts that are more than queries: settings for one run, and statements that show settings, plans and branches.
 
-`Graph.query` and `Graph.mutate` come here with a text that begins with such a word; what it means is worked out with
-the verbs of the graph, so a policy is asked as it is for them.
+`Graph.query` and `Graph.mutate` come here with a text that begins with such a word; it runs on the
+verbs of the graph, so a policy applies as it does to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StatementMisplaced(OmnigraphError):
 
 
 class UseContradicted(OmnigraphError):
-    """USE names another branch or point than the call, or one that cannot be written.
+    """USE names another branch or point than the call, or a point that cannot be written to.
 
     `USE dev` is `branch="dev"`, and USE 'dev@v1' is `branch="dev", at="v1"`. Where both are given they say the same.
     """
@@ -50,8 +50,8 @@ class UseContradicted(OmnigraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAsked:
-    """What a read was asked for, besides its text."""
+class ReadOptions:
+    """The options of a read, besides its text."""
 
     params: Mapping[str, Any] | None
     name: str | None
@@ -64,8 +64,8 @@ class ReadAsked:
     explain: bool
     memory_bytes_max: int | None = None
 
-    def under(self, settings: Mapping[str, Effective]) -> ReadAsked:
-        """The same with the settings of a file. A setting lowers a limit that was given, and never raises it."""
+    def under(self, settings: Mapping[str, Effective]) -> ReadOptions:
+        """The same with the settings of a file. A setting may lower a given limit, but not raise it."""
         chosen = {name: found.value for name, found in settings.items()}
         said = settings["engine"].source != "default"
         engine = "local" if chosen["engine"] == "v2" else str(chosen["engine"])
@@ -83,7 +83,7 @@ def _least(*limits: Any) -> Any:
 
 
 def _memory(limit: int | None, wanted: Any) -> int | None:
-    """What a query may hold: without a limit of its graph, that of the process."""
+    """The memory limit of a query: without one of its graph, that of the process."""
     if wanted is None:
         return limit
     return min(int(wanted), memory_bytes().query if limit is None else limit)
@@ -92,7 +92,7 @@ def _memory(limit: int | None, wanted: Any) -> int | None:
 def lone_statement(
     text: str, language: str | None = None
 ) -> ast.ShowSettings | ast.BranchStatement | None:
-    """The statement a text is, which has no query; its own words say what it is about."""
+    """The statement of a text without a query; the statement names its own targets."""
     found = file_of(text).statement if is_file_text(text, language) else None
     return found if isinstance(found, ast.ShowSettings | ast.BranchStatement) else None
 
@@ -108,12 +108,12 @@ def file_of(text: str) -> ast.QueryFile:
     return parse_queries(text, bare=True)
 
 
-def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effective]:
-    """The settings in force for one run; those a caller asks for are checked like those of a file."""
-    for name, value in (asked or {}).items():
+def settings_of(file: ast.QueryFile, requested: Settings | None) -> dict[str, Effective]:
+    """The settings in force for one run; those of a caller are checked like those of a file."""
+    for name, value in (requested or {}).items():
         if (wrong := why_not(name, value)) is not None:
             raise OptionInvalid(wrong)
-    return effective(file.settings, asked)
+    return effective(file.settings, requested)
 
 
 # --- where a text is run -------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def settings_of(file: ast.QueryFile, asked: Settings | None) -> dict[str, Effect
 def named_place(
     text: str, language: str | None, branch: str = "main", at: object = None
 ) -> tuple[str, object]:
-    """The branch and the point a text is about: what USE names, or what the call does. `main` stands for no name."""
+    """The branch and the point a text is about: what USE names, or what the call does. `main` counts as no name."""
     used = place_named(text, language)
     if used is None:
         return branch, at
@@ -138,7 +138,7 @@ def named_place(
 def read_place(
     graph: Graph, text: str, language: str | None, branch: str, at: object
 ) -> tuple[str, object]:
-    """Where a read is run; a name nobody gave a branch may be that of a tag."""
+    """Where a read is run; a name that is not a branch may be a tag."""
     found = named_place(text, language, branch, at)
     if found[1] is not None or place_named(text, language) is None:
         return found
@@ -162,7 +162,7 @@ def written_branch(text: str, language: str | None, branch: str = "main") -> str
 
 
 def check_branch(text: str, language: str | None, branch: str) -> None:
-    """A mutation that runs on a branch uses no other."""
+    """Raise if a mutation on a branch uses another."""
     if written_branch(text, language, branch) != branch_name(branch):
         raise UseContradicted(f"the text uses another branch than {branch!r}, on which it runs")
 
@@ -170,22 +170,24 @@ def check_branch(text: str, language: str | None, branch: str) -> None:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_file(graph: Graph, text: str, asked: ReadAsked, settings: Settings | None) -> Result:
+def read_file(graph: Graph, text: str, options: ReadOptions, settings: Settings | None) -> Result:
     """Run a text that has settings, or is a statement that reads."""
     file = file_of(text)
     found = settings_of(file, settings)
     match file.statement:
         case None:
-            return graph._read(text, asked.under(found))
+            return graph._read(text, options.under(found))
         case ast.Explain():
-            query, snapshot = graph._readable_query(text, asked)
-            return _table(PLAN_COLUMNS, _plan_rows(query, asked, snapshot), snapshot.commit_id)
+            query, snapshot = graph._readable_query(text, options)
+            return _table(PLAN_COLUMNS, _plan_rows(query, options, snapshot), snapshot.commit_id)
         case ast.ShowSettings(name):
             graph._permit_any_read()
             shown = found.values() if name is None else [found[name]]
             return _table(SHOWN_COLUMNS, [_shown(each) for each in shown])
         case ast.BranchStatement(verb="list"):
-            _check_alone(file.statement, asked.params, asked.name, asked.branch, at=asked.at)
+            _check_alone(
+                file.statement, options.params, options.name, options.branch, at=options.at
+            )
             return _table(("name",), [(name,) for name in sorted(graph.branches())])
         case statement:
             message = f"`{statement.words}` changes branches; run it with mutate"
@@ -202,15 +204,15 @@ def _shown(found: Effective) -> tuple[str | None, ...]:
 
 
 def _plan_rows(
-    query: ir.Query, asked: ReadAsked, snapshot: Any
+    query: ir.Query, options: ReadOptions, snapshot: Any
 ) -> Iterator[tuple[str | int | None, ...]]:
-    """One row per operator: the plan as it was written, then in the order it would run; nothing is run."""
+    """One row per operator: the plan as written, then in execution order; nothing is run."""
     from omnigraph.read.execute import planned
 
-    written, ordered = planned(query, asked.params, snapshot)
+    written, ordered = planned(query, options.params, snapshot)
     yield from _tree("logical", written, 0)
     yield from _tree("physical", ordered, 0)
-    yield "plan", None, "route", asked.engine
+    yield "plan", None, "route", options.engine
     yield "plan", None, "commit", snapshot.commit_id
 
 
@@ -239,8 +241,8 @@ def _table(columns: tuple[str, ...], rows: Any, commit: str = "") -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteAsked:
-    """What a write was asked for, besides its text."""
+class WriteOptions:
+    """The options of a write, besides its text."""
 
     params: Mapping[str, Any] | None
     name: str | None
@@ -253,8 +255,8 @@ class WriteAsked:
     timeout: float | None
 
 
-def write_statement(graph: Graph, text: str, asked: WriteAsked) -> MutateResult | None:
-    """Run a statement about branches; none if the text is a mutation below settings."""
+def write_statement(graph: Graph, text: str, options: WriteOptions) -> MutateResult | None:
+    """Run a statement about branches; None if the text is a mutation below settings."""
     statement = file_of(text).statement
     if statement is None:
         return None
@@ -262,35 +264,35 @@ def write_statement(graph: Graph, text: str, asked: WriteAsked) -> MutateResult 
         raise StatementMisplaced(f"`{statement.words}` reads; run it with query")
     _check_alone(
         statement,
-        asked.params,
-        asked.name,
-        asked.branch,
-        if_commit=asked.if_commit,
-        idempotency_key=asked.idempotency_key,
+        options.params,
+        options.name,
+        options.branch,
+        if_commit=options.if_commit,
+        idempotency_key=options.idempotency_key,
     )
-    return _changed(graph, statement, asked)
+    return _changed(graph, statement, options)
 
 
-def _changed(graph: Graph, statement: ast.BranchStatement, asked: WriteAsked) -> MutateResult:
+def _changed(graph: Graph, statement: ast.BranchStatement, options: WriteOptions) -> MutateResult:
     from omnigraph.outcomes import MutateResult
 
     name, other = statement.name or "", statement.other or "main"
     done: dict[str, str]
     commit = None
     if statement.verb == "create":
-        graph.create_branch(name, other, actor=asked.actor, dry_run=asked.dry_run)
+        graph.create_branch(name, other, actor=options.actor, dry_run=options.dry_run)
         done = {"kind": "created", "name": name, "from": other}
     elif statement.verb == "delete":
-        graph.delete_branch(name, actor=asked.actor, dry_run=asked.dry_run)
+        graph.delete_branch(name, actor=options.actor, dry_run=options.dry_run)
         done = {"kind": "deleted", "name": name}
     else:
         merged = graph.merge(
             name,
             other,
-            asked.dry_run,
-            message=asked.message,
-            actor=asked.actor,
-            timeout=asked.timeout,
+            options.dry_run,
+            message=options.message,
+            actor=options.actor,
+            timeout=options.timeout,
         ).settled()
         commit = merged.commit
         done = {"kind": "merged", "source": name, "target": other, "merge": merged.outcome}
@@ -310,5 +312,5 @@ def _check_alone(
     if branch != "main":
         named.insert(0, "branch")
     if named:
-        message = f"`{statement.words}` takes no {' and no '.join(named)}: it says itself what it is about"
+        message = f"`{statement.words}` takes no {' and no '.join(named)}: the statement itself names its targets"
         raise StatementMisplaced(message)

@@ -1,4 +1,4 @@
-"""The verbs of a graph that deal with its versions: compare, merge, take back, follow, and keep them in order."""
+"""The verbs of a graph about its versions: compare, merge, undo, follow and maintain them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ else:
     outcomes = Deferred("omnigraph.outcomes")
 
 
-HISTORY_COMMITS_MAX = 1_000  # that one call looks into
-EVERY_TYPE = frozenset({"*"})  # those that are not in the schema any more among them
+HISTORY_COMMITS_MAX = 1_000  # that one call reads
+EVERY_TYPE = frozenset({"*"})  # including those no longer in the schema
 
 
 class Versions:
@@ -66,33 +66,33 @@ class Versions:
         types: Iterable[str] | None = (),  # noqa: ARG002  what a policy is asked
         action: Action | None = None,  # noqa: ARG002
     ) -> Snapshot:
-        """The state a verb looks at, and the types whose rows it shows: none, or all where `types` is None.
+        """The state a verb reads; `types` are those whose rows it shows, None for all.
 
-        Under a policy, this is where it is asked, before anything of the state is shown.
+        A policy is checked here, before anything of the state is shown.
         """
         return self._pinned(branch, at)
 
     def _pinned(self, branch: str = "main", at: object = None) -> Snapshot:
-        """A state that may be read, as the caller knows already."""
+        """A state the caller has already checked may be read."""
         self._repo.check_process()
         if at is None:
             return self._repo.snapshot(self._repo.head(branch).commit)
         return self._repo.snapshot(history.resolve(self._repo, at, branch).commit)
 
     def _permit(self, need: Need, actor: str | None = None) -> None:
-        """Whether something may be done; under a policy, that is asked here."""
+        """Check that an action is allowed; the hook of a policy."""
 
     def _permit_name(
         self, name: str, branch: str, at: object, types: Iterable[str] | None, actor: str | None
     ) -> None:
-        """Whether a point may get a name under which others read it; under a policy, that is asked here."""
+        """Check that a point may get a name under which others read it; the hook of a policy."""
 
     def _actor(self, actor: str | None) -> str | None:
-        """Who a write is by; under a policy, it has an actor even if none is named."""
+        """The actor of a write; under a policy, there is one even if none is named."""
         return actor
 
     def _source(self, branch: str, at: object, actor: str | None) -> tuple[str, ...]:  # noqa: ARG002
-        """The branch a point was written on, for verbs that take over what it holds; under a policy alone."""
+        """The branch a point was written on, for verbs that take over its content; only under a policy."""
         return ()
 
     @contextmanager
@@ -107,7 +107,7 @@ class Versions:
     def create_branch(
         self, name: str, from_: str = "main", *, actor: str | None = None, dry_run: bool = False
     ) -> None:
-        """Make a branch from another's head, or from any point in time. Nothing is copied."""
+        """Create a branch from another's head, or from any point in time. Nothing is copied."""
         self._permit_name(name, "main", from_, None, actor)
         with metrics.operation("create_branch"):
             self._repo.check_process()
@@ -154,7 +154,7 @@ class Versions:
         actor: str | None = None,
         dry_run: bool = False,
     ) -> str:
-        """Name a commit; it stays readable whatever cleanup removes. Returns its id."""
+        """Tag a commit, so that cleanup keeps it readable. Returns its id."""
         self._permit_name(name, branch, at, (), actor)
         self._repo.check_process()
         point = history.resolve(self._repo, branch if at is None else at, branch)
@@ -168,7 +168,7 @@ class Versions:
 
     @verb
     def delete_tag(self, name: str, *, dry_run: bool = False) -> None:
-        """Take a tag away; its commit becomes ordinary history."""
+        """Delete a tag; its commit becomes ordinary history."""
         self._permit(ops.Need(Action.BRANCH_DELETE, target_branch=name))
         self._repo.check_process()
         if dry_run:
@@ -225,7 +225,7 @@ class Versions:
         actor: str | None = None,
         timeout: float | None = None,
     ) -> MergeResult:
-        """Bring what a branch did since it was last merged to another, as one commit; conflicts are an outcome.
+        """Merge the changes of a branch since its last merge into another, as one commit; conflicts are an outcome.
 
         `strategy` is "ours", "theirs" or one of them by type; `resolutions` lists {type, id, field?, take | value}.
 
@@ -253,7 +253,7 @@ class Versions:
         timeout: float | None,
         dry_run: bool,
     ) -> Published:
-        """Publish a verb that takes over whole tables, or changes what rows have to be: alone, since later writers
+        """Publish a verb that takes over whole tables, or changes the rules for rows: alone, since later writers
         of a group would not see it.
         """
         with metrics.operation(operation):
@@ -269,7 +269,7 @@ class Versions:
             )
 
     def _taken(self, commit: object, branch: str, actor: str | None) -> Need:
-        """What a policy is asked about a write that takes over what a commit holds."""
+        """What a policy must allow for a write that takes over the content of a commit."""
         self._permit(ops.Need(Action.CHANGE, branch), actor)
         return ops.Need(Action.CHANGE, branch, reads=self._source(branch, commit, actor))
 
@@ -286,7 +286,7 @@ class Versions:
         actor: str | None = None,
         timeout: float | None = None,
     ) -> MergeResult:
-        """Undo a commit by publishing its inverse; what was built on it since is a conflict."""
+        """Undo a commit by publishing its inverse; later changes to the same data are conflicts."""
         decided = ops.decisions(strategy, resolutions)
         write = ops.revert(self._repo, commit, branch, decided)
         need = self._taken(commit, branch, actor)
@@ -306,7 +306,7 @@ class Versions:
         actor: str | None = None,
         timeout: float | None = None,
     ) -> MergeResult:
-        """Do what one commit did, wherever it is, on a branch."""
+        """Apply the changes of one commit, from anywhere, to a branch."""
         decided = ops.decisions(strategy, resolutions)
         write = ops.cherry_pick(self._repo, commit, branch, decided)
         need = self._taken(commit, branch, actor)
@@ -324,7 +324,7 @@ class Versions:
         actor: str | None = None,
         timeout: float | None = None,
     ) -> MergeResult:
-        """Make a branch what it was at another point, as a new commit; nothing is copied and nothing is lost."""
+        """Reset a branch to another point, as a new commit; nothing is copied and nothing is lost."""
         write = ops.reset(self._repo, to, branch)
         need = self._taken(to, branch, actor)
         done = self._alone("reset", write, branch, need, message, actor, timeout, dry_run)
@@ -341,10 +341,10 @@ class Versions:
         operations: Sequence[str] | None = None,
         from_merge_base: bool = False,
     ) -> Diff:
-        """What turns one point (branch, tag, commit, time) into another.
+        """The changes from one point (branch, tag, commit, time) to another.
 
-        With `from_merge_base`, what `b` did since it parted from `a`, or was last merged into it: what a merge into `a`
-        brings along. What `a` did meanwhile is left out.
+        With `from_merge_base`, the changes of `b` since it diverged from `a`, or was last merged into it: what a merge
+        into `a` brings. Changes of `a` in the meantime are left out.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-diff", schema="node Person { name: String @key }")
@@ -390,7 +390,7 @@ class Versions:
         wanted: Sequence[str] | None,
         limit: int | None,
     ) -> Feed:
-        """The feed of a branch; under a policy, as much of it as may be read."""
+        """The feed of a branch; under a policy, the part of it that may be read."""
         return ops.changes(self._repo, branch, after, types=types, operations=wanted, limit=limit)
 
     @verb
@@ -420,7 +420,7 @@ class Versions:
         return self._shown(type, outcomes.EntityHistory(tuple(changes), found.rest))
 
     def _shown(self, type: str, found: EntityHistory) -> EntityHistory:  # noqa: ARG002
-        """As much of the history of a row of this type as may be read."""
+        """The part of the history of a row of this type that may be read."""
         return found
 
     # --- keeping it in order -----------------------------------------------------------------------------------------
@@ -429,9 +429,9 @@ class Versions:
     def optimize(
         self, branch: str = "main", *, engine: str = "auto", timeout: float | None = None
     ) -> list[TableReport]:
-        """Rewrite small fragments, complete indices and store topology; a commit per table that needs it.
+        """Rewrite small fragments, complete indices and store topology; one commit per table that needs it.
 
-        Other writers are not in the way: a table they keep changing gets its indices, and its rewrite another time.
+        Works beside other writers: a table they keep changing gets its indices now and its rewrite later.
         """
         deadline = Deadline(timeout)
         with metrics.operation("optimize"):
@@ -453,10 +453,10 @@ class Versions:
         message: str | None = None,
         actor: str | None = None,
     ) -> list[EmbedReport]:
-        """Make the vectors of `@embed` properties that are missing: rows loaded without a provider, or a new property.
+        """Compute missing vectors of `@embed` properties: of rows loaded without a provider, or of a new property.
 
-        Each batch is a commit, so what was interrupted goes on with the next call. `every` makes all vectors anew.
-        A dry run counts texts and characters, and asks no provider.
+        Each batch is a commit, so the next call resumes interrupted work. `every` recomputes all vectors.
+        A dry run counts texts and characters, and calls no provider.
 
         >>> import omnigraph
         >>> schema = 'node Note { title: String @key body: String? vector: Vector(4)? @embed("body") }'
@@ -499,8 +499,8 @@ class Versions:
         timeout: float | None = None,
     ) -> Collected:
         """Remove history beyond the newest `keep` commits of each branch (and older than `older_than` days), and what
-        expired: parts of exports, records of jobs, leases; with `ended_days`, also what was said about proposals that
-        ended so long ago. It can be interrupted; the next one goes on.
+        expired: parts of exports, records of jobs, leases; with `ended_days`, also the discussion of proposals that
+        ended that long ago. If interrupted, the next call continues.
         """
         self._repo.check_process()
         days = older_than / timedelta(days=1) if isinstance(older_than, timedelta) else older_than
@@ -515,7 +515,7 @@ class Versions:
     def maintain(
         self, branches: Sequence[str] | None = None, *, timeout: float | None = None
     ) -> list[MaintenanceAction]:
-        """Do what is due now, whoever maintains the graph otherwise: compact, index, expire, and clean by its policy.
+        """Do the maintenance that is due, whichever process is in charge: compact, index, expire, and clean by policy.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-maintain", schema="node Person { name: String @key }")
@@ -530,8 +530,8 @@ class Versions:
 
     @verb
     def upkeep(self, every: float = 30.0, branches: Sequence[str] | None = None) -> Upkeep:
-        """The same in the background, every so many seconds, where no other process does it already: use it in a
-        `with`, or start and stop it. Writers of this process wait while far too much is left to do."""
+        """Maintain in the background, every `every` seconds, unless another process already does: use it in a
+        `with`, or start and stop it. Writers of this process wait while the backlog is far too large."""
         self._repo.check_process()
         return ops.Upkeep(self._repo, self._writers, branches, every)
 
@@ -543,7 +543,7 @@ class Versions:
 
     @verb
     def retention(self) -> RetentionPolicy | None:
-        """How much history maintenance leaves; none: all of it."""
+        """How much history maintenance keeps; None: all of it."""
         self._repo.check_process()
         return ops.retention(self._repo)
 
@@ -589,7 +589,7 @@ class Versions:
 
     @verb
     def clone(self, dest: object, branch: str | None = None) -> Cloned:
-        """Copy the graph with its history to another place; or one branch, without history, as a graph of its own."""
+        """Copy the graph with its history to another place; or one branch, without history, as a separate graph."""
         with metrics.operation("clone"):
             self._repo.check_process()
             if branch is None:

@@ -53,7 +53,7 @@ def test_the_format_writes_one_checked_commit(graph: Graph, spark: Any) -> None:
     writer.mode("append").save()
     assert len(graph.log()) == before + 1
     assert {row["name"] for row in state_of(graph)["City"]} == {"Oslo", "Rome", "Bern", "Lima"}
-    with pytest.raises(Exception, match="exists already"):
+    with pytest.raises(Exception, match="already exists"):
         writer.mode("append").save()
     writer.option("load_mode", "merge").mode("append").save()
     assert len(graph.log()) == before + 2

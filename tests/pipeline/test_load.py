@@ -36,7 +36,7 @@ def test_what_others_wrote_meanwhile_is_judged_again(
     graph.mutate('query q() { insert City { name: "Elsewhere" } }')
     graph.publish(free.verb, alone=True)
     assert len(state_of(graph)["Person"]) == 3
-    with pytest.raises(KeyConflict, match="exists already"):
+    with pytest.raises(KeyConflict, match="already exists"):
         graph.publish(taken.verb, alone=True)
     free.finish()
     taken.finish()
@@ -166,7 +166,7 @@ def test_repeated_rows_without_a_key_are_refused_across_pieces(
 
 def test_repeated_rows_of_a_dataframe_are_named_by_id(graph: Graph, spark: Any) -> None:
     frame = spark.createDataFrame([("Bern",), ("Bern",)], "name string").repartition(2)
-    with pytest.raises(omnigraph.OmnigraphError, match="'Bern' is given twice"):
+    with pytest.raises(omnigraph.OmnigraphError, match="'Bern' is duplicated"):
         graph.load({"City": frame}, mode="append")
 
 

@@ -86,7 +86,7 @@ def import_rust(
             dest,
             branches=branch,
             actor=actor_of(writer.actor),
-            told=lambda text: note(show, text),
+            report=lambda text: note(show, text),
         )
     lines = [
         f"{name}: {counted(sum(rows.values()), 'row')} of {counted(len(rows), 'type')}"

@@ -1,6 +1,6 @@
 """Branches and tags: names for chains and commits. Creating one copies nothing, whatever the number of tables.
 
-A branch exists once commit 0 of its chain is there; its name is written before that, and what it starts from is checked
+A branch exists once commit 0 of its chain exists; its name is written before that, and its starting point is checked
 against the newest collection record in between, so that a collection either sees the name or is seen by its creator.
 """
 
@@ -66,7 +66,7 @@ class Start:
 
 
 class CalledOff(BranchExists):
-    """The creation of a branch took so long that a collection, or somebody with the same name, ended it."""
+    """The creation of a branch took so long that a collection, or a creator of the same name, ended it."""
 
 
 # --- creating ----------------------------------------------------------------------------------------------------
@@ -80,10 +80,10 @@ def create_branch(
     actor: str | None = None,
     first: Callable[[str, Commit], Commit] | None = None,
 ) -> Commit:
-    """Make a branch. `first` builds its commit 0 from the chain's name and the commit it starts from."""
+    """Create a branch. `first` builds its commit 0 from the chain's name and the commit it starts from."""
     branch = new_name(name)
     if branch == MAIN:
-        raise BranchExists("the branch 'main' exists already")
+        raise BranchExists("the branch 'main' already exists")
     source_chain, base = _source(repo, start)
     chain = repo.clock.fresh_id()
     state = LiveRef(
@@ -131,7 +131,7 @@ def _source(repo: Repository, start: Start) -> tuple[str, int | None]:
 
 
 def _begin(repo: Repository, start: Start) -> Commit | None:
-    """The commit to start from, read after the name was written; None if it is gone."""
+    """The commit to start from, read after the name was written; None if it no longer exists."""
     if start.head_of is not None:
         try:
             return repo.head(start.head_of).commit
@@ -143,7 +143,7 @@ def _begin(repo: Repository, start: Start) -> Commit | None:
 
 
 def _genesis(chain: str, base: Commit) -> Commit:
-    """A first commit that is the commit it starts from, under a new chain."""
+    """A first commit that repeats the commit it starts from, under a new chain."""
     import msgspec
 
     replaced: Commit = msgspec.structs.replace(
@@ -174,11 +174,11 @@ def _is_ours(repo: Repository, zero: Commit) -> bool:
     found = repo.chains.read(zero.chain, 0)
     return isinstance(
         found, Commit
-    )  # nobody else knows the name of this chain; a collector would have sealed it
+    )  # only we know the name of this chain; a collector would have sealed it
 
 
 def _claim_name(repo: Repository, name: BranchName, state: LiveRef) -> int:
-    """Write the next state of a name; the first guess is that the name was never used."""
+    """Write the next state of a name; the first guess is that the name is unused."""
     folder, number = layout.ref_folder(name), 0
     for _ in range(REF_ATTEMPTS_MAX):
         key = numbered(folder, number)
@@ -186,7 +186,7 @@ def _claim_name(repo: Repository, name: BranchName, state: LiveRef) -> int:
             repo.objects.put_new(key, encode(state))
             return number
         except StoreOutcomeUnknown:
-            pass  # look what is there
+            pass  # see what exists
         except ObjectExists:
             pass
         newest = repo.ref_state(folder)
@@ -196,7 +196,7 @@ def _claim_name(repo: Repository, name: BranchName, state: LiveRef) -> int:
         if _same(there, state):
             return number
         if isinstance(there, LiveRef) and _alive(repo, there):
-            raise BranchExists(f"there is a {'tag' if there.tag else 'branch'} {name!r} already")
+            raise BranchExists(f"{'tag' if there.tag else 'branch'} {name!r} already exists")
         number += 1
     raise RetriesExhausted(f"the name {name!r} kept changing")
 
@@ -209,7 +209,7 @@ def _same(there: RefState, mine: RefState) -> bool:
 
 
 def _alive(repo: Repository, state: LiveRef) -> bool:
-    """A live name over a sealed chain counts as deleted; a creation that was never finished is called off."""
+    """A live name over a sealed chain counts as deleted; an unfinished creation is cancelled."""
     if state.tag:
         return True
     last = repo.chains.newest(state.chain)
@@ -227,14 +227,14 @@ def _take_back(repo: Repository, name: BranchName, state: LiveRef, number: int) 
 def end_name(repo: Repository, folder: str, number: int, state: LiveRef) -> None:
     """Write that a name is no longer in use; bound to the incarnation that was read.
 
-    Where a state follows already, it is ours after a lost answer, or somebody else's: the name is over either way.
+    If a next state already exists, it is ours after a lost response, or another writer's: the name has ended anyway.
     """
     ended = DeletedRef(state.chain, repo.clock.fresh_id())
     repo.put_once(numbered(folder, number + 1), encode(ended))
 
 
 def _end_branch_name(repo: Repository, branch: BranchName, number: int, state: LiveRef) -> None:
-    """End the name of a sealed chain. It counts as deleted whether or not the store says what became of this."""
+    """End the name of a sealed chain. It counts as deleted even if the outcome of this write is unknown."""
     with suppress(StoreOutcomeUnknown, StoreNotDurable):
         end_name(repo, layout.ref_folder(branch), number, state)
 
@@ -251,7 +251,7 @@ def require_deletable(repo: Repository, name: str) -> Head:
 
 
 def delete_branch(repo: Repository, name: str, *, actor: str | None = None) -> None:
-    """Seal the branch's chain, then end its name. Whoever writes to it afterwards loses to the seal."""
+    """Seal the branch's chain, then end its name. Later writers lose to the seal."""
     head = require_deletable(repo, name)
     branch = head.branch
     chain, operation = head.commit.chain, repo.clock.fresh_id()
@@ -288,7 +288,7 @@ def create_tag(
     member: int | None = None,
     actor: str | None = None,
 ) -> None:
-    """Give a commit a name. It is kept by cleanup from now on."""
+    """Tag a commit. Cleanup keeps it from now on."""
     tag = new_name(name)
     if tag == MAIN:
         raise BranchExists("'main' is the name of a branch")
@@ -311,12 +311,12 @@ def create_tag(
 
 
 def delete_tag(repo: Repository, name: str) -> None:
-    """Take a name away from a commit."""
+    """Delete a tag."""
     end_name(repo, layout.ref_folder(branch_name(name)), *live_tag(repo, name))
 
 
 def live_tag(repo: Repository, name: str) -> tuple[int, LiveRef]:
-    """The newest state of a tag and its number; raises if there is no such tag."""
+    """The newest state of a tag and its number; raises if it does not exist."""
     tag = branch_name(name)
     number, state = repo.ref_state(layout.ref_folder(tag)) or (0, None)
     if not isinstance(state, LiveRef) or not state.tag:
@@ -345,14 +345,14 @@ def live_refs(repo: Repository) -> list[Ref]:
 
 
 def require_free(repo: Repository, name: str) -> None:
-    """Raise unless a branch or a tag could get this name."""
+    """Raise unless this name is free for a branch or tag."""
     wanted = new_name(name)
     if wanted in branch_names(repo) or wanted in tags(repo):
-        raise BranchExists(f"there is a branch or tag {wanted!r} already")
+        raise BranchExists(f"a branch or tag {wanted!r} already exists")
 
 
 def branch_names(repo: Repository) -> list[BranchName]:
-    """All branches, main first. A name whose branch was never finished, or is sealed, is none."""
+    """All branches, main first. Names of unfinished or sealed branches are left out."""
     refs = [ref for ref in live_refs(repo) if not ref.state.tag]
     tasks = [lambda chain=ref.state.chain: _is_open(repo, chain) for ref in refs]
     found = metrics.parallel(tasks, repo.limits.read_threads_max)

@@ -1,4 +1,4 @@
-"""Reading chains: the numbered objects that are a branch's history, newest first to find, one request each to read."""
+"""Reading chains: the numbered objects of a branch's history. Listings have the newest first; one request reads one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ END_ATTEMPTS_MAX = 16
 
 
 class Chains:
-    """All chains of one graph. Commits never change, so what was read once is remembered."""
+    """All chains of one graph. Commits never change, so they are cached once read."""
 
     def __init__(self, objects: ObjectStore, graph_id: str, limits: Limits) -> None:
         self._objects = objects
@@ -26,7 +26,7 @@ class Chains:
         self._lock = threading.Lock()
 
     def get(self, chain: str, number: int, *, of_any_graph: bool = False) -> ChainObject | None:
-        """The object with this number, or None if there is none yet."""
+        """The object with this number, or None if it does not exist yet."""
         with self._lock:
             known = self._known.get((chain, number))
         return known if known is not None else self.read(chain, number, of_any_graph=of_any_graph)
@@ -59,9 +59,9 @@ class Chains:
         return self._objects.newest(layout.chain_folder(chain), at_least)
 
     def end(self, chain: str) -> Commit | Seal | None:
-        """The last object of a chain, from the store; none if there is nothing yet.
+        """The last object of a chain, from the store; None if the chain is empty.
 
-        No chain ends in a tombstone: if the last object of a listing is one, the chain went on meanwhile.
+        No chain ends in a tombstone: if the last object of a listing is one, the chain has grown meanwhile.
         """
         for _ in range(END_ATTEMPTS_MAX):
             found = self._last(chain)
@@ -93,7 +93,7 @@ class Chains:
         return metrics.parallel(tasks, self._limits.read_threads_max)
 
     def remember(self, commit: Commit) -> None:
-        """Keep a commit that was read or just written."""
+        """Cache a commit that was read or just written."""
         with self._lock:
             self._known[commit.chain, commit.number] = commit
             self._known.move_to_end((commit.chain, commit.number))

@@ -1,6 +1,6 @@
-"""What checks found, kept beside the commit they were run on: create-only objects `_checked/<chain>/<number>/<k>`.
+"""Results of checks, kept beside the commit they were run on: create-only objects `_checked/<chain>/<number>/<k>`.
 
-Only how each check ended is kept, not the rows it is about: a commit never changes, so running the check again shows
+Only the result of each check is kept, not the rows it found: a commit never changes, so running the check again shows
 them, to those who may read them.
 """
 
@@ -18,7 +18,7 @@ RUNS_KEPT_MAX = 1_000  # of one commit
 
 
 class StoredResult(Struct, frozen=True):
-    """How one check ended."""
+    """The result of one check."""
 
     name: str
     outcome: str
@@ -42,7 +42,7 @@ class StoredRun(Struct, frozen=True):
 
 
 def store_run(repo: Repository, commit: Commit, run: StoredRun) -> bool:
-    """Keep a run, after those that were kept before; whether there was room for it."""
+    """Store a run after the earlier ones; whether there was room for it."""
     folder = layout.checked_folder(commit.chain, commit.number)
     number = repo.objects.newest(folder)
     place = 0 if number is None else number + 1
@@ -55,7 +55,7 @@ def store_run(repo: Repository, commit: Commit, run: StoredRun) -> bool:
         except ObjectExists:
             there = _read(repo, folder, place)
             if there is not None and there.operation_id == run.operation_id:
-                return True  # the answer of the store was lost
+                return True  # the store's response was lost
             place += 1
         except StoreOutcomeUnknown:
             repo.back_off(attempt)
@@ -63,7 +63,7 @@ def store_run(repo: Repository, commit: Commit, run: StoredRun) -> bool:
 
 
 def stored_runs(repo: Repository, commit: Commit) -> list[StoredRun]:
-    """The newest runs that were kept of a commit, newest first."""
+    """The stored runs on a commit, newest first."""
     folder = layout.checked_folder(commit.chain, commit.number)
     last = repo.objects.newest(folder)
     if last is None:

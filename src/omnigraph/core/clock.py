@@ -1,4 +1,4 @@
-"""Time: the clock of the core, with chance and waiting, which simulations replace; and how long a call may take."""
+"""Time: the clock of the core, with randomness and waiting, which simulations replace; and deadlines of calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _now() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What the core takes from its surroundings besides the stores."""
+    """What the core takes from its environment besides the stores."""
 
     now: Callable[[], int] = _now  # microseconds since 1970, UTC
     fresh_id: Callable[[], str] = fresh_id
@@ -34,7 +34,7 @@ REAL = Clock()
 
 
 class Deadline:
-    """Asked between the steps of a verb; once a commit is published it is too late to stop it."""
+    """Checked between the steps of a verb; once a commit is published it cannot be stopped."""
 
     __slots__ = ("_allowed", "_cancelled", "_ends")
 

@@ -1,7 +1,7 @@
 """The times of commits. On a chain they only grow, so that a point in time is found by a binary search.
 
-One writer whose clock is years ahead would therefore move all later commits there, too. No writer can tell by itself
-whose clock is right; but whoever finds a branch long untouched asks the store for the time before it believes that.
+One writer whose clock is years ahead would therefore move all later commits there, too. No writer knows whose clock is
+right; but one that finds a branch untouched for long asks the store for the time before it trusts its own clock.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ MICROS = 1_000_000
 class ClockWrong(OmnigraphError):
     """The clock of this machine is far ahead of the store's.
 
-    Times of commits only grow. A commit from the future would give its time to all that follow, whoever makes them.
+    Times of commits only grow. A commit from the future would impose its time on all later commits, by any writer.
     """
 
     code, kind = "clock_wrong", Kind.INVALID
-    default_help = "Nothing was changed. Set the clock of this machine right, then try again."
+    default_help = "Nothing was changed. Correct the clock of this machine, then try again."
 
 
 def commit_time(repo: Repository, parent: int) -> int:
-    """The time of a commit after one of this time: now, and later than it in any case."""
+    """The time of a commit after one of this time: now, but always later than it."""
     now = repo.clock.now()
     skew = repo.limits.clock_skew_seconds_max * MICROS
     if now - parent > skew:
@@ -36,17 +36,17 @@ def commit_time(repo: Repository, parent: int) -> int:
 
 
 def _check(repo: Repository, now: int, skew: int) -> None:
-    told = _time_of_the_store(repo)
-    if told is not None and now - told > skew:
-        days = (now - told) // (86_400 * MICROS)
+    store_time = _store_time(repo)
+    if store_time is not None and now - store_time > skew:
+        days = (now - store_time) // (86_400 * MICROS)
         raise ClockWrong(
             f"the clock of this machine is {days} days ahead of the store {repo.objects.uri}",
-            details={"ahead_seconds": (now - told) // MICROS},
+            details={"ahead_seconds": (now - store_time) // MICROS},
         )
 
 
-def _time_of_the_store(repo: Repository) -> int | None:
-    """When the store says a new object was written; none if it does not say."""
+def _store_time(repo: Repository) -> int | None:
+    """When the store says a new object was written; None if it does not say."""
     folder = f"{FOLDER}/{repo.clock.fresh_id()}"
     key = f"{folder}/now"
     found: list[ObjectInfo] = []

@@ -1,7 +1,7 @@
 """What a writer that lost the race may do. Pure functions over what the winners changed.
 
-Touched means that a table's version differs from our base's, whatever the summaries say. What cannot be decided counts
-as concerned.
+Touched means that a table's version differs from our base's, whatever the summaries say. Undecidable cases count as
+concerned.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Verdict(Enum):
     SAME = "the staged versions fit the new head as they are"
     RESTAGE = "the same rows must be put on the new versions of some tables"
     AGAIN = "the verb must run again on the new head"
-    CONFLICT = "strict: the conflict is the answer"
+    CONFLICT = "strict: the conflict is reported"
     SEALED = "the branch is deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; to go on: the new head and the tables to stage again; else the commit in the way, if there is one."""
+    """A verdict; to continue: the new head and the tables to stage again; else the conflicting commit, if any."""
 
     verdict: Verdict
     head: Commit | None = None
@@ -45,7 +45,7 @@ class Facts:
     everything: bool
 
     def meet(self, change: TableChange) -> bool:
-        """Whether somebody's change may concern one of them."""
+        """Whether a change may concern one of them."""
         if change.all or self.everything:
             return True
         touched = Footprint.from_text(change.touched)
@@ -54,14 +54,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What one folded write writes and looked at."""
+    """What one folded write writes and has read."""
 
     plan: PublishPlan
     touches: Mapping[str, Touch]
     _facts: dict[str, Facts] = field(default_factory=dict, compare=False, repr=False)
 
     def facts(self, table: str) -> Facts:
-        """What must still hold of a table: worked out once, because a race may be lost many times."""
+        """What must still hold of a table: computed once, because a race may be lost many times."""
         if table not in self._facts:
             read = self.plan.reads.get(table, Reads())
             touch = self.touches.get(table)
@@ -155,7 +155,7 @@ def _culprit(base: Commit, intent: Intent, commits: Sequence[Commit]) -> Commit 
     for commit in commits:
         if commit.content == before.content and commit.schema == before.schema:
             before = commit
-            continue  # maintenance or an epoch: nothing a person did
+            continue  # maintenance or an epoch: not a user's change
         touched = any(not _same_version(before.tables.get(t), commit.tables.get(t)) for t in mine)
         if touched or commit.schema != before.schema:
             return commit

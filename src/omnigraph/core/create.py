@@ -29,14 +29,14 @@ from omnigraph.storage.probe import probe
 def create_graph(
     uri: object, stored: StoredSchema, *, limits: Limits = DEFAULT, actor: str | None = None
 ) -> Repository:
-    """Create a graph with a schema; refused where one exists or where the store cannot keep its promises."""
+    """Create a graph with a schema; refused if one exists or the store lacks a required guarantee."""
     repo = _place_for(uri, limits)
     fill(repo, stored, actor)
     return repo
 
 
 def prepare_graph(uri: object, stored: StoredSchema, *, limits: Limits = DEFAULT) -> Repository:
-    """The same, but nobody finds it before `make_exist`: it can be written to, and given up without a word."""
+    """The same, but it does not exist before `make_exist`: until then it can be written to, or simply abandoned."""
     repo = _place_for(uri, limits)
     _prepare(repo, stored)
     return repo
@@ -51,7 +51,7 @@ def _place_for(uri: object, limits: Limits) -> Repository:
 
 
 def fresh_stamp(clock: Clock) -> GraphStamp:
-    """The identity of a graph to be."""
+    """The identity of a new graph."""
     return GraphStamp(FORMAT, clock.fresh_id(), clock.fresh_id(), clock.now())
 
 
@@ -81,7 +81,7 @@ def _refuse_existing(objects: ObjectStore) -> None:
     except ObjectNotFound:
         refuse_rust_layout(objects)
         return
-    raise GraphExists(f"there is a graph at {objects.uri} already", details={"uri": objects.uri})
+    raise GraphExists(f"a graph already exists at {objects.uri}", details={"uri": objects.uri})
 
 
 def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | None) -> Commit:
@@ -106,13 +106,13 @@ def _first_commit(repo: Repository, catalog: Catalog, schema: str, actor: str | 
     commit = msgspec.structs.replace(empty, tables=staged.on({}))
     if create(repo, commit) is Outcome.UNKNOWN:
         raise CommitUnknown(
-            f"the store at {repo.place.uri} did not answer; there is no graph there yet"
+            f"the store at {repo.place.uri} did not answer; the graph does not exist yet"
         )
     return commit
 
 
 def make_exist(repo: Repository) -> None:
-    """Write the object that makes a prepared graph one; whoever comes second is told so."""
+    """Write the object that makes a prepared graph exist; raises if another process was first."""
     objects = repo.objects
     data = msgspec.json.format(msgspec.json.encode(repo.stamp), indent=2) + b"\n"
     if not repo.put_once(layout.GRAPH, data) and objects.get(layout.GRAPH) != data:

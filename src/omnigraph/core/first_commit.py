@@ -1,8 +1,8 @@
-"""A write that makes its own branch: branch and write are ONE commit, or neither is there.
+"""A write that creates its own branch: branch and write are ONE commit, or neither exists.
 
-The write is planned on the source's head before anything is named, so that one that fails leaves no trace. Its tables
+The write is planned on the source's head before anything is named, so that a failed write leaves no trace. Its tables
 are staged after the branch's name was claimed: a collection in between seals the unfinished branch, so that no branch
-appears whose files were collected. Then it is made again.
+appears whose files were collected. Then the write is retried.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def publish_first(repo: Repository, request: Request) -> Published:
                 raise
             return landed
         repo.back_off(attempt)
-    raise RetriesExhausted(f"collections kept calling off the creation of {request.branch!r}")
+    raise RetriesExhausted(f"collections kept cancelling the creation of {request.branch!r}")
 
 
 def _create(repo: Repository, ticket: Ticket, base: Commit, start: Start) -> Published:
@@ -75,7 +75,7 @@ def _create(repo: Repository, ticket: Ticket, base: Commit, start: Start) -> Pub
 
 
 def _ticket(repo: Repository, request: Request) -> Ticket:
-    """With a key, settled if its write was made before: by making the branch, or on one of its name."""
+    """With a key, settled if its write was made before: by creating the branch, or on one of that name."""
     ticket = Ticket(request, repo.clock.fresh_id(), instant=repo.clock.now())
     key = request.idempotency_key
     if key is not None:
@@ -97,7 +97,7 @@ def _plan(repo: Repository, ticket: Ticket, base: Commit) -> PublishPlan:
 
 
 def _landed(repo: Repository, ticket: Ticket) -> Published | None:
-    """What an earlier request with the same key made."""
+    """The outcome of an earlier request with the same key."""
     if ticket.claimed_at is None:
         return None
     made = made_by(repo, ticket.operation_id, ticket.request.branch)
@@ -106,7 +106,7 @@ def _landed(repo: Repository, ticket: Ticket) -> Published | None:
 
 @dataclass(slots=True)
 class _First:
-    """Builds commit 0 of the new branch; the plan is made again if the source moved meanwhile."""
+    """Builds commit 0 of the new branch; it plans again if the source moved meanwhile."""
 
     repo: Repository
     ticket: Ticket
@@ -115,9 +115,9 @@ class _First:
 
     def build(self, chain: str, base: Commit) -> Commit:
         repo = self.repo
-        # Now that the name is ours, whatever was made under it before is certain.
+        # Now that the name is ours, anything created under it earlier is certain.
         if _landed(repo, self.ticket) is not None:
-            raise BranchExists(f"branch {self.ticket.request.branch!r} was made by this request")
+            raise BranchExists(f"branch {self.ticket.request.branch!r} was created by this request")
         if (base.chain, base.number) != (self.base.chain, self.base.number):
             self.base, self.plan = base, _plan(repo, self.ticket, base)
         plan = self.plan

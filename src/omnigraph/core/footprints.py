@@ -1,4 +1,4 @@
-"""What a plan does to each table, in the words other writers need: counts, ids and footprints."""
+"""What a plan does to each table, as other writers need it: counts, ids and footprints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Touch:
     """What a plan does to one table.
 
     `own` are the facts that must not have changed meanwhile (ids it writes, unique values it takes); `shown` is `own`
-    plus what only other writers look at (the endpoints of edges).
+    plus what only other writers check (the endpoints of edges).
     """
 
     inserted: pa.Array = field(default_factory=lambda: NO_IDS)
@@ -49,12 +49,12 @@ class Touch:
     deleted: pa.Array = field(default_factory=lambda: NO_IDS)
     inserted_rows: int = 0
     own_parts: tuple[Callable[[], Tokens], ...] = ()
-    shown: Tokens | None = field(default_factory=lambda: NO_TOKENS)  # none: too many to tell
+    shown: Tokens | None = field(default_factory=lambda: NO_TOKENS)  # None: too many to list
     everything: bool = False
 
     @property
     def own(self) -> Tokens:
-        """Computed when somebody asks: only a writer that lost a race does, and a large load has millions."""
+        """Computed on demand: only a writer that lost a race needs it, and a large load has millions."""
         return union(part() for part in self.own_parts)
 
     def change(self, limits: Limits) -> TableChange:
@@ -80,7 +80,7 @@ def _listed(ids: pa.Array, touch: Touch, limits: Limits) -> tuple[str, ...] | No
 
 
 def touches(plan: PublishPlan, catalog: Catalog) -> dict[str, Touch]:
-    """What the plan does to each table it writes rows of. Maintenance touches nothing."""
+    """What the plan does to each table whose rows it writes. Maintenance touches nothing."""
     types = {kind.table_id: kind for kind in catalog.entities()}
     grouped: dict[str, list[TableAction]] = {}
     for action in plan.actions:
@@ -156,7 +156,7 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
 def _shown(
     own: list[Callable[[], Tokens]], ends: list[pa.Table], kind: EntityType | None
 ) -> Tokens | None:
-    """What other writers are told; none where a footprint could not hold it anyway."""
+    """The facts for other writers; None if a footprint could not hold them anyway."""
     if sum(rows.num_rows for rows in ends) > TOKENS_MAX:
         return None
     return union([*(part() for part in own), *(t for rows in ends for t in _ends(rows, kind))])

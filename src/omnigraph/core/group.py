@@ -1,10 +1,10 @@
-"""Group commit: writers of one branch in one process queue, and whoever is first publishes for all of them.
+"""Group commit: writers of one branch in one process queue, and the first publishes for all of them.
 
-While a leader is busy the others wait; it then takes everything that has queued up and folds it into one commit. A
-writer alone pays nothing for this.
+While a leader is busy the others wait; it then folds everything that has queued up into one commit. A
+single writer pays nothing for this.
 
-Processes take turns. Whoever published last knows the head and is the quickest to publish next, so the others could
-lose for as long as it goes on; after some commits in a row it therefore lets a moment pass.
+Processes take turns. The one that published last knows the head and is the quickest to publish next, so the others
+could lose as long as it continues; after some commits in a row it therefore pauses briefly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAUSE_MICROS_MAX = 1_000_000
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A writer in the queue. Its turn comes when somebody published for it, or when it has to lead."""
+    """A writer in the queue. It wakes when a leader has published for it, or when it has to lead."""
 
     ticket: Ticket
     turn: threading.Event = field(default_factory=threading.Event)
@@ -39,7 +39,7 @@ class Waiter:
 
 @dataclass(slots=True)
 class Turn:
-    """Our commits in a row on one branch, with nobody else's between them. Times are microseconds."""
+    """Our consecutive commits on one branch, with no others between them. Times are microseconds."""
 
     last: Commit | None = None
     length: int = 0
@@ -56,7 +56,7 @@ class Turn:
         self.pause = min(PAUSE_CYCLES * (ended - began), PAUSE_MICROS_MAX)
 
     def over(self, now: int) -> int:
-        """How long to let others try; nothing as long as the turn lasts. The next is longer if nobody comes."""
+        """How long to let others try; 0 while the turn lasts. The next turn is longer if no other writer comes."""
         if self.length < self.allowed:
             return 0
         self.length, self.allowed = 0, min(2 * self.allowed, TURN_COMMITS_MAX)
@@ -77,7 +77,7 @@ class Queue:
 
 
 class Writers:
-    """Brings requests to the publisher, one group at a time per branch."""
+    """Submits requests to the publisher, one group at a time per branch."""
 
     def __init__(self, repo: Repository, *, grouping: bool = True) -> None:
         self._repo = repo
@@ -85,10 +85,10 @@ class Writers:
         self._lock = threading.Lock()
         self._queues: dict[BranchName, Queue] = {}
         self.slowed = 0.0  # seconds before each commit, while maintenance is behind
-        self.waited = 0.0  # in all
+        self.waited = 0.0  # in total
 
     def submit(self, request: Request) -> Published:
-        """Publish a request, together with others where that is possible."""
+        """Publish a request, together with others if possible."""
         self._repo.check_process()
         request.deadline.check()
         waiter = Waiter(self._ticket(request))
@@ -119,7 +119,7 @@ class Writers:
         return self._keyed(request, request.idempotency_key, operation)
 
     def _keyed(self, request: Request, key: str, operation: str) -> Ticket:
-        """A ticket under an idempotency key: settled at once if the branch was deleted since the key was used."""
+        """A ticket under an idempotency key: settled immediately if the branch was deleted since the key was used."""
         repo, branch = self._repo, request.branch
         wanted = KeyClaim(operation, request.fingerprint, branch, "", -1)
         try:
@@ -140,14 +140,14 @@ class Writers:
         return _settled(request, found, landed)
 
     def _enter(self, waiter: Waiter) -> None:
-        """Queue up; whoever finds nobody busy has to lead."""
+        """Queue up; a writer that finds no leader becomes the leader."""
         with self._lock:
             queue = self._queues.setdefault(waiter.ticket.request.branch, Queue())
             queue.waiting.append(waiter)
             waiter.leads, queue.busy = not queue.busy, True
 
     def _leave(self, waiter: Waiter) -> bool:
-        """Step out of the queue, unless a leader has taken us along or it is our turn to lead."""
+        """Leave the queue, unless a leader has taken us along or it is our turn to lead."""
         with self._lock:
             queue = self._queues[waiter.ticket.request.branch]
             if waiter.leads or waiter not in queue.waiting:
@@ -173,7 +173,7 @@ class Writers:
             self._hand_over(branch)
 
     def _let_others_try(self, branch: BranchName) -> None:
-        """Only the leader looks at the turn, and there is one at a time."""
+        """Only the leader reads the turn, and there is one leader at a time."""
         clock = self._repo.clock
         pause = self._queues[branch].turn.over(clock.now())
         if pause:
@@ -212,13 +212,13 @@ class Writers:
 
 
 def _settled(request: Request, claimed: KeyClaim, landed: ChainObject) -> Ticket:
-    """The ticket of a write that was made before."""
+    """The ticket of an earlier write."""
     outcome = replay(landed, claimed.operation_id)
     return Ticket(request, claimed.operation_id, claimed.base_number, outcome)
 
 
 def _abandon(group: list[Waiter], own: Waiter, error: BaseException) -> None:
-    """The leader was interrupted: nobody knows whether the commit was published."""
+    """The leader was interrupted: it is unknown whether the commit was published."""
     for waiter in group:
         if not waiter.ticket.is_settled:
             operation = waiter.ticket.operation_id

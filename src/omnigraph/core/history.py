@@ -1,4 +1,4 @@
-"""Walking back: points in time, logs, and the lineage of branches."""
+"""History: points in time, logs, and the lineage of branches."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Entry:
 def resolve(repo: Repository, at: object, branch: str) -> Point:
     """What `at` means: a commit id, `name~n`, a time (on `branch`), or else the tag or branch of this name.
 
-    No new name has the form of the others (see `new_name`); a branch or tag of an older graph that has one does not
-    stand in their way.
+    No new name has the form of the others (see `new_name`); a branch or tag of an older graph that does is looked up
+    last.
     """
     if isinstance(at, datetime | date):
         return Point(at_time(repo, branch, _micros(at)))
@@ -99,29 +99,29 @@ def resolve(repo: Repository, at: object, branch: str) -> Point:
 
 
 def no_point(at: object) -> CommitNotFound:
-    """What is told of a point that is not there, or that must look so."""
+    """The error for a point that does not exist, or must look as if it did not."""
     return CommitNotFound(f"no commit, tag, branch or time matches {at!r}", details={"at": str(at)})
 
 
 def new_name(text: object) -> BranchName:
-    """The name of a branch or tag that is to be made: one that could not be taken for a point in time."""
+    """A valid name for a new branch or tag: one that cannot be mistaken for a point in time."""
     name = branch_name(text)
     if has_form_of_a_point(name):
         raise NameInvalid(
             f"the name {name!r} has the form of a commit id, a time or name~n",
-            help="Choose a name that cannot be taken for a point in time, such as release-2026-11-16.",
+            help="Choose a name that cannot be mistaken for a point in time, such as release-2026-11-16.",
         )
     return name
 
 
 def has_form_of_a_point(text: str) -> bool:
-    """Whether a text means a commit id, a distance or a time, whatever names there are."""
+    """Whether a text has the form of a commit id, a distance or a time, whatever names exist."""
     patterns = layout.COMMIT_ID, _TILDE, _AGO
     return any(p.fullmatch(text) for p in patterns) or _iso_time(text) is not None
 
 
 def commit_at(repo: Repository, chain: str, number: int) -> Commit:
-    """A commit by its place; a clear error when it was pruned or never existed."""
+    """A commit by its place; raises if it was pruned or never existed."""
     match repo.chains.get(chain, number):
         case Commit() as commit:
             return commit
@@ -207,7 +207,7 @@ def _readable(entry: Entry) -> Point:
 
 
 def at_time(repo: Repository, branch: str, micros: int) -> Commit:
-    """The newest commit of a branch that is not younger than a time: a binary search, since times only grow."""
+    """The newest commit of a branch no later than a time: a binary search, since times only grow."""
     head = repo.head(branch).commit
     chain, newest = head.chain, head.number
     while True:
@@ -215,14 +215,14 @@ def at_time(repo: Repository, branch: str, micros: int) -> Commit:
         if first.time <= micros:
             return _last_before(repo, chain, newest, micros)
         if isinstance(first, Seal) or not first.parents:
-            raise CommitNotFound(f"branch {branch!r} did not exist at {_told(micros)}")
+            raise CommitNotFound(f"branch {branch!r} did not exist at {_iso(micros)}")
         chain, newest, _ = layout.parse_commit_id(first.parents[0])
 
 
-def _told(micros: int) -> str:
+def _iso(micros: int) -> str:
     try:
         return datetime.fromtimestamp(micros / 1e6, UTC).isoformat()
-    except (ValueError, OverflowError):  # before the first year of calendars
+    except (ValueError, OverflowError):  # before year 1
         return "that time"
 
 
@@ -273,7 +273,7 @@ def walk(
 ) -> Iterator[Entry]:
     """The writes that led to a commit, newest first, along the first parents.
 
-    A page of commits is read at a time: as many as are `expected` to be asked for, then more and more.
+    Commits are read in pages: first as many as `expected`, then more and more.
     """
     chain, number = start.chain, start.number
     size = min(max(expected, 1), LOG_PAGE_COMMITS_MAX)
@@ -310,7 +310,7 @@ def entries(thing: Commit | Tombstone, *, maintenance: bool = True) -> Iterator[
 
 
 def _parents(thing: Commit | Tombstone) -> tuple[str, ...]:
-    """The parents as people see them: commits without content of their own are none."""
+    """The parents users see: those with content."""
     return (thing.previous, *thing.parents[1:]) if thing.previous else thing.parents
 
 

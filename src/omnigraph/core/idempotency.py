@@ -1,4 +1,4 @@
-"""One key, one application: claims of idempotency keys, and finding what was done under them."""
+"""One key, one write: claims of idempotency keys, and finding the writes made under them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnigraph.errors import IdempotencyMismatch, StoreOutcomeUnknown
 
 
 def claim(repo: Repository, key: str, wanted: KeyClaim) -> KeyClaim:
-    """Claim a key, or join whoever did: the answer says under which operation id to work."""
+    """Claim a key, or join the existing claim: the result names the operation id to work under."""
     if repo.put_once(layout.claim_key(key), encode(wanted)):
         return wanted
     found = joined(repo, key, wanted)
@@ -53,9 +53,9 @@ def mismatch(key: str, name: str, branch: str) -> IdempotencyMismatch:
 
 
 def landed_anywhere(repo: Repository, claimed: KeyClaim) -> ChainObject | None:
-    """What was done under a claim, on whatever chain its branch had then.
+    """The write made under a claim, on whatever chain its branch had then.
 
-    A write that makes its own branch claims its key before there is a chain.
+    A write that creates its branch claims its key before its chain exists.
     """
     if not claimed.chain:
         return made_by(repo, claimed.operation_id, claimed.branch)
@@ -72,8 +72,8 @@ def landed_before(
 ) -> ChainObject | None:
     """The commit of an operation, if it lies after `claimed_at` and not after `head`.
 
-    Every commit remembers the operations under a key of the few hundred before it, so the search goes in strides. A
-    claim from before there was a chain is looked for wherever the name has led.
+    Every commit remembers the keyed operations of the few hundred before it, so the search goes in strides. A claim
+    older than the chain is searched for on every chain the name has had.
     """
     number = head.number
     at: ChainObject = head
@@ -88,7 +88,7 @@ def landed_before(
 
 
 def made_by(repo: Repository, operation_id: str, branch: str) -> ChainObject | None:
-    """The first commit of the branch an operation made under this name, whatever the name leads to by now."""
+    """The first commit of the branch an operation created under this name, whatever the name refers to now."""
     for info in repo.objects.list(layout.ref_folder(branch)):
         state = decode_ref(repo.objects.get(info.key), info.key)
         if isinstance(state, LiveRef) and not state.tag:

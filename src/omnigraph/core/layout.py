@@ -1,4 +1,4 @@
-"""Where things lie under a graph's root. The only place that spells keys."""
+"""The layout of a graph under its root. The only place that spells keys."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RECORDS = "_gc"
 CLAIMS = "_keys"
 SCHEMAS = "_schemas"
 CHECKS = "_checks"
-CHECKED = "_checked"  # what checks found, by commit
+CHECKED = "_checked"  # results of checks, by commit
 PROPOSALS = "_proposals"
 PLANS = "__recovery"
 JOBS = "_jobs"
 EXPORTS = "_exports"
-RETENTION = "_maintenance/retention.json"  # how much history stays
-MAINTENANCE = "_maintenance/status.json"  # who maintains the graph, and what was done
-UPLOADS = "uploads"  # files somebody left to be loaded
+RETENTION = "_maintenance/retention.json"  # how much history is kept
+MAINTENANCE = "_maintenance/status.json"  # which process maintains the graph, and what was done
+UPLOADS = "uploads"  # uploaded files to be loaded
 TABLE_FOLDERS = {"node": "nodes", "edge": "edges"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -68,7 +68,7 @@ def checks_key(hashed: str) -> str:
 
 
 def checked_folder(chain: str, number: int) -> str:
-    """What checks found in a commit, run by run."""
+    """The results of checks on a commit, run by run."""
     return f"{CHECKED}/{chain}/{number}"
 
 
@@ -78,7 +78,7 @@ def proposal_folder(number: int) -> str:
 
 
 def record_key(epoch: int) -> str:
-    """Collections are counted from 1; epoch 0 means that there was none yet."""
+    """Collections are counted from 1; epoch 0: none yet."""
     return numbered(RECORDS, epoch - 1)
 
 
@@ -91,7 +91,7 @@ def job_key(job: str) -> str:
 
 
 def job_cancel_key(job: str) -> str:
-    """What asks the process that runs a job to call it off."""
+    """The object that asks the process of a job to cancel it."""
     return f"{JOBS}/{job}.cancel"
 
 
@@ -115,7 +115,7 @@ def commit_id(chain: str, number: int, member: int | None = None) -> str:
 
 
 def content_id(chain: str, number: int, members: int) -> str:
-    """The id of a commit with content of its own: of its only member, or of the last of a group."""
+    """The id of a commit with content: that of its only member, or of the last of a group."""
     return commit_id(chain, number, members - 1 if members > 1 else None)
 
 

@@ -1,7 +1,7 @@
 """Stored plans of long operations: a lease on staged files, their progress, and where to resume.
 
-A plan does not make anything visible. It tells garbage collection which tables' unreferenced files to spare; whether it
-was heard is read from the collection records, never from the plan's own existence.
+A plan does not make anything visible. It makes garbage collection keep the unreferenced files of its tables; whether it
+was honoured is read from the collection records, never from the plan's own existence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def save_plan(repo: Repository, plan: StoredPlan) -> None:
 
 
 def renewed(repo: Repository, plan: StoredPlan, **state: Any) -> StoredPlan:
-    """Give a sign of life, and write progress down."""
+    """Renew the lease, and store progress."""
     alive: StoredPlan = msgspec.structs.replace(
         plan, renewed=repo.clock.now(), state={**plan.state, **state}
     )
@@ -40,7 +40,7 @@ def renewed(repo: Repository, plan: StoredPlan, **state: Any) -> StoredPlan:
 
 
 def is_expired(repo: Repository, plan: StoredPlan) -> bool:
-    """Whether its process must be gone.
+    """Whether its process must have died.
 
     Being wrong is safe: an operation that was only asleep finds that no collection named its plan, and stages again.
     """
@@ -58,12 +58,12 @@ def load_plan(repo: Repository, plan: str) -> StoredPlan | None:
 
 
 def remove_plan(repo: Repository, plan: str) -> None:
-    """The operation is over, or given up: its files are ordinary garbage now."""
+    """The operation is finished or abandoned: its files are ordinary garbage now."""
     repo.objects.delete([layout.plan_key(plan)])
 
 
 def stored_plans(repo: Repository) -> Iterator[StoredPlan]:
-    """All plans there are."""
+    """All stored plans."""
     for info in repo.objects.list(layout.PLANS):
         name = info.key.rsplit("/", 1)[-1].removesuffix(".json")
         plan = load_plan(repo, name)
@@ -72,7 +72,7 @@ def stored_plans(repo: Repository) -> Iterator[StoredPlan]:
 
 
 def still_honoured(repo: Repository, plan: str | None, staged_in: int, now_in: int) -> bool:
-    """Whether every collection since the staging named the plan, so that its files are still there."""
+    """Whether every collection since the staging named the plan, so that its files still exist."""
     if plan is None:
         return False
     return all(plan in record(repo, epoch).plans for epoch in range(staged_in + 1, now_in + 1))
@@ -93,7 +93,7 @@ def record(repo: Repository, epoch: int) -> GcRecord:
 
 
 def newest_record(repo: Repository) -> GcRecord | None:
-    """The record of the latest collection, if there ever was one."""
+    """The record of the latest collection, if any."""
     number = repo.objects.newest(layout.RECORDS, max(repo.records, default=0) - 1)
     return None if number is None else record(repo, number + 1)
 

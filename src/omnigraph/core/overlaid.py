@@ -1,7 +1,7 @@
-"""The state in the middle of a write: stored tables under what the write did so far, read like any other state.
+"""The state during a write: stored tables under the changes made so far, read like any other state.
 
-A stored fragment loses the rows that are gone or superseded, and the new rows are one more fragment; so everything that
-is kept of stored fragments is used as it is, and what is made of the state is known by a version of its own.
+A stored fragment loses the rows that are gone or superseded, and the new rows are one more fragment; so everything
+cached for stored fragments stays usable, and anything derived from the state has its own version.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ from omnigraph.storage.tables import (
 )
 
 PLACE_BITS = 32
-# Versions of Lance tables that are no commits of Lance itself have their highest bit set; these do not.
+# Versions of Lance tables that are not Lance's own commits have their highest bit set; these do not.
 _versions = itertools.count(1 << 62)
 
 
 def overlaid(txn: WriteTxn) -> Snapshot:
-    """What a write sees by now, as a state queries run on."""
+    """The current state of a write, as queries see it."""
     base = txn.snapshot
     if not txn.overlays:
         return base
     hidden = any(overlay.fragments is not None for overlay in txn.overlays.values())
     if hidden or txn.registered or txn.catalog is not base.catalog:
-        raise WritesUnseen("a write before this one brings rows or types it cannot read yet")
+        raise WritesUnseen(
+            "an earlier write of the same commit adds rows or types that this one cannot read yet"
+        )
     tables: dict[TableRef, Table] = {}
     entries = dict(base.commit.tables)
     for table_id, overlay in txn.overlays.items():
@@ -63,7 +65,7 @@ def overlaid(txn: WriteTxn) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _OverlaidStore:
-    """A store that knows some more tables; what is written goes to the store itself."""
+    """A store with additional tables; writes go to the store itself."""
 
     stored: TableStore
     tables: Mapping[TableRef, Table]
@@ -245,7 +247,7 @@ class OverlaidTable:
     def _new_rows(self, columns: Sequence[str]) -> pa.Table:
         """The new rows with their addresses."""
         own, rows = self._own, self.overlay.rows
-        assert own is not None and rows is not None  # noqa: S101, PT018 - asked for where there are some
+        assert own is not None and rows is not None  # noqa: S101, PT018 - only called if there are some
         first = own.fragment_id << PLACE_BITS
         places = pa.array(np.arange(first, first + own.physical_rows, dtype=np.uint64))
         return rows.select(list(dict.fromkeys(columns))).append_column(ADDRESS, places)

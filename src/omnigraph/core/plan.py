@@ -1,4 +1,4 @@
-"""A commit before it happens: what should change, on what the decision rests, and how it is to be judged.
+"""A planned commit: what changes, which reads it depends on, and how it is to be judged.
 
 A verb (mutate, load, merge, …) is a function of a `WriteTxn` that returns a `PublishPlan`. The plan is a value: it can
 be folded with others, staged, staged again on another base, and published; it never publishes itself.
@@ -40,7 +40,7 @@ class Append:
 class Upsert:
     """Whole rows by id; `before` are the rows they replace: `id` (edges: `src`, `dst`) and their addresses.
 
-    Rows written beforehand may have new ones among them.
+    Rows written beforehand may include new ones.
     """
 
     table_id: str
@@ -50,7 +50,7 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The rows of `before` go: `id` (edges: `src`, `dst`) and their addresses."""
+    """Remove the rows of `before`: `id` (edges: `src`, `dst`) and their addresses."""
 
     table_id: str
     before: pa.Table
@@ -58,7 +58,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """These rows instead of all there were."""
+    """Replace all rows by these."""
 
     table_id: str
     rows: pa.Table | NewFragments
@@ -76,7 +76,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """The type is dropped: its table is no longer part of the graph."""
+    """The type is dropped: its table leaves the graph."""
 
     table_id: str
 
@@ -92,7 +92,7 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """Build or complete indices. `done` is what was built beforehand; it counts on the version it was built for."""
+    """Build or complete indices. `done` is what was built beforehand; it is valid for the version it was built for."""
 
     table_id: str
     indices: tuple[IndexEdit, ...]
@@ -111,10 +111,10 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Take over a version that exists already, as a merge or a reset does. `source` is the commit that has it.
+    """Take over an existing version, as a merge or a reset does. `source` is the commit that has it.
 
-    `instead` are the same rows as actions, for a head on which others have written other rows of the table meanwhile.
-    Without it the plan holds on exactly the version it was made for.
+    `instead` are the same rows as actions, for a head on which others have changed other rows of the table meanwhile.
+    Without it the plan is valid only on exactly the version it was made for.
     """
 
     table_id: str
@@ -139,15 +139,15 @@ TableAction = (
 MAINTENANCE_ACTIONS = (CreateIndex, Rewrite)
 
 
-# --- what a decision rests on -----------------------------------------------------------------------------------
+# --- what a plan depends on -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a verb looked at in one table: single facts (tokens), or everything.
+    """What a verb read of one table: single facts (tokens), or everything.
 
-    `later` are the facts of rows that were written beforehand, its own rows among them. There may be many, so they are
-    worked out when a race is lost, and come in sorted parts that need not be in memory.
+    `later` are the facts of rows that were written beforehand, its own rows among them. There may be many, so they
+    are computed only when a race is lost, in sorted parts that need not be in memory.
     """
 
     tokens: Tokens = field(default_factory=lambda: NO_TOKENS)
@@ -160,7 +160,7 @@ class Reads:
 
 
 def read_whole(tables: Iterable[str]) -> dict[str, Reads]:
-    """What a decision rests on that any change of these tables undoes."""
+    """The reads of a plan that any change of these tables invalidates."""
     return {table: Reads(everything=True) for table in tables}
 
 
@@ -180,18 +180,18 @@ class PublishPlan:
     actions: tuple[TableAction, ...] = ()
     reads: Mapping[str, Reads] = field(default_factory=dict)
     schema: NewSchema | None = None
-    checks: str | None = None  # the text of the checks that come into force; empty: none any more
-    verify: Verify | None = None  # what is asked before the state it leads to is published
-    strict: bool = False  # a conflict is answered, never resolved by running again
-    schema_strict: bool = False  # the same, for another schema only: rows are judged again
+    checks: str | None = None  # the text of the checks that come into force; empty: no checks
+    verify: Verify | None = None  # the verification of the new state before it is published
+    strict: bool = False  # a conflict is reported, never resolved by running again
+    schema_strict: bool = False  # the same, but only for a schema change: rows are judged again
     merged: Mapping[str, str] = field(
         default_factory=dict
-    )  # per chain: its newest commit whose changes come along
+    )  # per chain: its newest commit whose changes are included
     parents: tuple[str, ...] = ()  # besides the head
     result: Mapping[str, Any] = field(
         default_factory=dict
-    )  # kept in the commit, for repeated requests
-    value: Any = None  # handed to the caller as it is
+    )  # stored in the commit, for repeated requests
+    value: Any = None  # returned to the caller unchanged
     empty: bool = False  # nothing to do: no commit is made
     plan_id: str | None = None  # the stored plan of a long operation
 
@@ -206,25 +206,25 @@ class PublishPlan:
 
     @property
     def sources(self) -> frozenset[tuple[str, int]]:
-        """The commits whose versions are taken over."""
+        """The commits whose versions are adopted."""
         return frozenset(action.source for action in self.actions if isinstance(action, Adopt))
 
 
-# From the state before and the one that is about to be published, which nobody sees yet: what is kept of the answer in
-# the commit; an error keeps it from being published.
+# From the state before and the one about to be published: the part of the result to store in the commit; an error
+# prevents publication.
 Verify = Callable[[Snapshot, Snapshot], Mapping[str, Any]]
 NOTHING = PublishPlan(kind="nothing", empty=True)
 Verb = Callable[["WriteTxn"], PublishPlan]
 
 
 def dry_run(verb: Verb) -> Verb:
-    """A verb that says what another would do, and does nothing."""
+    """A verb that reports what another would do, and does nothing."""
     return lambda txn: replace(verb(txn), empty=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A write somebody asked for."""
+    """A requested write."""
 
     branch: BranchName
     verb: Verb
@@ -234,7 +234,7 @@ class Request:
     fingerprint: str = ""
     if_commit: str | None = None
     create_from: str | None = (
-        None  # make the branch, starting there, with this write as its first commit
+        None  # create the branch from there, with this write as its first commit
     )
     alone: bool = False  # never folded with other writers
     deadline: Deadline = NEVER
@@ -243,4 +243,4 @@ class Request:
         for name in ("actor", "message", "idempotency_key"):
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and is_unicode(text)):
-                raise OptionInvalid(f"{name}= is not a text of valid Unicode")
+                raise OptionInvalid(f"{name}= is not valid Unicode text")

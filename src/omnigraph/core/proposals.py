@@ -1,13 +1,13 @@
 """Proposals: branches offered for merging, kept beside the history of a graph and never in its data.
 
-A proposal is a series of create-only objects `_proposals/<number>/<k>`: each has what happened last and the whole state
-after it, so the newest one is all that is needed to act, and no two processes can both write the k-th. What is decided
-is decided on the state that was read: whoever loses the create reads again and decides anew.
+A proposal is a series of create-only objects `_proposals/<number>/<k>`: each has the latest event and the whole state
+after it, so the newest one is enough to act on, and no two processes can both write the k-th. Every decision is made
+on the state that was read: a process that loses the create reads again and decides anew.
 
-A merge touches two places, the proposal and the branch it goes to. It is claimed in the proposal first, which nobody
-can overlook afterwards, and then published under an idempotency key of that claim. Whether it happened is therefore
-decided in one place, by whichever comes first under the key: the merge, or a commit without content that calls it off.
-A claim somebody left behind is settled by whoever comes next, without waiting and without a clock.
+A merge touches two places, the proposal and the branch it goes to. It is claimed in the proposal first, which every
+later reader sees, and then published under an idempotency key of that claim. Whether it happened is therefore decided
+in one place, by whichever comes first under the key: the merge, or an empty commit that cancels it.
+An abandoned claim is settled by the next process that finds it, without waiting and without a clock.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ NUMBER_END = 10**12
 
 
 class ProposalNotFound(OmnigraphError):
-    """There is no proposal of this number."""
+    """No proposal has this number."""
 
     code, kind = "proposal_not_found", Kind.NOT_FOUND
-    default_help = "`omnigraph proposals` lists those there are."
+    default_help = "`omnigraph proposals` lists the proposals."
 
 
 class ProposalEnded(OmnigraphError):
     """The proposal was merged or closed.
 
-    Comments can still be made; everything else is over. Propose the branch again for another round.
+    It can still be commented on, but no longer changed. Propose the branch again for another round.
     """
 
     code, kind = "proposal_ended", Kind.INVALID
@@ -71,7 +71,7 @@ class ProposalEnded(OmnigraphError):
 
 
 class ProposalMoved(OmnigraphError):
-    """The branch has other commits than those that were looked at.
+    """The branch has moved on since it was reviewed.
 
     An approval is given for one state. Look at the branch as it is now, and approve that.
     """
@@ -81,14 +81,14 @@ class ProposalMoved(OmnigraphError):
 
 
 class ProposalExists(OmnigraphError):
-    """The branch is proposed already."""
+    """The branch is already proposed."""
 
     code, kind = "proposal_exists", Kind.INVALID
-    default_help = "Go on with that proposal, or close it first."
+    default_help = "Continue with that proposal, or close it first."
 
 
 class CommentPlace(Struct, frozen=True):
-    """What a comment is about: a type, a row of it, or a cell of that."""
+    """What a comment is about: a type, a row of it, or a cell of that row."""
 
     type: str
     id: str | None = None
@@ -96,7 +96,7 @@ class CommentPlace(Struct, frozen=True):
 
 
 class ProposalEvent(Struct, frozen=True):
-    """Something that happened to a proposal."""
+    """An event of a proposal."""
 
     kind: Literal[
         "opened",
@@ -118,7 +118,7 @@ class ProposalEvent(Struct, frozen=True):
 
 
 class GivenVerdict(Struct, frozen=True):
-    """The last word of a reviewer, and the commit it was given for."""
+    """The latest verdict of a reviewer, and the commit it was given for."""
 
     kind: Literal["approved", "changes_wanted"]
     head: str
@@ -126,7 +126,7 @@ class GivenVerdict(Struct, frozen=True):
 
 
 class MergeClaim(Struct, frozen=True):
-    """A merge that is on its way: of this head, judged when it was claimed."""
+    """A merge in progress: of this head, judged when it was claimed."""
 
     key: str  # the idempotency key it is published under
     head: str
@@ -175,7 +175,7 @@ def newest(repo: Repository, number: int) -> tuple[int, ProposalState]:
 
 
 def no_proposal(number: object) -> ProposalNotFound:
-    """What is told of a proposal that is not there, or that must look so."""
+    """The error for a proposal that does not exist, or must look as if it did not."""
     return ProposalNotFound(f"there is no proposal {number!r}", details={"number": str(number)})
 
 
@@ -198,13 +198,13 @@ def read(repo: Repository, number: int, place: int) -> ProposalState:
 
 
 def newest_of(repo: Repository, wanted: list[int]) -> list[ProposalState]:
-    """The last states of some proposals."""
+    """The latest states of some proposals."""
     tasks = [lambda n=number: newest(repo, n)[1] for number in wanted]
     return metrics.parallel(tasks, repo.limits.read_threads_max)
 
 
 def events(repo: Repository, number: int, last: int) -> list[ProposalEvent]:
-    """Everything that happened to a proposal, oldest first; after a cleanup, only how it ended."""
+    """The events of a proposal, oldest first; after a cleanup, only the last."""
     tasks = [lambda k=place: _event(repo, number, k) for place in range(last + 1)]
     found = metrics.parallel(tasks, repo.limits.read_threads_max)
     return [event for event in found if event is not None]
@@ -213,7 +213,7 @@ def events(repo: Repository, number: int, last: int) -> list[ProposalEvent]:
 def _event(repo: Repository, number: int, place: int) -> ProposalEvent | None:
     key = numbered(layout.proposal_folder(number), place)
     state = object_at(repo.objects, ProposalState, key)
-    return None if state is None else state.event  # a cleanup leaves the last state alone
+    return None if state is None else state.event  # a cleanup keeps only the last state
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -231,12 +231,12 @@ def open_proposal(
     reviewers: tuple[str, ...],
     dry_run: bool = False,
 ) -> ProposalState:
-    """A new proposal, under the next number; a rehearsal only says which one that would be."""
+    """A new proposal, under the next number; a dry run only returns that number."""
     known = numbers(repo)
     for other in newest_of(repo, known):
         if other.status in (OPEN, MERGING) and (other.source, other.target) == (source, target):
             raise ProposalExists(
-                f"branch {source!r} is proposed for {target!r} already: proposal {other.number}",
+                f"branch {source!r} is already proposed for {target!r}: proposal {other.number}",
                 details={"number": other.number},
             )
     happened = event(repo, "opened", author, text=text, head=head)
@@ -259,12 +259,12 @@ def open_proposal(
 
 
 def event(repo: Repository, kind: Any, actor: str | None, **more: Any) -> ProposalEvent:
-    """Something that happens now."""
+    """A new event, at the current time."""
     return ProposalEvent(kind, repo.clock.fresh_id(), actor, repo.clock.now(), **more)
 
 
 def change(repo: Repository, number: int, step: Step) -> ProposalState:
-    """Put the next state of a proposal. `step` makes it from the newest one, and again if somebody was quicker."""
+    """Write the next state of a proposal. `step` computes it from the newest one, again after a lost race."""
     for attempt in range(ATTEMPTS_MAX):
         last, there = newest(repo, number)
         if last >= EVENTS_MAX:
@@ -279,7 +279,7 @@ def change(repo: Repository, number: int, step: Step) -> ProposalState:
 
 
 def _create(repo: Repository, state: ProposalState, place: int) -> bool:
-    """Whether the place was ours; after a lost answer, the object says so."""
+    """Whether we created the object; after a lost response, its content tells."""
     key = numbered(layout.proposal_folder(state.number), place)
     for attempt in range(repo.limits.unknown_attempts_max):
         try:
@@ -300,14 +300,14 @@ def after(state: ProposalState, happened: ProposalEvent, **changed: Any) -> Prop
 
 
 def judged(state: ProposalState, happened: ProposalEvent) -> ProposalState:
-    """The state after somebody approved, or asked for changes: the last word of each counts."""
+    """The state after an approval or a request for changes: the latest verdict of each reviewer counts."""
     require_open(state)
     verdict = GivenVerdict(happened.kind, happened.head or "", happened.time)  # type: ignore[arg-type]
     return after(state, happened, verdicts={**state.verdicts, happened.actor or "": verdict})
 
 
 def require_open(state: ProposalState) -> None:
-    """Raise unless a proposal can still be decided on."""
+    """Raise unless a proposal is still open."""
     if state.status not in (OPEN, MERGING):
         raise ProposalEnded(
             f"proposal {state.number} is {state.status}",
@@ -316,7 +316,7 @@ def require_open(state: ProposalState) -> None:
 
 
 def claimed(state: ProposalState, happened: ProposalEvent, base: str) -> ProposalState:
-    """The state in which a merge of the event's head is on its way."""
+    """The state in which a merge of the event's head is in progress."""
     key = f"proposal {state.number} {happened.operation_id}"
     claim = MergeClaim(key, happened.head or "", base, happened.actor)
     return after(state, happened, status=MERGING, claim=claim)
@@ -329,10 +329,10 @@ def settled(
     answer: Mapping[str, Any] | None,
     why: str = "",
 ) -> ProposalState:
-    """The state after the merge under a key is known to have happened, with this answer and commit, or not to."""
+    """The state once the merge under a key is known to have happened, with this result and commit, or not."""
     claim = state.claim
     if claim is None or claim.key != key:
-        return state  # somebody else settled it
+        return state  # already settled by another process
     if answer is None:
         happened = event(repo, "not_merged", claim.actor, head=claim.head, text=why[:TITLE_MAX])
         return after(state, happened, status=OPEN, claim=None)
@@ -350,7 +350,7 @@ def settled(
 
 
 def merge_landed(repo: Repository, key: str) -> str | None:
-    """The id of the commit that was published under the key of a claim, if it is a merge."""
+    """The id of the commit published under the key of a claim, if it is a merge."""
     claim = existing_claim(repo, key)
     found = None if claim is None else landed_anywhere(repo, claim)
     if claim is None or found is None or isinstance(found, Seal):
@@ -366,7 +366,7 @@ def merge_landed(repo: Repository, key: str) -> str | None:
 
 
 def checked_text(name: str, text: str, characters_max: int, *, needed: bool = False) -> str:
-    """A text somebody wrote, if it is one and short enough."""
+    """A text from a user, if it is valid and short enough."""
     if not isinstance(text, str) or not is_unicode(text):
         raise OptionInvalid(f"{name}= is not a text of valid Unicode")
     if len(text) > characters_max:
@@ -377,7 +377,7 @@ def checked_text(name: str, text: str, characters_max: int, *, needed: bool = Fa
 
 
 def checked_reviewers(names: Sequence[str]) -> tuple[str, ...]:
-    """Who is asked for a review, each once."""
+    """The requested reviewers, without duplicates."""
     if isinstance(names, str):
         raise OptionInvalid("reviewers= is a list of names")
     found = tuple(dict.fromkeys(names))
@@ -389,7 +389,7 @@ def checked_reviewers(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_place(type: str | None, id: str | None, property: str | None) -> CommentPlace | None:
-    """What a comment is about; none: the proposal as a whole."""
+    """What a comment is about; None: the proposal as a whole."""
     if type is None:
         if id is not None or property is not None:
             raise OptionInvalid("a comment on a row or a cell names its type")

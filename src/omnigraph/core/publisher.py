@@ -1,8 +1,8 @@
 """The one door through which a graph changes: create-only objects at the end of a chain.
 
-`publish` runs the verbs of some requests on the head of a branch, folds what they want into one commit, stages it, and
-creates the next object of the chain. Exactly one writer can create it; the others find out what they missed, decide by
-`conflicts.decide`, and go on. A crash before the create changes nothing, one after it everything.
+`publish` runs the verbs of some requests on the head of a branch, folds their plans into one commit, stages it, and
+creates the next object of the chain. Exactly one writer can create it; the others read what they missed, decide by
+`conflicts.decide`, and continue. A crash before the create changes nothing, one after it everything.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ QUESTIONS_AT_ONCE = 3  # tries to ask for room before going on without
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a write ended: its commit, or none when there was nothing to do."""
+    """The outcome of a write: its commit, or None if there was nothing to do."""
 
-    commit: Commit | Tombstone | None  # a repetition may find that its commit was removed since
+    commit: Commit | Tombstone | None  # a repeated write may find that its commit was removed since
     member: int = 0
     value: Any = None
     replayed: bool = False
@@ -80,7 +80,7 @@ class Published:
 
 @dataclass(slots=True)
 class Ticket:
-    """One request on its way: who asked, under which operation id, and how it ended."""
+    """One request in progress: the request, its operation id, and its outcome."""
 
     request: Request
     operation_id: str
@@ -98,7 +98,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A request whose verb agreed on this base."""
+    """A request whose verb succeeded on this base."""
 
     ticket: Ticket
     plan: PublishPlan
@@ -112,7 +112,7 @@ class Attempt:
 
     head: Head
     contest: Contest
-    excused: int = 0  # the newest collection that is known not to have taken what is read here
+    excused: int = 0  # the newest collection known not to have removed what is read here
     accepted: list[Accepted] = field(default_factory=list)
 
     @property
@@ -121,7 +121,7 @@ class Attempt:
 
 
 class Overtaken(Exception):
-    """A collection took what an attempt was reading; on the head of now it will find everything."""
+    """A collection removed what an attempt was reading; on the current head everything exists."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__(epoch)
@@ -129,7 +129,7 @@ class Overtaken(Exception):
 
 
 class Outcome(Enum):
-    """What became of a create."""
+    """The outcome of a create."""
 
     CREATED = "created"
     TAKEN = "taken"
@@ -152,7 +152,7 @@ def create(repo: Repository, thing: ChainObject) -> Outcome:
         except ObjectExists:
             return Outcome.TAKEN
         except StoreNotDurable:
-            # Everybody sees it, but a power cut may take it away: that is no commit yet.
+            # Visible, but a power cut may undo it: not a commit yet.
             return Outcome.UNKNOWN
         except StoreOutcomeUnknown:
             if _is_taken(repo, thing):
@@ -197,20 +197,20 @@ def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
 
 
 def _entered(repo: Repository, contest: Contest, waiting: Sequence[Ticket]) -> Head:
-    """The head to begin from: where the others have made room, or we for them."""
+    """The head to start from, after others made room for us, or we for them."""
     first = waiting[0].request
     head = repo.head(first.branch)
     if contest.make_room(head.commit, lambda: _is_overdue(waiting)):
         head = repo.head(first.branch)
     seconds = contest.wants_room(contest.prepared)
-    asked = _ask(repo, contest, head.commit, seconds, first, "verb") if seconds else None
-    return head if asked is None else repo.moved(Head(head.branch, head.ref_number, asked))
+    question = _ask(repo, contest, head.commit, seconds, first, "verb") if seconds else None
+    return head if question is None else repo.moved(Head(head.branch, head.ref_number, question))
 
 
 def _ask(
     repo: Repository, contest: Contest, head: Commit, seconds: float, who: Request, work: str
 ) -> Commit | None:
-    """Put a question after the head, or after the one that got in between; none if that fails, too."""
+    """Put a question after the head, or after the commit that came first; None if that fails, too."""
     for _ in range(QUESTIONS_AT_ONCE):
         asking = contest.question(head, seconds, who.actor, work)
         outcome = create(repo, asking)
@@ -229,7 +229,7 @@ def _is_overdue(waiting: Sequence[Ticket]) -> bool:
 
 
 def _defeated(repo: Repository, contest: Contest) -> OmnigraphError:
-    """Why a write is given up: whoever kept changing what it is about, or nobody in particular."""
+    """Why a write fails: a conflict with the writer that kept changing its data, or too many lost races."""
     if contest.met is not None:
         return _conflict(contest.met, contest.runs)
     return RetriesExhausted(f"other writers won {repo.limits.publish_attempts_max} times")
@@ -237,10 +237,10 @@ def _defeated(repo: Repository, contest: Contest) -> OmnigraphError:
 
 @contextmanager
 def unless_overtaken(repo: Repository, attempt: Attempt) -> Iterator[None]:
-    """Tell damage from what a collection took: whoever slept through one reads on a state that is pruned by now.
+    """Tell damage from removal by a collection: after a long pause, a writer may read a state pruned meanwhile.
 
-    A collection leaves alone what is as young as its epoch, so only one that began after the base can be the reason,
-    and each is a reason once: what is missing again without a new one is damage.
+    A collection keeps everything as young as its epoch, so only one that began after the base can be the reason,
+    and only once: if something is missing again without a new collection, it is damage.
     """
     try:
         yield
@@ -252,7 +252,7 @@ def unless_overtaken(repo: Repository, attempt: Attempt) -> Iterator[None]:
 
 
 def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
-    """One attempt: verbs, stage, create. Tickets that are not settled afterwards want another one."""
+    """One attempt: verbs, stage, create. Tickets not settled afterwards need another."""
     began = repo.clock.now()
     _accept(repo, attempt, waiting)
     if attempt.accepted:
@@ -286,7 +286,7 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
         contest.lost += 1
         if not contest.wants_room(moving):
             repo.stand_back(lost + 1)
-        judged = head.commit  # what came before it was judged when it became the head
+        judged = head.commit  # earlier commits were judged when it became the head
         missed = _missed(repo, attempt, judged, moving)
         began = repo.clock.now()
         if _settle_landed(attempt, missed, commit):
@@ -303,8 +303,8 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
 def _missed(
     repo: Repository, attempt: Attempt, judged: Commit, moving: int
 ) -> Sequence[ChainObject]:
-    """Everything that was published since a commit: after somebody else had the room they asked for, and with our own
-    question at the end if we have to ask. `moving` is how long putting what is staged on a newer head took."""
+    """Everything published since a commit: after making room for another writer that requested it, and with our own
+    request for room at the end if needed. `moving` is how long moving staged work to a newer head took."""
     contest, tickets = attempt.contest, [one.ticket for one in attempt.accepted]
     missed = repo.chains.since(judged.chain, judged.number)
     newest = missed[-1]
@@ -319,7 +319,7 @@ def _missed(
 
 
 def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
-    """Run each verb on the base plus the writes accepted before it. One that fails does not concern the others."""
+    """Run each verb on the base plus the writes accepted before it. A failure does not affect the others."""
     head = attempt.head.commit
     snapshot = repo.snapshot(head)
     txn: WriteTxn | None = None
@@ -350,18 +350,18 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
         except WritesUnseen as unseen:
             if not attempt.accepted:
                 ticket.error = unseen
-            continue  # it runs again once what stands before it is published
+            continue  # it runs again once the writes before it are published
         except Exception as error:
             ticket.error = error
             continue
         attempt.accepted.append(Accepted(ticket, plan, intent, catalog))
         txn = txn.after(plan)
-    # What does nothing under a key is remembered in a commit that shows nothing, so never beside something.
+    # A no-op under a key is remembered in a hidden commit, so never together with other writes.
     attempt.accepted = [one for one in attempt.accepted if not one.plan.empty] or attempt.accepted
 
 
 def _check_sources(repo: Repository, plan: PublishPlan) -> None:
-    """What is taken over must not be about to be removed: the record is read after the head.
+    """Adopted versions must not be about to be removed: the record is read after the head.
 
     A collection that declares it later gives the branch a commit of its epoch, and then the verb runs again.
     """
@@ -372,7 +372,7 @@ def _check_sources(repo: Repository, plan: PublishPlan) -> None:
 
 
 def _landed_already(repo: Repository, ticket: Ticket, head: Commit) -> bool:
-    """A write under an idempotency key may be in the base already, put there by somebody with the same key."""
+    """A write under an idempotency key may already be in the base, published by another process with the same key."""
     if ticket.claimed_at is None:
         return False
     found = landed_before(repo, ticket.operation_id, ticket.claimed_at, head)
@@ -383,15 +383,15 @@ def _landed_already(repo: Repository, ticket: Ticket, head: Commit) -> bool:
 
 
 def replay(thing: ChainObject, operation_id: str) -> Published:
-    """The outcome of a write that was made before, under an idempotency key."""
+    """The outcome of an earlier write under an idempotency key."""
     if not isinstance(thing, Seal):
         for place, member in written_by(thing).items():
             if member.operation_id == operation_id:
                 commit = None if member.kind == NOTHING.kind else thing
                 return Published(commit, place, dict(member.result), replayed=True)
     raise CommitPruned(
-        "this was done before under the same idempotency key, and a cleanup has removed the answer",
-        help="Nothing was done again.",
+        "this write was made before under the same idempotency key, and a cleanup has removed its result",
+        help="The write was not repeated.",
     )
 
 
@@ -446,7 +446,7 @@ def _member(repo: Repository, one: Accepted) -> Member:
 
 
 def _store_schemas(repo: Repository, plans: Sequence[PublishPlan]) -> None:
-    """Schemas and checks are named by their content and never removed, so those that exist already are as good."""
+    """Schemas and checks are named by their content and never removed, so existing ones can be reused."""
     for plan in plans:
         if plan.schema is not None:
             store_schema(repo, encode(plan.schema.stored))
@@ -454,7 +454,7 @@ def _store_schemas(repo: Repository, plans: Sequence[PublishPlan]) -> None:
 
 
 def store_schema(repo: Repository, data: bytes) -> str:
-    """Put a schema object; the answer is its hash."""
+    """Store a schema object; returns its hash."""
     hashed = layout.schema_hash(data)
     repo.put_once(layout.schema_key(hashed), data)
     return hashed
@@ -463,7 +463,7 @@ def store_schema(repo: Repository, data: bytes) -> str:
 def _onto(
     repo: Repository, attempt: Attempt, staged: StagedTables, decision: Decision
 ) -> StagedTables:
-    """What was staged, on the new head."""
+    """The staged tables, moved to the new head."""
     head = decision.head
     if head is None or decision.verdict is Verdict.SAME:
         return staged
@@ -474,7 +474,7 @@ def _onto(
 def _decide(
     repo: Repository, attempt: Attempt, base: Commit, missed: Sequence[ChainObject]
 ) -> Decision:
-    """Judge what was missed since a base. A newer epoch voids what was staged, unless a lease held."""
+    """Judge what was missed since a base. A newer epoch voids staged files, unless a lease protected them."""
     intents = [one.intent for one in attempt.accepted]
     newest = missed[-1]
     for one in attempt.accepted:
@@ -491,7 +491,7 @@ def _decide(
 
 
 def carries_over(repo: Repository, plan: PublishPlan, base: Snapshot, now: Snapshot) -> bool:
-    """Whether a plan that was made on an earlier state of a branch holds on a later one."""
+    """Whether a plan made on an earlier state of a branch is valid on a later one."""
     first, last = base.commit, now.commit
     if first.chain != last.chain or first.number > last.number:
         return False
@@ -522,7 +522,7 @@ def _succeed(repo: Repository, attempt: Attempt, commit: Commit, head: Head) -> 
 
 
 def _settle_landed(attempt: Attempt, missed: Sequence[ChainObject], ours: Commit) -> bool:
-    """Recognise our own writes among those we missed: an answer was lost, or somebody works under the same key."""
+    """Recognise our own writes among those we missed: a response was lost, or another process uses the same key."""
     landed = False
     for one in attempt.accepted:
         for thing in missed:
@@ -537,13 +537,13 @@ def _found(thing: ChainObject, one: Accepted, ours: Commit) -> Published:
     if not isinstance(thing, Commit):
         return replay(thing, operation) if keyed else Published(None, value=one.plan.value)
     if keyed and (thing.time, thing.tables) != (ours.time, ours.tables):
-        return replay(thing, operation)  # somebody else's, under the same key
+        return replay(thing, operation)  # another process's write, under the same key
     place = [member.operation_id for member in thing.members].index(operation)
     return Published(None if one.plan.empty else thing, place, one.plan.value)
 
 
 def _give_up(repo: Repository, attempt: Attempt, decision: Decision) -> None:
-    """Strict writes get their conflict; the others stay unsettled and run again."""
+    """Strict writes fail with the conflict; the others stay unsettled and run again."""
     if decision.verdict is Verdict.SEALED:
         branch = attempt.head.branch
         repo.forget(branch)
@@ -558,7 +558,7 @@ def _give_up(repo: Repository, attempt: Attempt, decision: Decision) -> None:
 
 
 def _drop_overdue(attempt: Attempt) -> bool:
-    """Whether somebody's time is over: the others are folded again without them."""
+    """Whether a ticket's deadline has passed: the others are folded again without it."""
     overdue = [one.ticket for one in attempt.accepted if one.ticket.request.deadline.over]
     for ticket in overdue:
         ticket.error = ticket.request.deadline.error()
@@ -584,7 +584,7 @@ def _conflict(commit: Commit, times: int = 1) -> WriteConflict:
     tables = sorted({table for m in commit.members for table in m.changes})
     names = [commit.tables[table].type_name for table in tables if table in commit.tables]
     who = f" by {actor}" if actor else ""
-    often = f", and others before it: {times} times in all" if times > 1 else ""
+    often = f", after other commits: {times} conflicts in all" if times > 1 else ""
     return WriteConflict(
         f"commit {commit.content}{who} changed {', '.join(names) or 'the schema'} meanwhile{often}",
         details={"commit": commit.content, "actor": actor, "types": names},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 T = TypeVar("T")
 
-# Names that become keys or folders. Whatever was put into a stored object, none of them leads out of the graph.
+# Names that become keys or folders: even in a tampered object, none of them leads out of the graph.
 Chain = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-z]{1,64}\Z")]
 Hash = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 TablePath = Annotated[str, msgspec.Meta(pattern=r"\A(?:nodes|edges)/[0-9A-Za-z_-]{1,128}\Z")]
@@ -42,7 +42,7 @@ class GraphStamp(Struct, frozen=True):
 
 
 class TableEntry(Struct, frozen=True):
-    """The exact version of one table a commit consists of."""
+    """The exact version of one table of a commit."""
 
     kind: str  # node or edge
     type_name: str
@@ -59,13 +59,13 @@ class TableChange(Struct, frozen=True):
     deleted: int = 0
     all: bool = False  # the table was replaced as a whole, or nothing more is known
     touched: str = "="
-    inserted_ids: tuple[str, ...] | None = None  # listed only when they are few
+    inserted_ids: tuple[str, ...] | None = None  # listed only if there are few
     updated_ids: tuple[str, ...] | None = None
     deleted_ids: tuple[str, ...] | None = None
 
 
 class Member(Struct, frozen=True):
-    """One write inside a commit. A commit has one, or several when writers of a process were folded together."""
+    """One write inside a commit. A commit has one, or several if writers of a process were folded together."""
 
     kind: str
     operation_id: str
@@ -102,10 +102,8 @@ class Commit(Struct, frozen=True, tag="commit"):
     recent: tuple[Recent, ...] = ()
     merged: dict[str, str] = {}  # per source chain: its newest commit that was merged here
     format: int = FORMAT
-    previous: str = (
-        ""  # the first parent as people see it: the newest commit before that has content
-    )
-    checks: MaybeHash = ""  # the checks in force; none
+    previous: str = ""  # the first parent users see: the newest earlier commit with content
+    checks: MaybeHash = ""  # the checks in force; empty if none
 
 
 class Seal(Struct, frozen=True, tag="seal"):
@@ -119,7 +117,7 @@ class Seal(Struct, frozen=True, tag="seal"):
 
 
 class Tombstone(Struct, frozen=True, tag="tombstone"):
-    """What is left of a commit removed by garbage collection: enough to answer repeated writes and walk lineage."""
+    """The remains of a commit removed by garbage collection: enough to answer repeated writes and walk lineage."""
 
     chain: Chain
     number: int
@@ -150,7 +148,9 @@ class LiveRef(Struct, frozen=True, tag="live"):
     member: int | None = None
     actor: str | None = None
     time: int = 0
-    writes: bool = False  # the branch's first commit brings files: a collection calls it off while it is unfinished
+    writes: bool = (
+        False  # the branch's first commit brings files: a collection cancels it while unfinished
+    )
 
 
 class DeletedRef(Struct, frozen=True, tag="deleted"):
@@ -164,7 +164,7 @@ RefState = LiveRef | DeletedRef
 
 
 class GcRecord(Struct, frozen=True):
-    """What this and all earlier collections may have taken. `epoch` is its own number."""
+    """What this and all earlier collections may have removed. `epoch` is its own number."""
 
     epoch: int
     floors: dict[Chain, int]  # per chain: commits below may be gone
@@ -179,25 +179,25 @@ class GcRecord(Struct, frozen=True):
 
 
 class StoredSchema(Struct, frozen=True):
-    """A schema as it was written, and its form with stable identities."""
+    """A schema as written, and its form with stable identities."""
 
     source: str
     ir: str
 
 
 class StoredChecks(Struct, frozen=True):
-    """Checks as they were written."""
+    """Checks as written."""
 
     source: str
 
 
 class KeyClaim(Struct, frozen=True):
-    """Who works under an idempotency key, and from where on its commit is to be looked for."""
+    """Which operation uses an idempotency key, and where the search for its commit starts."""
 
     operation_id: str
     fingerprint: str
     branch: str
-    chain: str  # empty while a write that makes its own branch has none; only ever compared
+    chain: str  # empty while a write that creates its branch has none; only compared
     base_number: int
 
 
@@ -212,21 +212,21 @@ class StoredPlan(Struct, frozen=True):
     created: int
     tables: tuple[TablePath, ...]  # folders whose unreferenced files must be kept
     state: dict[str, Any] = {}
-    renewed: int = 0  # the last sign of life, in microseconds
+    renewed: int = 0  # the last heartbeat, in microseconds
 
 
 class RetentionPolicy(Struct, frozen=True):
-    """How much history maintenance leaves: the newest commits of each branch, and all that are young enough."""
+    """How much history maintenance keeps: the newest commits of each branch, and all that are recent enough."""
 
     keep: int
     days: float | None = None
-    every_hours: float = 1.0  # how often it is looked for what may go
+    every_hours: float = 1.0  # how often maintenance looks for history to remove
     actor: str | None = None
     time: int = 0  # when it was set
 
 
 class MaintenanceAction(Struct, frozen=True):
-    """Something maintenance did."""
+    """One maintenance action."""
 
     time: int  # when it ended, in microseconds
     kind: str  # optimize, embed, expire or cleanup
@@ -236,7 +236,7 @@ class MaintenanceAction(Struct, frozen=True):
 
 
 class MaintenanceStatus(Struct, frozen=True):
-    """Who maintains a graph, until when without another word, and what was done last."""
+    """Which process maintains a graph, when its claim expires, and what was done last."""
 
     holder: str = ""
     until: int = 0
@@ -247,7 +247,7 @@ class MaintenanceStatus(Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_learning = Lock()  # msgspec may crash when two threads make it learn one class at once
+_learning = Lock()  # msgspec may crash when two threads make it inspect one class concurrently
 
 
 def encode(thing: Struct) -> bytes:
@@ -273,7 +273,7 @@ def unpack(data: bytes, key: str) -> bytes:
 
 
 def decode(kind: Any, data: bytes, key: str) -> Any:
-    """The object of this kind stored under a key; anything else there is damage."""
+    """The object of this kind stored under a key; anything else is damage."""
     decoder = _decoders.get(kind)
     if decoder is None:
         with _learning:
@@ -285,7 +285,7 @@ def decode(kind: Any, data: bytes, key: str) -> Any:
 
 
 def object_at(objects: ObjectStore, kind: type[T], key: str) -> T | None:
-    """The object of this kind under a key, if there is one."""
+    """The object of this kind under a key, if it exists."""
     try:
         found: T = decode(kind, objects.get(key), key)
     except ObjectNotFound:
@@ -304,7 +304,7 @@ def decode_ref(data: bytes, key: str) -> RefState:
 
 
 def buried(commit: Commit) -> Tombstone:
-    """What stays of a commit that is removed."""
+    """The tombstone of a commit that is removed."""
     keyed = {place: m for place, m in enumerate(commit.members) if m.idempotency_key}
     changed = {table for member in keyed.values() for table in member.changes}
     return Tombstone(

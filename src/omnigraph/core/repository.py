@@ -1,7 +1,7 @@
 """One graph in one process: its stores, its caches, and where its branches are now.
 
-Reading is strongly consistent: every `head` asks the store for the next commit; the answer "none" is the common one and
-costs one request.
+Reading is strongly consistent: every `head` asks the store for the next commit; usually there is
+none, which costs one request.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Repository:
             return branch in self._heads
 
     def known_head(self, branch: BranchName) -> Head:
-        """Where the branch was when last seen: good enough where a create will tell."""
+        """Where the branch was when last seen: enough if a create follows, which reveals a newer head."""
         with self._lock:
             known = self._heads.get(branch)
         return known if known is not None else self.head(branch)
@@ -139,7 +139,7 @@ class Repository:
             self._heads.pop(branch, None)
 
     def _newer(self, known: Head) -> Head | None:
-        """The head after a known one; None when the chain was sealed or pruned under us."""
+        """The head after a known one; None if the chain was sealed or pruned meanwhile."""
         chain, number = known.commit.chain, known.commit.number
         following = self.chains.read(chain, number + 1)
         if following is None:
@@ -191,7 +191,7 @@ class Repository:
         return Snapshot(commit, catalog, self.tables, self.place.uri, embedding=self.embedding)
 
     def schema(self, hashed: str) -> SchemaInForce:
-        """A schema by its hash; read once."""
+        """A schema by its hash, cached."""
         with self._lock:
             known = self._schemas.get(hashed)
         if known is not None:
@@ -205,7 +205,7 @@ class Repository:
             return self._schemas.setdefault(hashed, schema)
 
     def checks(self, hashed: str) -> str:
-        """The text of checks by its hash; none under an empty one."""
+        """The text of checks by its hash; empty for an empty hash."""
         if not hashed:
             return ""
         with self._lock:
@@ -230,7 +230,7 @@ class Repository:
     # --- insisting ----------------------------------------------------------------------------------------------
 
     def put_once(self, key: str, data: bytes) -> bool:
-        """Create an object; whether it is new. An unanswered create is repeated, so one that is there may be ours."""
+        """Create an object; whether it is new. An unanswered create is repeated, so an existing object may be ours."""
         attempt = 0
         while True:
             try:
@@ -246,18 +246,18 @@ class Repository:
                 return True
 
     def back_off(self, attempt: int) -> None:
-        """Wait before trying something again, longer with each attempt."""
+        """Wait before a retry, longer with each attempt."""
         limits = self.limits
         self.clock.back_off(attempt, limits.backoff_first_seconds, limits.backoff_max_seconds)
 
     def stand_back(self, lost: int) -> None:
-        """Wait before the next race. At first as long as a race takes, since trying at once is mostly work for nothing
-        among many; shorter the more were lost, so that whoever waited longest tries most often."""
+        """Wait before the next race. At first as long as a race takes, since among many writers an immediate retry
+        mostly fails; shorter the more races were lost, so that the longest waiting writer tries most often."""
         if lost > 1:
             self.clock.pause(self.clock.chance() * self.limits.stand_back_seconds_max / (lost - 1))
 
     def check_process(self) -> None:
-        """A graph opened before a fork is refused in the child: Lance's threads do not come along."""
+        """A graph opened before a fork is refused in the child: Lance's threads do not survive a fork."""
         if os.getpid() != self._pid:
             raise ForkedProcess(
                 "this graph was opened in another process and cannot be used after a fork"
@@ -266,7 +266,7 @@ class Repository:
 
 @lru_cache(maxsize=64)
 def _understood(hashed: str, stored: StoredSchema) -> SchemaInForce:
-    """Graphs of one process share what they know of a schema."""
+    """Graphs of one process share compiled schemas."""
     ir = decode_ir(stored.ir.encode())
     return SchemaInForce(hashed, stored, ir, catalog_of(ir))
 
@@ -274,7 +274,7 @@ def _understood(hashed: str, stored: StoredSchema) -> SchemaInForce:
 def open_repository(
     uri: object, *, limits: Limits = DEFAULT, embedding: EmbedSettings | None = None
 ) -> Repository:
-    """Open the graph at an address; a clear error if there is none, or one of another format."""
+    """Open the graph at an address; raises if there is none, or if it has another format."""
     place = locate(uri)
     objects = open_objects(place)
     stamp = read_stamp(objects)
@@ -289,7 +289,7 @@ def repository_at(
     limits: Limits,
     embedding: EmbedSettings | None = None,
 ) -> Repository:
-    """A repository over stores that are open already."""
+    """A repository over stores that are already open."""
     from omnigraph.storage.lance import LanceTables
 
     tables = LanceTables(place.uri, dict(place.options))
@@ -297,7 +297,7 @@ def repository_at(
 
 
 def read_stamp(objects: ObjectStore) -> GraphStamp:
-    """What kind of graph is there."""
+    """The stamp of the graph at this place."""
     try:
         data = objects.get(layout.GRAPH)
     except ObjectNotFound as error:
@@ -309,17 +309,17 @@ def read_stamp(objects: ObjectStore) -> GraphStamp:
 
 
 def refuse_rust_layout(objects: ObjectStore) -> None:
-    """Tell a graph of the omnigraph written in Rust, whose manifest is a Lance table, from nothing at all."""
+    """Raise if the graph is one of the omnigraph written in Rust, whose manifest is a Lance table."""
     if "_versions" in objects.folders(layout.CHAINS):
         raise FormatUnsupported(
             f"{objects.uri} is laid out as a graph of the omnigraph written in Rust, which cannot be opened here",
-            help="Take it over with `omnigraph import-rust`: docs/tutorial/from-rust.md.",
+            help="Import it with `omnigraph import-rust`: docs/tutorial/from-rust.md.",
             details={"uri": objects.uri},
         )
 
 
 def check_stamp(data: bytes, uri: str) -> GraphStamp:
-    """Decode a stamp; the format is looked at first, so that other formats are told apart from damage."""
+    """Decode a stamp; the format is checked first, so that another format is not taken for damage."""
     import msgspec
 
     try:

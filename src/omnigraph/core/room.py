@@ -1,9 +1,9 @@
-"""A last resort that is fair: whoever lost many races asks the others to make room for a bounded moment.
+"""A fair last resort: a writer that lost many races asks the others to make room for a bounded time.
 
-The question is a commit that changes nothing and says who asks for how long. Everybody reads the head before a write,
-so it costs nobody a request; whoever finds it there waits until the branch goes on or the time is over, by a clock of
-its own. Nothing depends on anybody waiting: the asker has to win its race as before, and one that died in the meantime
-delays others by the bound and no more.
+The question is a commit that changes nothing and says who asks for how long. Every writer reads the head before a
+write, so the question costs no extra request; a writer that finds it waits until the branch moves on or the time is
+over, by its own clock. Correctness does not depend on the waiting: the asker has to win its race as before, and one
+that died in the meantime delays others by the bound and no more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omnigraph.core.repository import Repository
 ROOM = "room"
 SECONDS = "seconds"
 LOOKS = (
-    16  # at the branch while somebody else has room, so that nobody waits much longer than needed
+    16  # looks at the branch while another writer has room, so that waits end soon after they can
 )
 SLACK = (
     3.0  # times what the last round took after the head was known: reading and creating come on top
@@ -49,7 +49,7 @@ def following(repo: Repository, head: Commit, kind: str, **fields: object) -> Co
 def question(
     repo: Repository, head: Commit, seconds: float, actor: str | None, work: str
 ) -> Commit:
-    """The commit that asks for room after a head. It has an operation of its own: it is not the work it asks for."""
+    """The commit that asks for room after a head. It has its own operation id: it is not the work it asks for."""
     asked = {SECONDS: round(seconds, 3), "for": work}
     member = Member(kind=ROOM, operation_id=repo.clock.fresh_id(), actor=actor, result=asked)
     found: Commit = msgspec.structs.replace(following(repo, head, ROOM), members=(member,))
@@ -57,7 +57,7 @@ def question(
 
 
 def asked_seconds(repo: Repository, thing: ChainObject) -> float:
-    """For how long a commit asks for room: nothing if it does not, and never more than the bound."""
+    """For how long a commit asks for room: 0 if it does not, and never more than the bound."""
     if not isinstance(thing, Commit) or thing.kind != ROOM or not thing.members:
         return 0.0
     seconds = thing.members[0].result.get(SECONDS)
@@ -68,17 +68,17 @@ def asked_seconds(repo: Repository, thing: ChainObject) -> float:
 
 @dataclass(slots=True)
 class Contest:
-    """The races of one write, or of some that are folded: how they went, and who has asked whom for room."""
+    """The races of one write, or of a folded group: how they went, and who has asked for room."""
 
     repo: Repository
     began: int  # microseconds, as the others
     lost: int = 0
-    runs: int = 0  # of verbs that somebody met
+    runs: int = 0  # of verbs that another commit interfered with
     met: Commit | None = None  # the last commit that made a verb run again
     prepared: int = 0  # how long verbs and staging took, the last time
     asked: set[str] = field(default_factory=set)  # our own questions, by operation
-    quiet_until: int = 0  # before that we do not ask again: others have a right to their turn
-    given: tuple[str, int] | None = None  # the question that was given its time last
+    quiet_until: int = 0  # until then we do not ask again: others get their turn
+    given: tuple[str, int] | None = None  # the question we last waited for
 
     @classmethod
     def begin(cls, repo: Repository) -> Contest:
@@ -86,14 +86,14 @@ class Contest:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether others keep changing what the work is about, and it takes longer than anybody makes room for."""
+        """Whether others keep changing what the work is about, and it takes longer than the room others would make."""
         return self.runs >= self.repo.limits.meetings_max and not self._fits(self.prepared)
 
     def _fits(self, micros: int) -> bool:
         return micros <= self.repo.limits.room_seconds_max * 1_000_000
 
     def wants_room(self, micros: int) -> float:
-        """For how many seconds to ask, for something that takes so long; none while ordinary ways may still do, or if
+        """For how many seconds to ask, for work that takes `micros`; 0 while ordinary retries may still succeed, or if
         no room would be enough."""
         now = self.repo.clock.now()
         if now < self.quiet_until or not self._fits(micros):
@@ -108,7 +108,7 @@ class Contest:
         return self.lost >= limits.room_after_losses and spent >= limits.room_after_seconds * 1e6
 
     def _is_long_for(self, seconds: float) -> bool:
-        """Whether what is lost took longer than what the others are asked to wait."""
+        """Whether the lost work took longer than the wait we ask of the others."""
         enough = self.lost >= self.repo.limits.room_after_losses_of_long
         return enough and self.prepared >= seconds * 1e6
 
@@ -119,11 +119,11 @@ class Contest:
         return asking
 
     def has_asked(self, seconds: float) -> None:
-        """The next question waits until others had as long as we want now."""
+        """The next question waits until others have had as much time as we ask for now."""
         self.quiet_until = self.repo.clock.now() + int(2 * seconds * 1_000_000)
 
     def make_room(self, newest: ChainObject, is_over: Callable[[], bool]) -> bool:
-        """Wait while the newest commit of a branch is somebody's question, as long as it asks for; whether we did."""
+        """Wait while the newest commit of a branch is another writer's question, as long as it asks; whether we did."""
         seconds = self._wanted(newest)
         if not seconds:
             return False

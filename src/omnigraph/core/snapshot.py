@@ -15,18 +15,18 @@ VERSIONS = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a query or a write looks at. Immutable: whoever writes meanwhile, it stays the same."""
+    """The state a query or a write reads. Immutable: concurrent writes do not change it."""
 
     commit: Commit
     catalog: Catalog
     tables: TableStore
     root: str  # the canonical address of the graph, for caches
-    passing: bool = False  # a state in the middle of a write, which nobody else will ever read
-    embedding: EmbedSettings | None = None  # of its texts; else as the process was told
+    passing: bool = False  # a state during a write, which only that write reads
+    embedding: EmbedSettings | None = None  # for its texts; None: the configuration of the process
 
     @property
     def commit_id(self) -> str:
-        """The id people see: maintenance commits do not count."""
+        """The id users see: maintenance commits do not count."""
         return self.commit.content
 
     def entry(self, table_id: str) -> TableEntry:
@@ -40,7 +40,7 @@ class Snapshot:
         return table_ref(self.entry(table_id))
 
     def table(self, table_id: str) -> Table:
-        """The opened table; a second call is answered from the cache."""
+        """The opened table; cached."""
         return self.tables.open(self.ref(table_id))
 
     def dataset(self, type_name: str) -> Dataset:
@@ -58,10 +58,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Where the rows of one type lie at one commit: a Lance dataset, and the version of it that counts.
+    """Where the rows of one type are at one commit: a Lance dataset, and the version of it to read.
 
-    `lance.dataset(found.uri, version=found.version)` reads them. Without the version Lance shows the table as it was
-    made, without rows: a commit decides which version counts, and Lance's own newest version is not one of those.
+    `lance.dataset(found.uri, version=found.version)` reads them. Without the version Lance shows the table as
+    created, without rows: a commit decides which version is current, and Lance's own newest version is never one.
     """
 
     uri: str
@@ -72,5 +72,7 @@ def table_ref(entry: TableEntry) -> TableRef:
     """Where the storage finds the version an entry names."""
     version = int(entry.version)
     if version >= VERSIONS:
-        raise Corrupt(f"table {entry.path} has no version {entry.version}: it is no 64-bit number")
+        raise Corrupt(
+            f"table {entry.path} has no version {entry.version}: it is not a 64-bit number"
+        )
     return TableRef(entry.path, version)

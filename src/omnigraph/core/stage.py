@@ -1,4 +1,4 @@
-"""Write a plan's tables, all in parallel, as versions nobody can see yet."""
+"""Write a plan's tables, all in parallel, as unpublished versions."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from omnigraph.storage.tables import ADDRESS, Staged, Table, TableEdit, TableRef
 class StagedTables:
     """The entries a commit will name, and what was written for them."""
 
-    entries: Mapping[str, TableEntry | None]  # none: the table leaves the graph
+    entries: Mapping[str, TableEntry | None]  # None: the table leaves the graph
     staged: Mapping[str, Staged]
 
     def on(self, tables: Mapping[str, TableEntry]) -> dict[str, TableEntry]:
-        """A head's table map with these entries put in."""
+        """A head's table map with these entries inserted."""
         merged = {**tables, **{k: v for k, v in self.entries.items() if v is not None}}
         return {k: v for k, v in merged.items() if self.entries.get(k, v) is not None}
 
@@ -69,7 +69,7 @@ def restage(
     *,
     moved: frozenset[str],
 ) -> StagedTables:
-    """The same rows on a newer base: the moved tables are committed again, or staged again where that is not enough.
+    """The same rows on a newer base: the moved tables are committed again, or staged again if that is not enough.
 
     `planned_on` is what the plans were made for: their addresses are those of its tables.
     """
@@ -112,7 +112,7 @@ def _stage_table(
     earlier: Staged | None = None,
 ) -> tuple[TableEntry | None, Staged | None]:
     """`planned_on`: the version the actions were made for, if the base is a newer one. `earlier`: what the same actions
-    gave on another version; its files are used again where they fit."""
+    produced on another version; its files are reused where they fit."""
     entry = base.tables.get(table_id)
     for action in actions:
         match action:
@@ -141,7 +141,7 @@ def _stage_table(
 
 
 def _created(repo: Repository, action: Register) -> TableEntry:
-    """A folder no attempt before has used: what an earlier one left behind is not mixed in."""
+    """A folder no earlier attempt has used: leftovers are not mixed in."""
     path = layout.table_path(action.kind, action.table_id, repo.clock.fresh_id())
     ref = repo.tables.create(path, action.schema)
     return TableEntry(action.kind, action.type_name, path, str(ref.version), 0)
@@ -150,7 +150,7 @@ def _created(repo: Repository, action: Register) -> TableEntry:
 def _edit(
     tables: TableStore, base: TableRef, actions: list[TableAction], planned_on: TableRef | None
 ) -> TableEdit | None:
-    """Everything the actions mean for the table, as one edit."""
+    """All actions on the table, as one edit."""
     overlay = NO_OVERLAY
     edit = TableEdit()
     for action in actions:
@@ -190,9 +190,9 @@ def _addresses(
 
 
 def found_again(rows: pa.Table, then: Table, now: Table) -> pa.Table:
-    """Rows of a version (`id`, any others, and their addresses) in a newer one, where nobody has changed them.
+    """Rows of a version (`id`, any others, and their addresses) in a newer one, in which they are unchanged.
 
-    So in a fragment that both have they are where they were; only those of other fragments are looked up by id.
+    In a fragment that both versions have they are where they were; only rows of other fragments are looked up by id.
     """
     before = {f.fragment_id: f.files for f in then.fragments()}
     same = {f.fragment_id: f.files for f in now.fragments()}.items() & before.items()

@@ -1,6 +1,6 @@
-"""What a verb is given: one pinned state, seen through the writes that come before it.
+"""The transaction of a verb: one pinned state, seen through the writes that come before it.
 
-`WriteTxn` is resolved once and cannot reach anything newer. `plus` gives the same transaction after some actions, which
+`WriteTxn` is resolved once and cannot see anything newer. `plus` returns the same transaction after some actions, which
 is how a statement sees the ones before it, and a folded writer the writers before it. Nothing is stored meanwhile.
 """
 
@@ -92,7 +92,7 @@ NO_OVERLAY = Overlay()
 class TableView:
     """A table as a verb sees it: a stored version under an overlay. Every result carries the rows' addresses."""
 
-    stored: Table | None  # none for a table that is new in this transaction
+    stored: Table | None  # None for a table that is new in this transaction
     overlay: Overlay
     schema: pa.Schema
 
@@ -124,11 +124,11 @@ class TableView:
         return self._joined(found, wanted)
 
     def existing(self, ids: pa.Array) -> pa.Array:
-        """Those of the ids that are there."""
+        """Those of the ids that exist."""
         return one_array(self.lookup("id", ids, ["id"])["id"])
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         over: int = self.overlay.rows.num_rows if self.overlay.rows is not None else 0
         over += self.overlay.fragments.rows if self.overlay.fragments is not None else 0
         if self.stored is None or self.overlay.replaced:
@@ -162,7 +162,7 @@ class WriteTxn:
     snapshot: Snapshot
     branch: str
     now: datetime  # one instant for the whole write, the same in every retry
-    catalog: Catalog  # the schema in force, including one an earlier folded write brought
+    catalog: Catalog  # the schema in force, including one from an earlier folded write
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
     registered: Mapping[str, Register] = field(default_factory=dict)
 
@@ -194,6 +194,6 @@ class WriteTxn:
         return replace(self, now=now)
 
     def after(self, plan: PublishPlan) -> WriteTxn:
-        """What the next folded writer sees."""
+        """The transaction the next folded writer sees."""
         following = self.plus(plan.actions)
         return following if plan.schema is None else replace(following, catalog=plan.schema.catalog)

@@ -1,7 +1,7 @@
-"""A last question before a commit becomes visible, asked about exactly the state it would publish.
+"""Verification just before a commit becomes visible, of exactly the state it would publish.
 
-The tables of that state are staged, so they can be read like any other; nobody else knows of them yet. Whoever loses
-the race asks again about the state that follows from the new head.
+The tables of that state are staged: readable like any other, but not yet published. A writer that loses the race
+verifies again the state that follows from the new head.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Objection(Exception):
 def verified(
     repo: Repository, head: Commit, commit: Commit, plans: Sequence[PublishPlan]
 ) -> Commit:
-    """The commit with what its plans say of it; raises where one of them objects."""
+    """The commit with the answers of its plans; raises if one of them objects."""
     before, after = repo.snapshot(head), repo.snapshot(commit)
     members = list(commit.members)
     for place, plan in enumerate(plans):
         if plan.verify is not None and not plan.empty:
-            told = {**members[place].result, **_answer(plan.verify, before, after)}
-            members[place] = msgspec.structs.replace(members[place], result=told)
+            result = {**members[place].result, **_answer(plan.verify, before, after)}
+            members[place] = msgspec.structs.replace(members[place], result=result)
     replaced: Commit = msgspec.structs.replace(commit, members=tuple(members))
     return replaced
 
 
 def _answer(verify: Verify, before: Snapshot, after: Snapshot) -> Mapping[str, Any]:
-    """What is missing may have been taken by a collection, which is for the publisher to say."""
+    """Missing files may have been removed by a collection; the publisher decides that."""
     try:
         return verify(before, after)
     except Corrupt:
@@ -52,11 +52,11 @@ def _answer(verify: Verify, before: Snapshot, after: Snapshot) -> Mapping[str, A
 
 
 def checks_hash(text: str) -> str:
-    """What a commit calls checks; nothing where there are none."""
+    """The hash under which a commit names its checks; empty if there are none."""
     return layout.schema_hash(encode(StoredChecks(text))) if text else ""
 
 
 def store_checks(repo: Repository, text: str | None) -> None:
-    """Put the text of checks, if there is any."""
+    """Store the text of checks, if there is any."""
     if text:
         repo.put_once(layout.checks_key(checks_hash(text)), encode(StoredChecks(text)))

@@ -1,10 +1,10 @@
-"""What keeps a graph in order while others use it.
+"""Maintenance of a graph while it is in use.
 
-- `collection`  removes commits and files that nothing refers to any more, beside writers and beside itself
-- `reviews`     what is left of proposals that ended, and of checks on commits that are gone
-- `upkeep`      does what is due, by hand or in the background of a process: tables, indices, topology, expiry, history
-- `status`      what the store knows of that: the policy of retention, which process maintains, what it did
-- `embedding`   makes vectors that are missing, batch by batch
-- `doctor`      checks whether everything a graph needs is there and fits
+- `collection`  removes unreferenced commits and files, concurrently with writers and other collections
+- `reviews`     removes the events of ended proposals, and results of checks on removed commits
+- `upkeep`      does due work, on request or in the background of a process: tables, indices, topology, expiry, history
+- `status`      stored state of maintenance: the retention policy, which process maintains, what it did
+- `embedding`   computes missing vectors, batch by batch
+- `doctor`      checks whether everything a graph needs exists and is consistent
 - `jobs`        records of long operations that outlive the process that runs them
 """

@@ -1,13 +1,13 @@
 """Garbage collection over the whole graph, without clocks.
 
-A collection first writes down what it may take (the record), then moves every branch to a new epoch, then looks again
-at who refers to what, and only then removes things. A writer that staged before the epoch loses its race to the epoch's
-commit and stages again; a file made after the first listing is not in it; a name made meanwhile is either seen here or
-its maker sees the record. What another collection takes meanwhile is missed, and then this one starts over. So no
-interleaving loses data, and no waiting time is assumed.
+A collection first records what it may remove (the record), then moves every branch to a new epoch, then looks again at
+what refers to what, and only then removes objects. A writer that staged before the epoch loses its race to the epoch's
+commit and stages again; a file created after the first listing is not in it; a name created meanwhile is either seen
+here or its creator sees the record. If another collection removes something meanwhile, this one notices and starts
+over. So no interleaving loses data, and no waiting time is assumed.
 
-What a record declares is gone for everybody, so files go first, a thousand to a request; the objects of the commits are
-replaced by tombstones after that, as many as there is time for, and the next collection goes on where this one stopped.
+Whatever a record declares is gone for all readers, so files are removed first, a thousand per request; then the commit
+objects are replaced by tombstones, as many as time allows, and the next collection continues where this one stopped.
 """
 
 from __future__ import annotations
@@ -59,27 +59,27 @@ from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, numbered
 from omnigraph.storage.tables import TableRef
 
-FROM_TABLES = "_topology"  # files made from a table, named after it; they go when it goes
-FROM_FILES = "_search"  # folders named after a table, of files made from its data files, and named after those
+FROM_TABLES = "_topology"  # files derived from a table and named after it; removed with it
+FROM_FILES = "_search"  # folders named after a table, with files derived from its data files and named after those
 MANIFESTS = "/_versions/"  # one for each version of a table
 DATA_FOLDERS = ("nodes", "edges", "_tmp", FROM_TABLES, FROM_FILES)
-DELETED_AT_ONCE = 1000  # files, in one request where the store can do that
+DELETED_AT_ONCE = 1000  # files, in one request if the store supports it
 PAGE_COMMITS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much history stays readable: the newest `keep` commits of each branch, and all that are young enough."""
+    """How much history stays readable: the newest `keep` commits of each branch, and all that are recent enough."""
 
     keep: int = 10
     younger_than: int | None = None  # microseconds since 1970; commits from then on stay
-    chain: str | None = None  # prune the history of this chain alone
-    tombstones_max: int | None = None  # how many pruned commits are replaced this time; none: all
+    chain: str | None = None  # prune only the history of this chain
+    tombstones_max: int | None = None  # how many pruned commits are replaced this time; None: all
 
 
 def retained(repo: Repository, keep: int, days: float | None) -> Retention:
-    """What stays of history: so many commits of each branch, and all younger than so many days. As many commits as the
-    limits say are replaced by tombstones."""
+    """The history to keep: `keep` commits of each branch, and all younger than `days`. The limits bound how many
+    commits are replaced by tombstones."""
     if keep < 1:
         raise OptionInvalid(f"keep must be at least 1, got {keep}")
     young = None if days is None else repo.clock.now() - int(days * 86_400_000_000)
@@ -88,9 +88,9 @@ def retained(repo: Repository, keep: int, days: float | None) -> Retention:
 
 @dataclass(frozen=True, slots=True)
 class CollectedTable:
-    """What a collection took, or would take, of the table of one type."""
+    """What a collection removed, or would remove, of the table of one type."""
 
-    type: str  # node:Person; of a type that is gone, the folder
+    type: str  # node:Person; for a dropped type, the folder
     objects: int
     bytes: int
     versions: int
@@ -110,15 +110,15 @@ class Collected:
 
 
 class SurveyOutdated(Exception):
-    """A newer collection has taken something that this one would keep."""
+    """A newer collection has removed something that this one would keep."""
 
 
 @dataclass(slots=True)
 class Survey:
-    """What there is before anything is decided."""
+    """The state of the graph before anything is decided."""
 
     objects: list[ObjectInfo]
-    chains: tuple[str, ...]  # listed before the refs: a chain here without a ref there is dead
+    chains: tuple[str, ...]  # listed before the refs: a chain here without a ref is dead
     plans: dict[str, tuple[str, ...]]  # plan -> tables it holds
     expired: list[str]  # plans of operations that died
     refs: list[Ref]
@@ -129,9 +129,9 @@ class Survey:
 def collect(
     repo: Repository, retention: Retention, *, dry_run: bool = False, deadline: Deadline = NEVER
 ) -> Collected:
-    """One collection. Safe beside any number of writers, readers and other collections.
+    """One collection. Safe with any number of concurrent writers, readers and other collections.
 
-    It may be interrupted anywhere; what is left is left to the next one.
+    It may be interrupted anywhere; the next one continues.
     """
     missing = ""
     for attempt in range(repo.limits.publish_attempts_max):
@@ -145,24 +145,24 @@ def collect(
             missing = error.message
             repo.chains.forget_all()
         repo.back_off(attempt)
-    raise RetriesExhausted("other collections kept taking what this one would keep")
+    raise RetriesExhausted("other collections kept removing what this one would keep")
 
 
 def _is_damage(missing: str, before: str) -> bool:
-    """Whether the same is missing again: what one survey misses may have been taken by another collection since."""
+    """Whether the same object is missing again: another collection may have removed what one survey misses."""
     return missing == before
 
 
 def _collect(
     repo: Repository, retention: Retention, deadline: Deadline, *, dry_run: bool
 ) -> Collected:
-    """The same, once.
+    """One attempt.
 
     What may be removed follows from a head of each branch, from what the record does not declare, and from their files:
-    a later head has the same files, and others that are not in the survey. If any of that is gone when it is looked at,
-    nothing follows any more.
+    a later head has the same files, and others that are not in the survey. If any of these no longer exist when read,
+    the conclusion does not hold.
     """
-    metrics.progress("looking for what is not needed")
+    metrics.progress("looking for unneeded files")
     survey = _survey(repo)
     before = newest_record(repo)
     record = _record(repo, survey, retention, before)
@@ -227,7 +227,7 @@ def _ends(repo: Repository, chains: Iterable[str]) -> dict[str, Commit | Seal | 
 def _record(
     repo: Repository, survey: Survey, retention: Retention, before: GcRecord | None
 ) -> GcRecord:
-    """Everything this and earlier collections may take."""
+    """Everything this and earlier collections may remove."""
     floors = {chain: _floor(repo, head, retention) for chain, head in survey.heads.items()}
     for chain, floor in before.floors.items() if before is not None else ():
         floors[chain] = max(floor, floors.get(chain, 0))
@@ -254,9 +254,9 @@ def _record(
 
 
 def _end_of_dead(repo: Repository, chain: str) -> int:
-    """The number below which everything of a dead chain may go: that of its seal, if it has one.
+    """The number below which everything of a dead chain may be removed: that of its seal, if it has one.
 
-    One without may be what an unfinished `init` at the same address left behind.
+    One without a seal may be left over from an unfinished `init` at the same address.
     """
     last = repo.chains.newest(chain)
     if last is None:
@@ -265,7 +265,7 @@ def _end_of_dead(repo: Repository, chain: str) -> int:
 
 
 def _buried_below(repo: Repository, before: GcRecord) -> dict[str, int]:
-    """Per chain the number below which earlier collections have replaced all that was not held."""
+    """Per chain the number below which earlier collections have replaced all commits not held."""
     found, held = dict(before.buried), {*before.kept, *before.released}
     for chain, floor in before.floors.items():
         first = found.get(chain, 0)
@@ -277,8 +277,8 @@ def _buried_below(repo: Repository, before: GcRecord) -> dict[str, int]:
 def _first_unburied(repo: Repository, chain: str, numbers: list[int]) -> int:
     """The oldest commit that was not replaced yet.
 
-    Collections begin with the oldest, so halving finds it; only of those that are replaced beside each other, any may
-    have been first.
+    Collections begin with the oldest, so a binary search finds it; only commits replaced in parallel may be out of
+    order.
     """
 
     def is_left(number: int) -> bool:
@@ -298,7 +298,7 @@ def _is_buried(repo: Repository, chain: str, number: int) -> bool:
 
 
 def _floor(repo: Repository, head: Commit, retention: Retention) -> int:
-    """The oldest number of a chain that stays because of its age or its place."""
+    """The oldest number of a chain that is kept because of its age or its position."""
     if retention.chain not in (None, head.chain):
         return 0
     floor = _by_place(repo, head, max(retention.keep, 1))
@@ -313,7 +313,7 @@ def _floor(repo: Repository, head: Commit, retention: Retention) -> int:
 
 
 def _by_place(repo: Repository, head: Commit, keep: int) -> int:
-    """The number of the oldest of the newest `keep` commits that have content of their own."""
+    """The number of the oldest of the newest `keep` commits that have content."""
     last, kept = head.number, 0
     while last >= 0 and keep <= head.number:
         first = max(0, last + 1 - min(keep, PAGE_COMMITS))
@@ -330,7 +330,7 @@ def _by_place(repo: Repository, head: Commit, keep: int) -> int:
 def _roots(
     repo: Repository, refs: Iterable[Ref], heads: Mapping[str, Commit]
 ) -> set[tuple[str, int]]:
-    """Commits outside the retained history that must stay: tags, forks, and the newest merged of each source."""
+    """Commits outside the retained history that must be kept: tags, forks, and the newest merged of each source."""
     found: set[tuple[str, int]] = set()
     for ref in refs:
         state = ref.state
@@ -345,7 +345,7 @@ def _roots(
 
 
 def _forks(repo: Repository, chain: str) -> Iterator[tuple[str, int]]:
-    """Where a chain was forked, where that one was, and so on: a branch in between may be deleted by now."""
+    """Where a chain was forked, and its origin, and so on: a branch in between may have been deleted."""
     zero = repo.chains.get(chain, 0)
     while isinstance(zero, Commit | Tombstone) and zero.parents:
         chain, number, _ = layout.parse_commit_id(zero.parents[0])
@@ -373,14 +373,14 @@ def _publish_record(
 
 
 def _move_epochs(repo: Repository, chains: Iterable[str], record: GcRecord) -> None:
-    """Every branch gets a commit of the new epoch, so that whoever staged before it has to look again."""
+    """Give every branch a commit of the new epoch, so that writers that staged before it must check again."""
     tasks = [lambda c=chain: _move_epoch(repo, c, record.epoch) for chain in sorted(chains)]
     metrics.parallel(tasks, repo.limits.read_threads_max)
 
 
 def _call_off(repo: Repository, survey: Survey, record: GcRecord) -> None:
-    """End unfinished creations of branches: those that bring files, which nothing refers to yet, and those that were
-    unfinished at the collection before this one, too. Their creators, if there are any, fail cleanly."""
+    """End unfinished creations of branches: those with files, which nothing refers to yet, and those already
+    unfinished at the previous collection. Their creators, if still running, fail cleanly."""
     before = pruned_epoch(repo, record)
     for ref in survey.unfinished:
         if ref.state.writes or ref.state.chain in before:
@@ -388,7 +388,7 @@ def _call_off(repo: Repository, survey: Survey, record: GcRecord) -> None:
 
 
 def pruned_epoch(repo: Repository, record: GcRecord) -> frozenset[str]:
-    """The chains that were unfinished at the collection before this one."""
+    """The chains that were unfinished at the previous collection."""
     earlier = read_record(repo, record.epoch - 1).unfinished if record.epoch > 1 else ()
     return frozenset(earlier)
 
@@ -398,9 +398,9 @@ def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
         head = repo.chains.end(chain)
         if not isinstance(head, Commit) or head.gc_epoch >= epoch:
             return
-        told = Member("epoch", repo.clock.fresh_id(), message=f"cleanup {epoch}")
+        member = Member("epoch", repo.clock.fresh_id(), message=f"cleanup {epoch}")
         next_one = following(repo, head, "epoch", gc_epoch=epoch)
-        outcome = create(repo, msgspec.structs.replace(next_one, members=(told,)))
+        outcome = create(repo, msgspec.structs.replace(next_one, members=(member,)))
         if outcome is Outcome.CREATED:
             return
         if outcome is Outcome.UNKNOWN:
@@ -417,7 +417,7 @@ def _move_epoch(repo: Repository, chain: str, epoch: int) -> None:
 def _kept_commits(
     repo: Repository, record: GcRecord, refs: list[Ref], survey: Survey
 ) -> dict[tuple[str, int], Commit]:
-    """Every commit whose files must stay: the heads of now, retained history, and roots of either listing."""
+    """Every commit whose files must be kept: the current heads, retained history, and roots of either listing."""
     chains = set(survey.heads) | {ref.state.chain for ref in refs if not ref.state.tag}
     ends = _ends(repo, chains)
     heads = {chain: end for chain, end in ends.items() if isinstance(end, Commit)}
@@ -439,7 +439,7 @@ def _kept_commits(
 
 
 def _is_overtaken(record: GcRecord, thing: ChainObject | None) -> bool:
-    """Whether something is buried that the record does not declare: somebody who read it may have taken it over."""
+    """Whether something is buried that the record does not declare: a newer collection has overtaken this one."""
     return isinstance(thing, Tombstone) and not pruned(record, thing.chain, thing.number)
 
 
@@ -453,8 +453,8 @@ def _doomed(
 ) -> list[ObjectInfo]:
     """The listed objects nothing refers to.
 
-    What is held by a name although the record declares it may be gone: the name came too late. Anything else that is
-    missing was taken by another collection since, or is damage.
+    An object held by a name although the record declares it may be missing: the name came too late. Anything else
+    missing was removed by another collection since, or is damage.
     """
     certain = {
         table_ref(entry)
@@ -472,7 +472,7 @@ def _doomed(
 
 
 def _by_table(doomed: list[ObjectInfo], heads: Iterable[Commit]) -> Iterator[CollectedTable]:
-    """What is taken of each table, by the name its type has now."""
+    """What is removed of each table, by the current name of its type."""
     entries = (entry for head in heads for entry in head.tables.values())
     names = {entry.path: f"{entry.kind}:{entry.type_name}" for entry in entries}
     found: dict[str, list[ObjectInfo]] = {path: [] for path in names}
@@ -532,12 +532,12 @@ def _newly_pruned(
 
 
 def _prunable(record: GcRecord, kept: Mapping[tuple[str, int], Commit]) -> list[tuple[str, int]]:
-    """Commits below their floor that were not replaced yet, and those that nothing holds there any more.
+    """Commits below their floor that were not replaced yet, and those no longer held there.
 
-    In each chain the oldest comes first: whatever interrupts the burying, everything below a tombstone is buried.
+    In each chain the oldest comes first, so that after an interruption everything below a tombstone is buried.
     """
     found = [place for place in record.released if pruned(record, *place) and place not in kept]
-    # what a name written since the survey holds: no record tells of it, so whatever is above it is buried another time
+    # held by a name written since the survey: no record mentions it, so everything above it is buried next time
     unnamed = set(kept) - {*record.kept, *record.released}
     for chain, floor in sorted(record.floors.items()):
         for number in range(record.buried.get(chain, 0), floor):
@@ -556,7 +556,7 @@ def _delete(repo: Repository, doomed: list[ObjectInfo], deadline: Deadline) -> N
 
 
 def _bury(repo: Repository, places: list[tuple[str, int]], deadline: Deadline) -> None:
-    """Replace commits by tombstones. They are never removed: their numbers must not become free again."""
+    """Replace commits by tombstones. They are never removed: their numbers must not be reused."""
     beside = repo.limits.read_threads_max
     for start in range(0, len(places), beside):
         deadline.check()

@@ -1,7 +1,7 @@
-"""Is everything a graph consists of there, and does it fit together?
+"""Checks that all parts of a graph exist and are consistent.
 
-Nothing is repaired here: each finding says in one line what to do. A short look is at names, heads and the files they
-need; a deep one reads the whole history, counts what nothing refers to, and follows every edge.
+Nothing is repaired here: each finding says in one line what to do. A short check covers names, heads and the files they
+need; a deep one reads the whole history, counts unreferenced files, and follows every edge.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESTORE = "Restore it from a backup (`omnigraph clone` makes one), or reset the 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be."""
+    """One problem."""
 
     severity: str  # error: data is missing or wrong; warning: act soon; info: nothing is wrong
     check: str
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was looked at, and what was found."""
+    """What was checked, and what was found."""
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
@@ -84,7 +84,7 @@ class Patient:
 
 
 def diagnose(repo: Repository, *, deep: bool = False) -> Diagnosis:
-    """Examine a graph. Nothing is changed, except that the store is asked to keep a small object for a moment."""
+    """Examine a graph. Nothing is changed, except for a small temporary object in the store."""
     patient = Patient(repo, deep=deep)
     checks = CHECKS + DEEP_CHECKS if deep else CHECKS
     findings: list[Finding] = []
@@ -102,22 +102,22 @@ def diagnose(repo: Repository, *, deep: bool = False) -> Diagnosis:
 
 
 def check_store(patient: Patient) -> Iterator[Finding]:
-    """The store keeps the promises commits rest on."""
+    """The store gives the guarantees commits depend on."""
     probe(patient.repo.objects)
     return iter(())
 
 
 def check_files(patient: Patient) -> Iterator[Finding]:
-    """Everything under the root is a file or a folder of its own: nothing leads out of the graph."""
+    """Everything under the root is a regular file or folder: nothing leads out of the graph."""
     place = patient.repo.place
     if place.scheme == "file":
         for stray in islice(strays(Path(place.uri)), FINDINGS_MAX):
-            fix = "Find out who put it there: a graph never makes one. Replace it by what belongs there, or remove it."
+            fix = "Find out who put it there: a graph never creates one. Put back what belongs there, or remove it."
             yield Finding(ERROR, "files", f"{stray}, which may lead out of the graph", fix)
 
 
 def check_branches(patient: Patient) -> Iterator[Finding]:
-    """Every name in use leads to a readable head. One that does not says nothing of the others."""
+    """Every name in use leads to a readable head. One that does not implies nothing about the others."""
     repo = patient.repo
     yield from _look_at_newest(patient, MAIN, repo.stamp.main_chain)
     for ref in live_refs(repo):
@@ -140,14 +140,14 @@ def _look_at_newest(patient: Patient, branch: str, chain: str) -> Iterator[Findi
                 WARNING,
                 "branches",
                 f"the creation of branch {branch!r} was never finished",
-                "Create it again, or leave it: two runs of `omnigraph cleanup` end it.",
+                "Create it again, or leave it: two runs of `omnigraph cleanup` remove it.",
             )
         case Seal():
             yield Finding(
                 INFO,
                 "branches",
-                f"branch {branch!r} is deleted, but its name was not given back",
-                f"`omnigraph branch create {branch}` takes the name over; nothing else is needed.",
+                f"branch {branch!r} is deleted, but its name was not released",
+                f"`omnigraph branch create {branch}` reuses the name; nothing else is needed.",
             )
         case _:
             message = f"the newest commit of branch {branch!r} is gone"
@@ -179,20 +179,20 @@ def check_times(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 WARNING,
                 "times",
-                f"the newest commit of branch {branch!r} says it is of {when}: a clock was wrong",
+                f"the newest commit of branch {branch!r} is dated {when}: a clock was wrong",
                 "Times only grow, so later commits follow that one until then. Name commits by their ids or tags, "
-                "or go on in a copy (`omnigraph clone --branch`), whose history starts anew.",
+                "or continue in a copy (`omnigraph clone --branch`), whose history starts anew.",
             )
 
 
 def check_plans(patient: Patient) -> Iterator[Finding]:
-    """Plans of long operations, which keep cleanup from their tables."""
+    """Plans of long operations, which protect their tables from cleanup."""
     for plan in stored_plans(patient.repo):
         yield Finding(
             INFO,
             "plans",
-            f"a {plan.kind} of branch {plan.branch!r} (plan {plan.plan}) is under way or was given up",
-            f"If nobody is running it, repeat it or delete {layout.plan_key(plan.plan)}.",
+            f"a {plan.kind} of branch {plan.branch!r} (plan {plan.plan}) is running or was abandoned",
+            f"If it is not running, repeat it or delete {layout.plan_key(plan.plan)}.",
         )
 
 
@@ -200,9 +200,9 @@ def check_plans(patient: Patient) -> Iterator[Finding]:
 
 
 def check_tables(patient: Patient) -> Iterator[Finding]:
-    """Every table of every head opens, has its files and as many rows as its commit says."""
+    """Every table of every head opens, has its files and the row count of its commit."""
     repo = patient.repo
-    listed = repo.place.scheme != "memory"  # Lance keeps files of such a graph to itself
+    listed = repo.place.scheme != "memory"  # Lance does not expose the files of a graph in memory
     for branch, snapshot in patient.snapshots():
         for table_id, entry in snapshot.commit.tables.items():
             where = f"table {entry.path} ({entry.type_name}) of branch {branch!r}"
@@ -232,14 +232,14 @@ def _folders(name: str) -> Iterator[str]:
 
 
 def _is_optional(name: str) -> bool:
-    """Folders of blobs exist only where a fragment has some, and Lance can do without its hint."""
+    """Folders of blobs exist only if a fragment has blobs, and Lance can do without its hint."""
     return name == "_versions/latest_version_hint.json" or (
         name.startswith("data/") and name.endswith("/")
     )
 
 
 def check_schemas(patient: Patient) -> Iterator[Finding]:
-    """The schema of every head is there and describes exactly its tables; and its checks can be read."""
+    """The schema of every head exists and describes exactly its tables; and its checks can be read."""
     for branch, snapshot in patient.snapshots():
         parse_checks(patient.repo.checks(snapshot.commit.checks))
         described = {kind.table_id for kind in snapshot.catalog.entities()}
@@ -258,18 +258,18 @@ def check_proposals(patient: Patient) -> Iterator[Finding]:
     return iter(())
 
 
-# --- the deep look -----------------------------------------------------------------------------------------------
+# --- the deep check ----------------------------------------------------------------------------------------------
 
 
 def check_edges(patient: Patient) -> Iterator[Finding]:
-    """Ids are there once, and edges end at nodes."""
+    """Ids are unique, and edges end at nodes."""
     for branch, snapshot in patient.snapshots():
         ids: dict[str, pa.Array] = {}
         for kind in snapshot.catalog.entities():
             held = snapshot.table_of(kind).scan(["id"])["id"].combine_chunks()
             repeated = len(held) - pc.count_distinct(held).as_py()
             if repeated:
-                message = f"{repeated} ids of {kind.name} on branch {branch!r} are there twice"
+                message = f"{repeated} ids of {kind.name} on branch {branch!r} are duplicated"
                 yield Finding(ERROR, "edges", message, RESTORE)
             if kind.kind == "node":
                 ids[kind.name] = held
@@ -285,7 +285,7 @@ def check_edges(patient: Patient) -> Iterator[Finding]:
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Files nothing refers to: what failed or lost writes left."""
+    """Unreferenced files, left over from failed or lost writes."""
     found = collect(patient.repo, Retention(keep=1 << 62), dry_run=True)
     if found.objects_deleted:
         yield Finding(

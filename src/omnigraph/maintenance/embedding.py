@@ -1,7 +1,7 @@
-"""Vectors that are missing, made later: batch by batch, each batch a commit.
+"""Computing missing vectors later: batch by batch, each batch a commit.
 
-What a batch made is kept whatever happens afterwards, so work that was interrupted goes on where it stopped. Texts
-that rows share are asked for once.
+Finished batches are kept whatever happens afterwards, so interrupted work continues where it stopped. Texts that rows
+share are embedded once.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from omnigraph.model.catalog import NodeType, Property
 from omnigraph.model.embedding import EmbedSettings
 from omnigraph.read.search.embed import provider_of
 from omnigraph.storage import metrics
-from omnigraph.write.embed import Embedder, asking, fill_vectors, without_vector
+from omnigraph.write.embed import Embedder, embed_function, fill_vectors, without_vector
 
-BATCH_ROWS_MIN = 512  # of a commit; a provider that takes more at once is given more
+BATCH_ROWS_MIN = 512  # of a commit; a provider that takes larger batches gets them
 
 Publish = Callable[[Verb], Any]  # publishes a verb as a commit, and returns its value
 
@@ -45,7 +45,7 @@ class EmbedReport:
 def embedded_properties(
     snapshot: Snapshot, types: Sequence[str] | None, name: str | None
 ) -> list[tuple[NodeType, Property]]:
-    """The properties made by `@embed`, of the types and with the name that were asked for."""
+    """The properties made by `@embed`, of the given types and name."""
     nodes = snapshot.catalog.nodes
     unknown = next((each for each in types or () if each not in nodes), None)
     if unknown is not None:
@@ -58,9 +58,9 @@ def embedded_properties(
         if prop.embed is not None and name in (None, prop.name)
     ]
     if not found and (types is not None or name is not None):
-        asked = ", ".join(types or ("any type",)) + (f" with the name {name!r}" if name else "")
+        wanted = ", ".join(types or ("any type",)) + (f" with the name {name!r}" if name else "")
         raise OptionInvalid(
-            f"no property of {asked} is made by @embed",
+            f"no property of {wanted} is made by @embed",
             help='Declare one in the schema: embedding: Vector(256)? @embed("body")',
         )
     return found
@@ -87,16 +87,16 @@ def embed_missing(
     *,
     every: bool = False,
 ) -> EmbedReport:
-    """Make the vectors that are missing in a state, in commits of their own on top of whatever comes meanwhile."""
+    """Compute the vectors missing in a state, in separate commits on top of any concurrent writes."""
     kind, prop = what
-    provider, ask = provider_of(settings), asking(settings)
+    provider, ask = provider_of(settings), embed_function(settings)
     batch_rows = max(BATCH_ROWS_MIN, provider.batch_texts_max * provider.requests_max)
     todo = snapshot.table_of(kind).count(without_vector(prop, every=every))
     seen = rows = texts = characters = commits = 0
     for batch in _missing(snapshot, kind, prop, every, ["id"], batch_rows) if todo else ():
         embedder = Embedder(
             ask
-        )  # of this batch alone: it keeps what it made, should the commit be tried again
+        )  # of this batch only: it keeps its vectors in case the commit is retried
         verb = fill_vectors(kind.name, prop.name, batch.column("id"), embedder, every=every)
         filled = publish(verb)
         rows, commits = rows + filled, commits + bool(filled)

@@ -1,7 +1,7 @@
-"""Records of long work that somebody may ask about later: kept in the store, so that every server can tell of them.
+"""Records of long-running jobs, kept in the store, so that every server can report their status.
 
-A record is written by the process that does the work, which says again and again that it still does. One that has
-fallen silent is lost: its work died with its process, and whatever it had published, it had published whole.
+A record is written by the process that does the work, which renews it regularly. A job that is no longer renewed is
+lost: its work died with its process, and anything it published is complete.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ WAITING, RUNNING, DONE = "waiting", "running", "done"
 FAILED, CANCELLED, LOST, EXPIRED = "failed", "cancelled", "lost", "expired"
 UNFINISHED = (WAITING, RUNNING)
 SILENT_MICROS_MAX = 60_000_000
-FINISHED_KEPT_MICROS = 7 * 86_400_000_000  # how long what is known of a job stays after its end
+FINISHED_KEPT_MICROS = 7 * 86_400_000_000  # how long the record of a finished job is kept
 UPLOADS_KEPT_MICROS = 30 * 86_400_000_000
 
 
 class JobRecord(Struct, frozen=True):
-    """What is known of a job."""
+    """The record of a job."""
 
     job: str
     kind: str  # load or export
@@ -60,18 +60,18 @@ def save_job(repo: Repository, record: JobRecord) -> None:
 
 
 def load_job(repo: Repository, job: str) -> JobRecord | None:
-    """A record by its id, with what has become of it meanwhile; none if there is no such job."""
+    """A record by its id, with its current status; None if there is no such job."""
     key = layout.job_key(job)
     found = object_at(repo.objects, JobRecord, key)
     if found is None:
         return None
-    if found.job != job:  # what is over is deleted under this name
+    if found.job != job:  # finished jobs are deleted under this name
         raise Corrupt(f"the object {key} says it is job {found.job!r}", details={"object": key})
     return _judged(repo, found)
 
 
 def all_jobs(repo: Repository) -> list[JobRecord]:
-    """Every job there is, newest first; what is over and forgotten is cleared away."""
+    """All jobs, newest first; expired ones are removed."""
     names = (info.key.rsplit("/", 1)[-1] for info in repo.objects.list(layout.JOBS))
     ids = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     tasks = [partial(load_job, repo, id) for id in ids]
@@ -80,7 +80,7 @@ def all_jobs(repo: Repository) -> list[JobRecord]:
 
 
 def ask_to_cancel(repo: Repository, job: str) -> None:
-    """Tell whichever process runs a job that nobody wants it any more."""
+    """Request cancellation of a job from the process that runs it."""
     repo.objects.put(layout.job_cancel_key(job), b"")
 
 
@@ -93,7 +93,7 @@ def is_asked_to_cancel(repo: Repository, job: str) -> bool:
 
 
 def forget_cancel(repo: Repository, job: str) -> None:
-    """Remove what asked for it, once the job is over."""
+    """Remove the cancellation request, once the job is over."""
     repo.objects.delete([layout.job_cancel_key(job)])
 
 
@@ -112,15 +112,15 @@ def _judged(repo: Repository, record: JobRecord) -> JobRecord | None:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What nobody may ask for any longer, and was removed."""
+    """What had expired and was removed."""
 
     objects: int
     bytes: int
 
 
 def expire(repo: Repository) -> Expired:
-    """Remove the parts of exports whose time is over or whose job is gone, records of jobs that ended long ago, and
-    files that were left for loading longer than a month ago."""
+    """Remove parts of exports that expired or whose job is gone, records of jobs that ended long ago, and files
+    uploaded for loading more than a month ago."""
     exports = list(repo.objects.list(layout.EXPORTS))  # before the jobs: each has a record first
     uploads = list(repo.objects.list(layout.UPLOADS))
     kept = {job.job for job in all_jobs(repo) if job.status != EXPIRED}
@@ -132,7 +132,7 @@ def expire(repo: Repository) -> Expired:
 
 
 def _over(repo: Repository, record: JobRecord, status: str) -> JobRecord:
-    """A job that ended without a word, or whose parts are not kept any longer."""
+    """A job that was lost, or whose parts are no longer kept."""
     over = msgspec.structs.replace(record, status=status, seen=repo.clock.now(), parts=())
     forget_cancel(repo, record.job)
     if record.kind == "export":
@@ -143,7 +143,7 @@ def _over(repo: Repository, record: JobRecord, status: str) -> JobRecord:
 
 
 def discard_parts(repo: Repository, job: str) -> None:
-    """Remove what an export wrote."""
+    """Remove the parts of an export."""
     folder = layout.export_folder(job)
     repo.objects.delete([info.key for info in repo.objects.list(folder)])
 
@@ -152,7 +152,7 @@ def discard_parts(repo: Repository, job: str) -> None:
 
 
 def hold(repo: Repository, snapshot: Snapshot, job: str) -> None:
-    """Keep the files of a state from collection until `release`; an error if one has begun to take them."""
+    """Keep the files of a state from collection until `release`; raises if one has begun to remove them."""
     commit = snapshot.commit
     plan = StoredPlan(
         plan=_lease(job),
@@ -164,7 +164,7 @@ def hold(repo: Repository, snapshot: Snapshot, job: str) -> None:
         tables=tuple(sorted(entry.path for entry in commit.tables.values())),
     )
     save_plan(repo, plan)
-    # A collection writes down what it may take before it takes it: whoever comes later has heard of the lease.
+    # A collection records what it may remove before it does: one that starts later sees the lease.
     if is_pruned_now(repo, commit):
         release(repo, job)
         raise pruned_error(snapshot.commit_id)

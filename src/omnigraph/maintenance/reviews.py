@@ -1,7 +1,7 @@
-"""What is left of proposals that ended long ago, and of checks on commits that are gone.
+"""Removal of the events of proposals that ended long ago, and of check results on removed commits.
 
-A proposal keeps its last state, so that its number is never given again and commits that name it still mean something;
-what was said about it goes. What checks found goes with the commit they were run on.
+A proposal keeps its last state, so that its number is never reused and commits that name it remain meaningful; its
+discussion is removed. Results of checks are removed with the commit they were run on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DAY_MICROS = 86_400_000_000
 
 
 def forget_reviews(repo: Repository, done: Collected, ended_days: float | None) -> Collected:
-    """The same collection, with what it took of proposals that ended so many days ago, and of results of checks."""
+    """The same collection, with the removed events of proposals that ended `ended_days` ago, and check results."""
     doomed = _results(repo)
     if ended_days is not None:
         doomed += _threads(repo, repo.clock.now() - int(ended_days * DAY_MICROS))
@@ -50,7 +50,7 @@ def _thread(repo: Repository, number: int, horizon: int) -> list[ObjectInfo]:
 
 
 def _results(repo: Repository) -> list[ObjectInfo]:
-    """What was found in commits that are gone."""
+    """Check results of removed commits."""
     by_commit: dict[tuple[str, int], list[ObjectInfo]] = {}
     for info in repo.objects.list(layout.CHECKED):
         match info.key.split("/"):

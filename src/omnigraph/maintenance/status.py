@@ -1,8 +1,8 @@
-"""What the store knows of maintenance: the policy of retention, which process maintains, and what it did.
+"""The stored state of maintenance: the retention policy, which process maintains, and what it did.
 
-Several processes may serve a graph, and one maintains it: whoever finds that nobody does claims it, and looks a moment
-later whether somebody else did too. All of maintenance is safe beside itself, so two who believe that it is their turn
-waste work and nothing else.
+Several processes may serve a graph, and one maintains it: a process that finds the role free claims it, and checks a
+moment later whether another did too. Maintenance is safe when run concurrently, so two processes that both believe it
+is their turn waste work and nothing else.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ from omnigraph.core.repository import Repository
 from omnigraph.errors import OptionInvalid
 
 LEASE_SECONDS = 120.0
-SETTLE_SECONDS = 0.5  # after saying that one maintains, before believing it
+SETTLE_SECONDS = 0.5  # between claiming the role and trusting the claim
 ACTIONS_KEPT_MAX = 200
-MARKED = {"cleanup": "cleaned", "expire": "expired"}  # actions whose last time is kept, and where
+MARKED = {
+    "cleanup": "cleaned",
+    "expire": "expired",
+}  # actions whose last time is stored, and in which field
 
 
 # --- the policy --------------------------------------------------------------------------------------------------
 
 
 def retention(repo: Repository) -> RetentionPolicy | None:
-    """How much history maintenance leaves; none: all of it."""
+    """How much history maintenance keeps; None: all of it."""
     return object_at(repo.objects, RetentionPolicy, layout.RETENTION)
 
 
 def checked(policy: RetentionPolicy) -> RetentionPolicy:
-    """A policy that makes sense."""
+    """The policy, if its values are valid."""
     if policy.keep < 1:
         raise OptionInvalid(f"keep must be at least 1, got {policy.keep}")
     if policy.days is not None and not 0 <= policy.days <= 36_500:
@@ -49,7 +52,7 @@ def checked(policy: RetentionPolicy) -> RetentionPolicy:
 
 
 def set_retention(repo: Repository, policy: RetentionPolicy | None) -> None:
-    """Put a policy in force; none: nothing is removed by itself any more."""
+    """Set the policy; None: nothing is removed automatically."""
     if policy is None:
         repo.objects.delete([layout.RETENTION])
     else:
@@ -60,13 +63,13 @@ def set_retention(repo: Repository, policy: RetentionPolicy | None) -> None:
 
 
 def status(repo: Repository) -> MaintenanceStatus:
-    """Who maintains the graph, and what was done last."""
+    """Which process maintains the graph, and what was done last."""
     found = object_at(repo.objects, MaintenanceStatus, layout.MAINTENANCE)
     return MaintenanceStatus() if found is None else found
 
 
 class Office:
-    """The place of the process that maintains a graph."""
+    """The role of the process that maintains a graph."""
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
@@ -74,7 +77,7 @@ class Office:
         self.held = False
 
     def take(self) -> bool:
-        """Whether this process maintains, for now: takes the place if it is free, and keeps it if it was ours."""
+        """Whether this process maintains, for now: takes the role if it is free, and keeps it if it was ours."""
         now = self._repo.clock.now()
         there = status(self._repo)
         if there.holder != self.name and there.until > now:
@@ -89,7 +92,7 @@ class Office:
         return self.held
 
     def report(self, kind: str, action: MaintenanceAction | None) -> None:
-        """Write down that something was done, and what; without an action, that there was nothing to do."""
+        """Record what was done; without an action, that there was nothing to do."""
         there = status(self._repo)
         times = {MARKED[kind]: self._repo.clock.now()} if kind in MARKED else {}
         actions = there.actions if action is None else (action, *there.actions)[:ACTIONS_KEPT_MAX]
@@ -100,7 +103,7 @@ class Office:
             self._put(there)
 
     def leave(self) -> None:
-        """Give the place up, so that another need not wait."""
+        """Release the role, so that another process need not wait."""
         there = status(self._repo)
         if self.held and there.holder == self.name:
             self._put(msgspec.structs.replace(there, holder="", until=0))

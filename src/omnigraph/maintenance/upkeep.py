@@ -1,8 +1,8 @@
-"""Maintenance of a whole graph: by hand, or in the background of a long-running process.
+"""Maintenance of a whole graph: on request, or in the background of a long-running process.
 
-A look does what is due: tables are compacted and indexed, missing vectors are made, what expired is removed, and
-history goes as the graph's own policy says. Of all processes that look, one does it (see `status`); each of them slows
-its writers down while too much is left to do.
+One pass does the work that is due: tables are compacted and indexed, missing vectors computed, expired objects removed,
+and history pruned by the graph's own policy. Of all processes, only one maintains (see `status`); each of them slows
+its writers down while the backlog is too large.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from omnigraph.read.search.storing import store_missing
 from omnigraph.write.maintain import Backlog, TableReport, TableWork, backlog, due
 
 EXPIRE_SECONDS = 3600.0
-SLOWED_FROM = 8.0  # times over what is due, before writers wait
+SLOWED_FROM = 8.0  # pressure above which writers wait
 SLOWED_SECONDS_MAX = 0.25  # for each commit
 log = logging.getLogger("omnigraph.maintenance.upkeep")
 Kind = NodeType | EdgeType
@@ -54,7 +54,7 @@ def optimize_branch(
     deadline: Deadline,
     engine: str = "local",
 ) -> list[TableReport]:
-    """Bring the tables of a branch into order, one commit each, so that each contends with few writers."""
+    """Optimize the tables of a branch, one commit each, so that each contends with few writers."""
     snapshot = repo.snapshot(repo.head(branch).commit)
     chosen = list(snapshot.catalog.entities() if kinds is None else kinds)
     return [_optimize_table(repo, writers, branch, kind, deadline, engine) for kind in chosen]
@@ -76,7 +76,7 @@ def _optimize_table(
             )
             work = writers.submit(request).value
     except RetriesExhausted:
-        note = "other writers kept changing it: left as it was"
+        note = "other writers kept changing it: left unchanged"
     after = repo.snapshot(repo.head(branch).commit)
     texts, text_bytes = store_missing(after, kind)
     return TableReport(
@@ -99,9 +99,9 @@ def _persisted(snapshot: Snapshot, kind: Kind) -> int:
 def store_loaded(
     repo: Repository, commit: Commit | Tombstone | None, rows: Mapping[str, int]
 ) -> None:
-    """Make the text indices of what a load has written, where that is enough for a file to pay.
+    """Build the text indices of rows written by a load, if there are enough to be worth a file.
 
-    It is published already: what fails here is left to maintenance.
+    The load is already published: failures here are left to maintenance.
     """
     many = {name for name, count in rows.items() if count >= segments.STORED_ROWS_MIN}
     if not isinstance(commit, Commit) or not many:
@@ -119,7 +119,7 @@ def store_loaded(
 
 
 class Caretaker:
-    """One look at a time, and what came of it."""
+    """Maintenance passes, one at a time, and their results."""
 
     def __init__(
         self, repo: Repository, writers: Writers, branches: Sequence[str] | None = None
@@ -127,16 +127,16 @@ class Caretaker:
         self._repo = repo
         self._writers = writers
         self._branches = branches
-        self._measured: dict[
-            str, tuple[str, Backlog]
-        ] = {}  # by branch: a commit, and what it lacks
-        self._embedded: dict[str, str] = {}  # by branch: a commit that was looked through
+        self._measured: dict[str, tuple[str, Backlog]] = {}  # by branch: a commit, and its backlog
+        self._embedded: dict[
+            str, str
+        ] = {}  # by branch: a commit that was searched for missing vectors
         self.office = status.Office(repo)
-        self.counts: Counter[str] = Counter()  # of actions, and of those that failed
+        self.counts: Counter[str] = Counter()  # of actions, and of failed ones
         self.backlog = Backlog()
 
     def measure(self) -> float:
-        """How many times over what is due there is to do now, on the branch that needs it most."""
+        """The current pressure: that of the branch that needs maintenance most."""
         names = self._branches if self._branches is not None else branch_names(self._repo)
         heads = {name: head for name in names if (head := self._head(name)) is not None}
         self._measured = {name: self._measure(name, head) for name, head in heads.items()}
@@ -158,7 +158,7 @@ class Caretaker:
         return id, backlog(self._repo.snapshot(head))
 
     def look(self, deadline: Deadline = NEVER) -> list[MaintenanceAction]:
-        """Everything that is due, as it was measured."""
+        """Do everything that is due, as measured."""
         done: list[MaintenanceAction] = []
         for branch, (_, left) in self._measured.items():
             if left.pressure > 1:
@@ -177,7 +177,7 @@ class Caretaker:
     def _attempt(
         self, kind: str, branch: str | None, work: Callable[[], str]
     ) -> list[MaintenanceAction]:
-        """Do something and write it down; a failure is logged, and tried again at the next look."""
+        """Do something and record it; a failure is logged, and retried at the next pass."""
         began = time.monotonic()
         try:
             detail = work()
@@ -201,10 +201,10 @@ class Caretaker:
     def _optimize(self, branch: str, deadline: Deadline) -> str:
         kinds = list(due(self._repo.snapshot(self._repo.head(branch).commit)))
         done = optimize_branch(self._repo, self._writers, branch, kinds, deadline=deadline)
-        return "; ".join(map(_told, done))
+        return "; ".join(map(_summary, done))
 
     def _embed(self, branch: str, deadline: Deadline) -> str:
-        """Vectors that are missing, where a provider is set; a state is looked through once."""
+        """Compute missing vectors, if a provider is configured; a state is searched once."""
         state = self._repo.snapshot(self._repo.head(branch).commit)
         settings = settings_of(state)
         chosen = embedded_properties(state, None, None)
@@ -221,7 +221,7 @@ class Caretaker:
         return "; ".join(f"{r.type}.{r.property}: {r.rows} vectors" for r in done if r.rows)
 
     def _clean(self, policy: RetentionPolicy, deadline: Deadline) -> str:
-        """History that the policy does not keep. Where nothing was written since the last time, there is none."""
+        """Remove history that the policy does not keep. Without writes since the last time, there is none."""
         heads = [self._repo.head(name).commit for name in self._measured]
         if all(head.kind == "epoch" for head in heads):
             return ""
@@ -237,7 +237,7 @@ def _expire(repo: Repository) -> str:
     )
 
 
-def _told(report: TableReport) -> str:
+def _summary(report: TableReport) -> str:
     indexed = f", indexed {', '.join(report.indexed)}" if report.indexed else ""
     fragments = f"{report.fragments_before} to {report.fragments_after} fragments"
     return f"{report.type}: {fragments}{indexed}" + (f" ({report.note})" if report.note else "")
@@ -247,9 +247,9 @@ def _told(report: TableReport) -> str:
 
 
 class Upkeep:
-    """A thread that looks from time to time whether there is something to maintain, and does it if it is its turn.
+    """A thread that regularly checks for due maintenance, and does it if this process is in charge.
 
-    Looking costs two requests, and one for each branch, while nothing changes.
+    A check costs two requests, and one for each branch, while nothing changes.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class Upkeep:
 
     @property
     def waited_seconds(self) -> float:
-        """How long writers of this process have waited in all."""
+        """How long writers of this process have waited in total."""
         return self._writers.waited
 
     def start(self) -> Upkeep:
@@ -277,7 +277,7 @@ class Upkeep:
         return self
 
     def stop(self) -> None:
-        """Stop after the table in hand; returns once the thread has ended."""
+        """Stop after the current table; returns once the thread has ended."""
         self._stopped.set()
         self._thread.join()
 

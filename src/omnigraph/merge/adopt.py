@@ -1,4 +1,4 @@
-"""Versions a merge takes over as they are, instead of writing rows."""
+"""Versions a merge adopts unchanged, instead of writing rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ OWN_STEPS_MAX = (
 
 
 def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
-    """Ours is unchanged since the base: the table map of theirs is taken over, and no row is looked at.
+    """Ours is unchanged since the base: the table map of theirs is adopted, and no row is read.
 
     The image is one that theirs has published, so it is valid as a whole. Tables theirs did not touch stay as ours has
-    them, which may be in a better order.
+    them, which may be better optimized.
     """
     base, theirs = between.one.commit, between.other.commit
     for table_id, entry in theirs.tables.items():
@@ -35,7 +35,7 @@ def fast_forward(between: Between, ours: Commit) -> Iterator[TableAction]:
 
 
 def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) -> dict[str, Adopt]:
-    """The tables that become exactly what theirs has: ours left them alone since the base, in rows and columns.
+    """The tables that become exactly what theirs has: ours has not changed them since the base, in rows or columns.
 
     `before` and `source` are ours and theirs under their own schemas.
     """
@@ -68,7 +68,7 @@ def _reshaped(sides: Sides, kind: Kind | None) -> bool:
 
 
 def reshaped(sides: Sides, before: Snapshot) -> Iterator[TableAction]:
-    """What brings the tables of ours under the merged schema; `before` is ours under its own."""
+    """The actions that bring the tables of ours under the merged schema; `before` is ours under its own."""
     old = kinds_of(before.catalog)
     merged = kinds_of(sides.catalog)
     for table_id in before.commit.tables:
@@ -82,7 +82,7 @@ def reshaped(sides: Sides, before: Snapshot) -> Iterator[TableAction]:
 
 
 def taken_over(repo: Repository, head: Snapshot, wanted: Snapshot) -> Iterator[TableAction]:
-    """What makes a head the same as another state, by reference alone."""
+    """The actions that make a head equal to another state, only by reference."""
     between = Between(repo, head, wanted)
     kinds = kinds_of(wanted.catalog)
     for table_id, entry in wanted.commit.tables.items():

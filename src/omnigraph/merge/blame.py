@@ -1,7 +1,7 @@
-"""Who wrote what a row says, cell by cell: the newest commit that gave each cell the value it has.
+"""Who wrote the values of a row, cell by cell: the newest commit that gave each cell its value.
 
-A merge brings values that were written elsewhere. Where it took a cell over from the branch it merged, the commit that
-wrote it there is named, and the merge as the way it came.
+A merge brings values written elsewhere. If it took a cell from the merged branch, the origin is the commit that wrote
+it there, with the merge that brought it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from omnigraph.merge.rows import same_row
 from omnigraph.merge.schema_view import Kind
 
 PAGE_EVENTS = 8
-MERGES_MAX = 32  # that one cell is followed through
+MERGES_MAX = 32  # through which one cell is followed
 
 
 @dataclass(frozen=True, slots=True)
 class CellOrigin:
-    """A cell, the commit that wrote it, and the merge that brought it here; none where history was removed."""
+    """A cell, the commit that wrote it, and the merge that brought it here; None if history was removed."""
 
     name: str
     value: Any
@@ -36,7 +36,7 @@ class CellOrigin:
 def blame(
     repo: Repository, head: Snapshot, kind: Kind, id: str, commits_max: int
 ) -> tuple[CellOrigin, ...] | None:
-    """The cells of a row at a state, in the words of its schema; none if it is not there."""
+    """The cells of a row at a state, under its schema; None if it does not exist."""
     origins = _origins(repo, head, kind, id, commits_max, MERGES_MAX)
     return None if origins is None else tuple(origins.values())
 
@@ -70,7 +70,7 @@ def _origins(
 def _events(
     repo: Repository, head: Snapshot, kind: Kind, id: str, commits_max: int
 ) -> Iterator[Event]:
-    """What happened to a row, newest first; most cells were written lately, so a few events are looked up at a time."""
+    """The events of a row, newest first; most cells were written recently, so a few events are read at a time."""
     at, looked_at = head, 0
     while looked_at < commits_max:
         page = row_history(repo, at, kind, id, events_max=PAGE_EVENTS, commits_max=PAGE_EVENTS)

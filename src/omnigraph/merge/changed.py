@@ -1,7 +1,7 @@
 """The changed rows between two commits, and summaries of changes.
 
-Fragments tell the difference at once where few rows lie in fragments only one side has. Where they say too little,
-after a compaction for instance, the summaries in the commits between name the ids, and those are looked up.
+Fragments show the difference directly if few rows are in fragments only one side has. If they do not,
+for instance after a compaction, the summaries in the commits between name the ids, and those are looked up.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from omnigraph.model.tokens import (
 )
 from omnigraph.storage.tables import Table
 
-COMPARED_ROWS_MAX = 20_000  # up to so many rows, fragments are compared without asking further
-LOOKUP_COST = 4  # what looking a row up costs, in rows read one after the other
+COMPARED_ROWS_MAX = 20_000  # up to this many rows, fragments are compared directly
+LOOKUP_COST = 4  # the cost of looking up a row, in rows read sequentially
 STEPS_MAX = 2_048  # commits whose summaries are read
-FOOTPRINT_ROWS_MAX = 100_000  # a summary of more rows says that it may concern anything
+FOOTPRINT_ROWS_MAX = 100_000  # a summary of more rows counts as everything
 
 
 @dataclass(slots=True)
 class Between:
-    """Two commits and, once somebody asks, the commits between them."""
+    """Two commits and, on demand, the commits between them."""
 
     repo: Repository
     one: Snapshot
@@ -81,11 +81,11 @@ class Between:
         return by_fragments(a, b, columns)
 
     def _few_ids(self, table_id: str, most: int) -> pa.Array | None:
-        """The ids of all rows that may differ, where summaries say that they are few."""
+        """The ids of all rows that may differ, if summaries show that there are few."""
         return self.touched_ids(table_id) if self._touched_rows(table_id) < most else None
 
     def _touched_rows(self, table_id: str) -> float:
-        """How many rows the commits between speak of; infinitely many where they do not tell."""
+        """How many rows the commits between list; infinity if unknown."""
         way = self.steps()
         changes = [
             member.changes[table_id]
@@ -105,21 +105,21 @@ class Between:
         return (mine.path, mine.version) != (yours.path, yours.version)
 
     def is_touched(self, table_id: str) -> bool:
-        """Whether somebody wrote to a table; maintenance does not count, and what cannot be told does."""
+        """Whether a table was written to; maintenance does not count, and unknown cases do."""
         if not self.differs(table_id):
             return False
         way = self.steps()
         return way is None or any(_writes(step, table_id) for step in way)
 
     def steps(self) -> list[HistoryStep] | None:
-        """The commits between; None where they cannot tell."""
+        """The commits between; None if unavailable."""
         if not self._known:
             self._steps = steps(self.repo, self.one.commit, self.other.commit, self.limit)
             self._known = True
         return self._steps
 
     def touched_ids(self, table_id: str) -> pa.Array | None:
-        """The ids of all rows that may differ, from summaries; None where they do not tell."""
+        """The ids of all rows that may differ, from summaries; None if they are not complete."""
         way = self.steps()
         if way is None:
             return None
@@ -135,7 +135,7 @@ class Between:
     def summary(self, table_id: str) -> TableChange:
         """One summary of everything done to a table on the way from the first commit, an ancestor, to the other.
 
-        Where the commits between do not tell, or lie on two ways, the rows are compared.
+        If the commits between are not enough, or are on two paths, the rows are compared.
         """
         way = (
             self.steps()
@@ -158,7 +158,7 @@ def _table(snapshot: Snapshot, table_id: str, seen: Kind) -> Table | None:
 
 
 def _filled(table: Table) -> frozenset[str]:
-    """The columns a table is seen with and does not have: summaries do not tell how rows lost or got them."""
+    """The columns in the view of a table that it does not have: summaries do not record how rows got or lost them."""
     return table.filled if isinstance(table, Lens) else frozenset()
 
 
@@ -179,7 +179,7 @@ def _is_maintenance(step: HistoryStep) -> bool:
 
 
 def _readable_ids(repo: Repository, step: HistoryStep, table_id: str) -> pa.Array | None:
-    """The same; a commit whose files a cleanup has taken tells nothing."""
+    """The same; None for a commit whose files were removed by a cleanup."""
     try:
         return _ids(repo, step, table_id)
     except (Corrupt, ObjectNotFound):
@@ -187,7 +187,7 @@ def _readable_ids(repo: Repository, step: HistoryStep, table_id: str) -> pa.Arra
 
 
 def _ids(repo: Repository, step: HistoryStep, table_id: str) -> pa.Array | None:
-    """The ids one commit touched: as listed, or from the fragments it brought."""
+    """The ids one commit touched: as listed, or from the fragments it added."""
     changes = [m.changes[table_id] for m in step.commit.members if table_id in m.changes]
     if changes and all(is_listed(change) for change in changes):
         return pa.array([i for change in changes for i in listed_ids(change)], pa.string())
@@ -199,7 +199,7 @@ def _ids(repo: Repository, step: HistoryStep, table_id: str) -> pa.Array | None:
 
 
 def is_listed(change: TableChange) -> bool:
-    """Whether a summary names every row it speaks of."""
+    """Whether a summary lists all its rows."""
     lists = (change.inserted_ids, change.updated_ids, change.deleted_ids)
     return not change.all and all(ids is not None for ids in lists)
 
@@ -217,7 +217,7 @@ def listed_ids(change: TableChange) -> tuple[str, ...]:
 
 
 def summary_of(delta: Delta, kind: Kind, limits: Limits) -> TableChange:
-    """What a commit that brings these changes says about them."""
+    """The summary of these changes in their commit."""
     few = delta.before.num_rows + delta.after.num_rows <= FOOTPRINT_ROWS_MAX
     return Touch(
         inserted=one_array(delta.inserted["id"]),
@@ -250,7 +250,7 @@ def combined(changes: Sequence[TableChange]) -> TableChange:
     exact = [p.exact for p in prints if p.exact is not None]
     if len(exact) < len(prints) or not all(is_listed(change) for change in changes):
         return _added_up(changes)
-    was: dict[str, bool] = {}  # whether the row was there at first, and is there at last
+    was: dict[str, bool] = {}  # whether the row existed at first, and exists at last
     now: dict[str, bool] = {}
     for change in changes:
         for ids, before, after in (

@@ -1,4 +1,4 @@
-"""What both sides did that cannot both stay, and what somebody decided about it."""
+"""Incompatible changes of both sides, and decisions about them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from omnigraph.values.spelling import to_json
 DIVERGENT_INSERT = "divergent_insert"  # both inserted one id, with different values
 DIVERGENT_UPDATE = "divergent_update"  # both gave one field another value
 DELETE_VS_UPDATE = "delete_vs_update"  # one side deleted what the other changed
-ORPHAN_EDGE = "orphan_edge"  # one side deleted a node the other put an edge to
+ORPHAN_EDGE = "orphan_edge"  # one side deleted a node, the other added an edge to it
 UNIQUE = "unique_violation"
 CARDINALITY = "cardinality_violation"
-VALUE = "value_constraint_violation"  # a row breaks a rule the other side brought
+VALUE = "value_constraint_violation"  # a row breaks a rule the other side added
 LOST_VALUE = "lost_value"  # the merged schema has no place for a value one side wrote
 SCHEMA = "schema_conflict"
 CHECK = "check_conflict"  # both sides changed one check
@@ -33,7 +33,7 @@ OURS, THEIRS = "ours", "theirs"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One thing to decide. `ours` is the branch merged into, `theirs` the one that is merged; None: not there."""
+    """One thing to decide. `ours` is the branch merged into, `theirs` the one that is merged; None: missing."""
 
     kind: str
     type: str
@@ -69,7 +69,7 @@ def of_schemas(found: Iterable[SchemaConflict]) -> tuple[Conflict, ...]:
 
 
 def of_checks(found: Iterable[CheckConflict]) -> tuple[Conflict, ...]:
-    """Checks that both sides changed, in the same form; they are of no type."""
+    """Checks that both sides changed, in the same form; they have no type."""
     return tuple(
         Conflict(
             CHECK,
@@ -86,7 +86,7 @@ def of_checks(found: Iterable[CheckConflict]) -> tuple[Conflict, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ChosenValue:
-    """A value somebody wrote down for a field."""
+    """A value given for a field."""
 
     value: Any
 
@@ -96,14 +96,14 @@ Decision = str | ChosenValue  # a side, or a value
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What was decided beforehand: for single fields, for rows, for types, for everything; the narrowest counts."""
+    """The given decisions: for single fields, rows, types, or everything; the most specific applies."""
 
     everywhere: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     rows: Mapping[tuple[str, str, str | None], Decision] = field(default_factory=dict)
 
     def of(self, type_name: str, id: str | None, field: str | None) -> Decision | None:
-        """What holds for a conflict, if anything."""
+        """The decision for a conflict, if any."""
         if id is not None:
             for key in ((type_name, id, field), (type_name, id, None)):
                 if key in self.rows:
@@ -111,7 +111,7 @@ class Decisions:
         return self.types.get(type_name, self.everywhere)
 
     def side(self, type_name: str, id: str | None, field: str | None) -> str | None:
-        """The same where only a side can be taken."""
+        """The same if only a side can be taken."""
         found = self.of(type_name, id, field)
         return found if isinstance(found, str) else None
 
@@ -135,7 +135,7 @@ def decisions(
     strategy: str | Mapping[str, str] | None = None,
     resolutions: Sequence[Mapping[str, Any]] | None = None,
 ) -> Decisions:
-    """From what a caller gave: a side for all or by type, and a document of `{type, id, field?, take | value}`."""
+    """Decisions from arguments: a side for all or by type, and a document of `{type, id, field?, take | value}`."""
     if strategy is None or isinstance(strategy, str):
         everywhere, types = strategy, {}
     else:
@@ -172,7 +172,7 @@ def value_of(decided: ChosenValue, kind: Kind, name: str) -> Any:
     """A value as the property stores it."""
     prop = kind.properties.get(name)
     if prop is None:
-        raise OptionInvalid(f"a resolution can give {kind.name}.{name} no value: take a side")
+        raise OptionInvalid(f"a resolution cannot give {kind.name}.{name} a value: take a side")
     if decided.value is None:
         return None
     try:

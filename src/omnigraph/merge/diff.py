@@ -1,7 +1,7 @@
 """Two states of a graph compared: counts by type, changed rows with their changed cells, and the schema.
 
-Types are matched by their tables and columns by their properties' identities, so a rename is a difference of the schema
-and of no row. Rows are compared in the words of the second state: what its schema gave every row is no change of rows.
+Types are matched by their tables and columns by their properties' identities, so a rename changes the schema, not
+the rows. Rows are compared under the second state's schema: values that schema gave every row are not row changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHOWN_ROWS_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class RowDiff:
-    """One changed row: of an update the changed cells alone, of the others the whole row on its side."""
+    """One changed row: for an update only the changed cells, otherwise the whole row on its side."""
 
     type: str
     kind: str  # node or edge
@@ -125,7 +125,7 @@ def _structs(rows: pa.Table, ids: pa.Array) -> pa.StructArray:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What turns one state into another."""
+    """The changes from one state to another."""
 
     from_commit: str
     to_commit: str
@@ -220,7 +220,7 @@ def diff(
     types: Sequence[str] | None = None,
     operations: Sequence[str] | None = None,
 ) -> Diff:
-    """What turns state `a` into state `b`."""
+    """The changes from state `a` to state `b`."""
     wanted = _operations(operations)
     between = Between(repo, seen_as(a, b.catalog), b)
     kinds = _chosen([*_kinds(a, b)], types)
@@ -236,7 +236,7 @@ def diff(
 
 
 def _kinds(a: Snapshot, b: Snapshot) -> Iterable[Kind]:
-    """The types of the second state, then those it lost."""
+    """The types of the second state, then the dropped ones."""
     there = kinds_of(b.catalog)
     yield from there.values()
     yield from (kind for table, kind in kinds_of(a.catalog).items() if table not in there)

@@ -1,8 +1,7 @@
 """The change feed of a branch: its commits in order, each with the rows it changed, before and after.
 
-A cursor is the id of the last commit that was seen. A feed is read as far as the branch reached when it was asked for;
-who wants to follow a branch asks again with the new cursor. Commits are read a page at a time, rows as they are asked
-for.
+A cursor is the id of the last commit seen. A feed ends at the head the branch had when it was requested; to follow a
+branch, request the next feed with the new cursor. Commits are read a page at a time, rows on demand.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """All rows at one commit, and the cursor from which the feed goes on."""
+    """All rows at one commit, and the cursor from which the feed continues."""
 
     snapshot: Snapshot
     types: frozenset[str] | None = None
@@ -93,12 +92,8 @@ class Feed:
     types: frozenset[str] | None = None
     operations: frozenset[str] = frozenset(OPERATIONS)
     limit: int | None = None  # commits
-    until: str | None = (
-        None  # the last commit that belongs to it; else the feed goes on to the head
-    )
-    catalog: Catalog | None = (
-        None  # the schema in whose words rows are told; else each commit's own
-    )
+    until: str | None = None  # the last commit to include; None: up to the head
+    catalog: Catalog | None = None  # the schema for rows; None: each commit's own
 
     @property
     def start(self) -> str:
@@ -122,7 +117,7 @@ class Feed:
             yield from changes
 
     def commits(self) -> Iterator[tuple[str, list[Change]]]:
-        """The id of each commit and its changes; one without changes of the kind asked for has none."""
+        """The id of each commit and its changes; empty if it has no changes of the requested kind."""
         for commit, deltas in self.deltas():
             rows = (self._rows(commit, kind, delta) for kind, delta in deltas)
             yield commit, [change for part in rows for change in part]
@@ -137,7 +132,7 @@ class Feed:
     def branches(self) -> list[str]:
         """The branches on which the writes after the cursor were made: this one, and those it was forked along."""
         chain, number, _ = self.after
-        whole = self.repo.chains.expect(chain, number)  # with writes of others behind the cursor's
+        whole = self.repo.chains.expect(chain, number)  # with other writes after the cursor's
         ended = isinstance(whole, Seal) or whole.content == self.start or self.after[2] is None
         places = dict(_lines(self.repo, self.head, chain, number))
         if places[chain] == number and ended:
@@ -190,7 +185,7 @@ class Feed:
         yield from self._dropped(before, after)
 
     def _dropped(self, before: Commit, after: Snapshot) -> Iterator[tuple[Kind, Delta]]:
-        """The rows of types a commit dropped: whoever follows the feed has to let go of them, too."""
+        """The rows of types a commit dropped: followers of the feed have to delete them, too."""
         gone = [table for table in before.tables if table not in after.commit.tables]
         if not gone:
             return
@@ -213,7 +208,7 @@ class Feed:
 def own_part(
     delta: Delta, change: TableChange, commit: Commit, member: Member, table: str
 ) -> Delta:
-    """Of what a commit did to a table, the part of one of its members. A row two of them wrote belongs to the last."""
+    """The part of one member in a commit's changes to a table. A row written by two members belongs to the last."""
     others = [m for m in commit.members if m is not member and table in m.changes]
     if not others:
         return delta
@@ -225,7 +220,7 @@ def own_part(
 
 
 def toucher(change: TableChange) -> Callable[[str], bool]:
-    """Whether a commit may have changed a row of a table, by its id; a no is certain."""
+    """Whether a commit may have changed a row of a table, by its id; "no" is certain."""
     if is_listed(change):
         return frozenset(listed_ids(change)).__contains__
     footprint = Footprint.from_text(change.touched)

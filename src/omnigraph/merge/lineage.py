@@ -1,7 +1,7 @@
-"""How commits are related: what a commit knows, where two of them parted, and what happened since.
+"""How commits are related: what a commit knows, where two of them diverged, and what happened since.
 
-A commit knows a beginning of every chain: of its own, of those it was forked from, and of those merged into it. That is
-one number per chain, kept in the commit itself but for the forks, so no history is walked to find a merge base.
+A commit knows a prefix of every chain: of its own, of those it was forked from, and of those merged into it. That is
+one number per chain, stored in the commit itself except for the forks, so no history is walked to find a merge base.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _knows(known: Mapping[str, int], chain: str, number: int) -> bool:
 
 
 def merge_base(repo: Repository, ours: Commit, theirs: Commit) -> Commit:
-    """The newest commit both sides know. Of several, none of which knows the others, the youngest is taken."""
+    """The newest commit both sides know. Of several, none of which knows the others, the newest is taken."""
     mine, yours = knowledge(repo, ours), knowledge(repo, theirs)
     left = {chain: min(mine[chain], yours[chain]) for chain in yours if chain in mine}
     lines = [chain for chain, _ in (*ancestry(repo, theirs), *ancestry(repo, ours))]
@@ -63,14 +63,14 @@ def merge_base(repo: Repository, ours: Commit, theirs: Commit) -> Commit:
 
 
 def _content_time(repo: Repository, commit: Commit) -> int:
-    """When what it shows was written: maintenance makes no state younger."""
+    """When its content was written: maintenance does not make a state newer."""
     chain, number, _ = layout.parse_commit_id(commit.content)
     newest = repo.chains.expect(chain, number)
     return commit.time if isinstance(newest, Seal) else newest.time
 
 
 def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, str]:
-    """Everything `theirs` knows that `ours` does not, as a merge commit says it."""
+    """Everything `theirs` knows that `ours` does not, as stored in a merge commit."""
     known = knowledge(repo, ours)
     return {
         chain: layout.commit_id(chain, number)
@@ -81,19 +81,19 @@ def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, s
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """One commit on the way from one state to another, and the state before it."""
+    """One commit on the path from one state to another, and the state before it."""
 
     before: Commit
     commit: Commit
 
 
 def is_first_ancestor(repo: Repository, one: Commit, other: Commit) -> bool:
-    """Whether a commit lies on the way to another along first parents."""
+    """Whether a commit is an ancestor of another along first parents."""
     return dict(ancestry(repo, other)).get(one.chain, -1) >= one.number
 
 
 def steps(repo: Repository, one: Commit, other: Commit, limit: int) -> list[HistoryStep] | None:
-    """The commits on both ways from where two commits parted along first parents; None for too many or pruned ones."""
+    """The commits on both paths from where two commits diverged along first parents; None if too many or pruned."""
     here, there = list(ancestry(repo, one)), dict(ancestry(repo, other))
     fork = next((c, min(n, there[c])) for c, n in here if c in there)
     found: list[HistoryStep] = []

@@ -1,7 +1,7 @@
-"""Values that the merged schema has no place for, each a conflict: a merge never turns a value into a null in silence.
+"""Values that the merged schema has no place for, each a conflict: a merge never silently turns a value into null.
 
-One side may have dropped a property, or taken back its widening, while the other side wrote values that only the
-former schema can hold. Only columns that the merged schema drops or narrows are looked at, and of those only the rows
+One side may have dropped a property, or reverted its widening, while the other side wrote values that only the
+former schema can hold. Only columns that the merged schema drops or narrows are read, and of those only the rows
 that differ from the base.
 """
 
@@ -49,7 +49,7 @@ class States:
 
 
 def lost_cells(states: States, merged: Catalog, decided: Decisions) -> Iterator[Conflict]:
-    """The values of either side that cannot be carried over; those somebody decided to drop are left out."""
+    """The values of either side that cannot be carried over; except those decided to be dropped."""
     kept = kinds_of(merged)
     for side, other in ((OURS, THEIRS), (THEIRS, OURS)):
         for table, kind in kinds_of(states.of(side).catalog).items():
@@ -67,13 +67,13 @@ def lost_cells(states: States, merged: Catalog, decided: Decisions) -> Iterator[
 
 
 def _is_made_anew(prop: Property, merged: Kind) -> bool:
-    """Whether a vector made from a text is made from another text, or by another model, in the merged schema."""
+    """Whether the merged schema makes a vector from another text, or by another model."""
     other = merged.properties.get(prop.name)
     return prop.embed is not None and other is not None and other.embed is not None
 
 
 def _view(kind: Kind, prop: Property) -> Kind:
-    """The type with one property alone."""
+    """The type with only one property."""
     return replace(
         kind, properties={prop.name: prop}, key=None, uniques=(), indices=(), ranges=(), checks=()
     )
@@ -104,7 +104,7 @@ def _narrowed(
     own = only(lost, states.delta(side, view).after["id"])
     why = f"which does not fit {place.type}, the type the other side gave {prop.name}"
     yield from _conflicts(states, side, (kind, prop), own, why)
-    if side == OURS:  # what nobody changed would have to stay
+    if side == OURS:  # an unchanged value would have to stay
         rest = without(lost, own["id"])
         gone = states.delta(THEIRS, view).before["id"]
         yield from _conflicts(states, side, (kind, prop), without(rest, gone), why)
@@ -128,7 +128,7 @@ def _conflicts(
 
 
 def _values(state: Snapshot, kind: Kind, prop: Property, ids: pa.Array) -> list[Any]:
-    """The values of a property by id, as a state has them under its own schema; None where it has none."""
+    """The values of a property by id, as a state has them under its own schema; None if it has none."""
     stored = kinds_of(state.catalog).get(kind.table_id)
     held = [] if stored is None else stored.properties.values()
     name = next((p.name for p in held if p.property_id == prop.property_id), None)

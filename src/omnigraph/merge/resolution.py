@@ -1,8 +1,8 @@
-"""The merged image, judged by the one evaluator; decisions are applied until it stands or somebody has to decide.
+"""The merged image, judged by the one evaluator; decisions are applied until it is valid or a conflict is undecided.
 
-Both sides are valid, so only their meeting can break a rule. A conflict concerns a few rows; taking a side means that
-each of them becomes what it is on that side, whichever table it is in. That may break another rule, so it is judged
-again.
+Both sides are valid, so only their combination can break a rule. A conflict concerns a few rows; taking a side means
+that each of them becomes what it is on that side, whichever table it is in. That may break another rule, so it is
+judged again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Broken = tuple[Conflict, list[RowKey]]  # a broken rule, and the rows that break
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What happens to ours, table by table; or what has to be decided first."""
+    """The changes of ours, table by table; or the conflicts to decide first."""
 
     tables: Mapping[str, MergedTable]
     changes: Changes
@@ -94,7 +94,7 @@ def _merge_tables(sides: Sides, decided: Decisions) -> dict[str, MergedTable]:
 
 
 def _reads(tables: Mapping[str, MergedTable], report: Report) -> dict[str, Reads]:
-    """What the outcome rests on: the rows theirs changed, as ours has them, and what the checks looked at."""
+    """The facts the outcome depends on: the rows theirs changed, in ours, and what the checks read."""
     found = dict(report.reads)
     for table, merged in tables.items():
         if not merged.delta.is_empty:
@@ -109,7 +109,7 @@ def _reads(tables: Mapping[str, MergedTable], report: Report) -> dict[str, Reads
 def _against_their_rules(
     sides: Sides, txn: WriteTxn, before: Catalog, decided: Decisions
 ) -> list[Broken]:
-    """What ours wrote since the base, and what was decided to stay, against rules of types that theirs changed."""
+    """Check what ours wrote since the base, and rows decided to stay, against rules that theirs changed."""
     old = kinds_of(before)
     changed = {k.table_id for k in sides.catalog.entities() if old.get(k.table_id) != k}
     if not changed & set(sides.ours.commit.tables):
@@ -139,7 +139,7 @@ def _conflicts(sides: Sides, report: Report) -> Iterator[Broken]:
 
 
 def _kind(sides: Sides, violation: Violation) -> Kind:
-    """The type a violation speaks of: a node and an edge type may share a name."""
+    """The type of a violation: a node and an edge type may share a name."""
     edges = (*ENDPOINTS, "cardinality")
     catalog = sides.catalog
     kind = catalog.edges.get(violation.type_name) if violation.rule in edges else None
@@ -156,7 +156,7 @@ def _conflict(sides: Sides, violation: Violation) -> Conflict:
 
 
 def _values(sides: Sides, kind: Kind, violation: Violation) -> tuple[str, tuple[Any, Any, Any]]:
-    """What kind of conflict it is, and what the sides have: rows, or for a cardinality numbers of edges."""
+    """The kind of conflict, and the values of the sides: rows, or for a cardinality edge counts."""
     if violation.rule == "cardinality":
         ours, theirs = (len(_leaving(sides, kind, violation.value, s)) for s in (OURS, THEIRS))
         return CARDINALITY, (None, ours, theirs)
@@ -217,7 +217,7 @@ def _decide(
     found: list[Broken],
     decided: Decisions,
 ) -> bool:
-    """Apply what was decided about these conflicts; false when nothing changes any more."""
+    """Apply the decisions about these conflicts; false once nothing changes any more."""
     moved = False
     for conflict, rows in found:
         side = decided.side(conflict.type, conflict.id, conflict.field)

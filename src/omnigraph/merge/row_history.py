@@ -1,7 +1,7 @@
-"""What happened to one node or edge: the commits that changed it, newest first, with the row before and after.
+"""The history of one node or edge: the commits that changed it, newest first, with the row before and after.
 
-Commits say which rows they touched, so only those that may have touched this one are looked into, with one look-up on
-each side.
+Commits record which rows they touched, so only those that may have touched this one are read, with one lookup on each
+side.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RowHistory:
-    """Some events, newest first; `rest` names the commit from which to go on, if there may be more."""
+    """Some events, newest first; `rest` names the commit to continue from, if there may be more."""
 
     events: tuple[Event, ...]
     rest: str | None = None
@@ -46,7 +46,7 @@ class RowHistory:
 def row_history(
     repo: Repository, head: Snapshot, kind: Kind, id: str, *, events_max: int, commits_max: int
 ) -> RowHistory:
-    """The events of a row up to a state, in the words of its schema; it ends where history was removed."""
+    """The events of a row up to a state, under its schema; it ends where history was removed."""
     found: list[Event] = []
     looked_at: set[tuple[str, int]] = set()
     for entry in walk(repo, head.commit):
@@ -89,7 +89,7 @@ def _event(
 def row_at(
     repo: Repository, commit: Commit, head: Snapshot, kind: Kind, id: str
 ) -> dict[str, Any] | None:
-    """A row as a commit has it, in the words of the schema of another state; none if it is not there."""
+    """A row of a commit, under the schema of another state; None if it does not exist."""
     if kind.table_id not in commit.tables:
         return None
     with readable(repo, commit):

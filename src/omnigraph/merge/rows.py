@@ -1,7 +1,7 @@
 """The rows in which two versions of a table differ.
 
-A fragment both versions share is skipped. One they share but for deletions is compared by the places of its live rows,
-and only rows at differing places are read; where a column of it lies in other files, that column alone is compared
+A fragment both versions share is skipped. One they share except for deletions is compared by the positions of its live
+rows, and only rows at differing positions are read; if a column of it is in other files, only that column is compared
 first. Other fragments are read, and rows equal on both sides cancel out. So the cost follows the change, not the table.
 """
 
@@ -32,7 +32,7 @@ _deleted: Lru[str, Offsets] = Lru(DELETIONS_BYTES_MAX, lambda offsets: offsets.n
 class Delta:
     """Changed rows: as they were in the first version (`before`) and are in the second (`after`), with addresses.
 
-    An id in both was updated, in `before` alone deleted, in `after` alone inserted.
+    An id in both was updated, only in `before` deleted, only in `after` inserted.
     """
 
     before: pa.Table
@@ -61,7 +61,7 @@ class Delta:
         return pa.concat_arrays([one_array(part["id"]).cast(pa.string()) for part in both])
 
     def filter(self, ids: pa.Array) -> Delta:
-        """The changes of some ids alone."""
+        """The changes of only these ids."""
         return Delta(only(self.before, ids), only(self.after, ids))
 
 
@@ -92,10 +92,10 @@ def by_fragments(one: Table, other: Table, columns: Sequence[str] | None = None)
 def unmoved(
     rows: pa.Table, one: Table, other: Table, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Those of a version's rows that another version has as they are, with their addresses there.
+    """The rows of a version that another version has unchanged, with their addresses there.
 
     A row is only ever replaced by deleting it, so one that lives in a fragment both share is the same in both, unless a
-    column of the fragment lies elsewhere now.
+    column of the fragment is stored elsewhere now.
     """
     columns = one.schema.names if columns is None else columns
     there = {f.rows_file: f for f in other.fragments()}
@@ -118,7 +118,7 @@ def unmoved(
 
 
 def ids_by_fragments(one: Table, other: Table) -> pa.Array:
-    """The ids of all rows that may differ, but for columns that were added, dropped or moved."""
+    """The ids of all rows that may differ, ignoring added, dropped or moved columns."""
     compared = Comparison.of(one, other, ["id"])
     rows = [compared.before(["id"]), compared.after(["id"])]
     return pc.unique(pa.concat_arrays([one_array(part["id"]).cast(pa.string()) for part in rows]))
@@ -146,14 +146,14 @@ def _drop(rows: pa.Table, at: np.ndarray[Any, Any]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """A fragment that two versions share: the same rows in the same places, with other deletions or columns."""
+    """A fragment that two versions share: the same rows at the same positions, with other deletions or columns."""
 
     one: FragmentInfo
     other: FragmentInfo
     moved: tuple[str, ...] = ()  # columns whose values may differ
 
     def changed(self, one: Table, other: Table) -> Offsets:
-        """The places both have where a moved column holds something else."""
+        """The shared positions where a moved column has another value."""
         if not self.moved:
             return NOWHERE
         gone = np.union1d(_deleted_rows(one, self.one), _deleted_rows(other, self.other))
@@ -165,7 +165,7 @@ class Twins:
 
 
 def _live(table: Table, fragment: FragmentInfo, columns: Sequence[str], gone: Offsets) -> pa.Table:
-    """Some columns of a fragment, by place, but for some rows."""
+    """Some columns of a fragment, by position, without some rows."""
     rows = _read(table, columns, [fragment], [])
     at = rows[ADDRESS].to_numpy() & np.uint64(0xFFFFFFFF)
     return rows.filter(pa.array(~np.isin(at, gone))).sort_by(ADDRESS)
@@ -179,12 +179,12 @@ def _moved(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What has to be looked at: whole fragments of either version, and single rows of fragments both have."""
+    """What has to be read: whole fragments of either version, and single rows of shared fragments."""
 
     one: Table
     other: Table
-    mine: tuple[FragmentInfo, ...]  # of the first version alone
-    yours: tuple[FragmentInfo, ...]  # of the second version alone
+    mine: tuple[FragmentInfo, ...]  # only in the first version
+    yours: tuple[FragmentInfo, ...]  # only in the second version
     shared: tuple[Twins, ...]  # the same rows, other deletions or columns
 
     @classmethod
@@ -207,7 +207,7 @@ class Comparison:
 
     @property
     def rows(self) -> int:
-        """How many rows would be read, about."""
+        """About how many rows would be read."""
         whole = sum(f.physical_rows - f.deleted_rows for f in (*self.mine, *self.yours))
         return whole + sum(abs(t.one.deleted_rows - t.other.deleted_rows) for t in self.shared)
 
@@ -275,7 +275,7 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def equal_cells(one: pa.Array | pa.ChunkedArray, other: pa.Array | pa.ChunkedArray) -> Mask:
-    """Where two columns hold the same."""
+    """Where two columns have equal values."""
     a, b = one_array(one), one_array(other)
     if pa.types.is_nested(a.type):
         return _equal_nested(a, b)
@@ -310,14 +310,14 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def same_row(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether two images of a row are the same; None: there is no row."""
+    """Whether two images of a row are the same; None: the row does not exist."""
     if one is None or other is None:
         return one is other
     return all(same_value(value, other[name]) for name, value in one.items())
 
 
 def equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:
-    """Where two tables of the same length hold the same in all of the columns."""
+    """Where two tables of the same length have equal values in all of the columns."""
     same: Mask = np.ones(one.num_rows, np.bool_)
     for name in columns:
         if not same.any():

@@ -1,8 +1,8 @@
 """A stored table seen through another version of its type.
 
 Columns are matched by the identity of their properties: one that was renamed is read under its new name, one that was
-widened is cast, one that was added since holds its default. So images of a row under different schemas compare. What
-the other version has no place for is not seen; `lost_cells` says what that is.
+widened is cast, one that was added since holds its default. So images of a row under different schemas compare. Values
+without a place in the other version are hidden; `lost_cells` reports them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def kinds_of(catalog: Catalog) -> dict[str, Kind]:
 
 
 def column_edit(stored: Kind, seen: Kind) -> ColumnEdit | None:
-    """What turns the table of one version of a type into that of another; None where the columns are the same."""
+    """The edit from the table of one version of a type to that of another; None if the columns are the same."""
     old = {p.property_id: p for p in stored.properties.values()}
     new = {p.property_id: p for p in seen.properties.values()}
     schema = arrow_schema(seen)
@@ -205,7 +205,7 @@ class LensedTables:
 
 
 def seen_as(snapshot: Snapshot, catalog: Catalog) -> Snapshot:
-    """A state in the words of another schema: tables of types both know are read through lenses."""
+    """A state under another schema: tables of types both know are read through lenses."""
     if catalog == snapshot.catalog:
         return snapshot
     stored, seen = kinds_of(snapshot.catalog), kinds_of(catalog)

@@ -1,7 +1,7 @@
-"""Base, ours and theirs to what happens to ours: row by row, and field by field where both changed one row.
+"""From base, ours and theirs to the changes of ours: row by row, and field by field if both changed a row.
 
-Only rows that theirs changed are looked at. Where ours has them as they were at the base, theirs' images are taken as
-they are, whole columns at a time; the few rows both sides changed are merged one by one.
+Only rows that theirs changed are read. If ours has them unchanged since the base, theirs' images are taken, whole
+columns at a time; the few rows both sides changed are merged one by one.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from omnigraph.model.columns import arrow_schema
 from omnigraph.storage.tables import ADDRESS
 
 Row = Mapping[str, Any]
-Part = Mapping[str, pa.Array | None]  # by table the only ids that count; None: all of them
+Part = Mapping[str, pa.Array | None]  # by table the ids to include; None: all of them
 NO_IDS = pa.array([], pa.string())
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Three states in the words of the merged schema."""
+    """Three states under the merged schema."""
 
     repo: Repository
     base: Snapshot
@@ -91,7 +91,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class MergedTable:
-    """What theirs did to a table, what therefore happens to ours, and what is to be decided."""
+    """The changes of theirs to a table, the resulting changes of ours, and the conflicts."""
 
     delta: Delta
     change: TypeChanges
@@ -118,7 +118,7 @@ def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
 
 
 def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
-    """The rows theirs changed, as ours has them. Most are where they were at the base; the others are looked up."""
+    """The rows theirs changed, as ours has them. Most have not moved since the base; the others are looked up."""
     there = (sides.base.commit.tables, sides.ours.commit.tables)
     if any(kind.table_id not in tables for tables in there):
         return lookup(sides.ours, kind, delta.ids)
@@ -133,7 +133,7 @@ def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
 
 
 def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:
-    """Whole rows by id, with addresses; none of a table the state does not have."""
+    """Whole rows by id, with addresses; empty for a table the state does not have."""
     if kind.table_id not in snapshot.commit.tables:
         return no_rows(arrow_schema(kind))
     table = snapshot.table(kind.table_id)
@@ -145,7 +145,7 @@ def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Three images of every id that theirs changed; a position of -1: no such row."""
+    """Three images of every id that theirs changed; position -1: the row does not exist."""
 
     kind: Kind
     sides: tuple[pa.Table, pa.Table, pa.Table]  # base, ours, theirs
@@ -158,7 +158,7 @@ class Aligned:
         return cls(kind, sides, tuple(_places(ids, rows) for rows in sides))
 
     def split(self) -> tuple[Mask, Mask]:
-        """Ids that ours left alone, and those both sides changed."""
+        """Ids that ours did not change, and those both sides changed."""
         base, ours, _ = self.places
         clean: Mask = (base < 0) & (ours < 0)
         there = np.flatnonzero((base >= 0) & (ours >= 0))
@@ -224,7 +224,7 @@ class RowMerge:
         self.as_theirs = True
 
     def merge(self, base: Row | None, ours: Row | None, theirs: Row | None) -> None:
-        """One row; what it becomes is noted relative to ours."""
+        """Merge one row; the result is recorded relative to ours."""
         result = self._result(base, ours, theirs)
         if not same_row(result, theirs):
             self.as_theirs = False
@@ -302,7 +302,7 @@ def _with_ids(rows: pa.Table, ids: list[str]) -> pa.Table | None:
 
 
 def stacked(*parts: pa.Table | None) -> pa.Table | None:
-    """Tables of the same columns below each other."""
+    """Tables of the same columns, concatenated."""
     filled = [part for part in parts if part is not None and part.num_rows]
     if not filled:
         return None

@@ -1,7 +1,7 @@
 """Values shared by every room: what a graph is made of, without any input or output.
 
-In the order of use: `value` makes immutable classes; `names` parses what people call things; `types` are the types of
-properties and `columns` their Arrow columns; `catalog` is the checked schema; `changes` is what a write wants; `keys`
-derives ids; `tokens` are the footprints two writes are compared by; `limits` holds every bound with its unit;
-`embedding` says how texts become vectors; `yaml_text` reads what people write by hand.
+In the order of use: `value` makes immutable classes; `names` parses names; `types` are the types of
+properties and `columns` their Arrow columns; `catalog` is the checked schema; `changes` are the changes of a write;
+`keys` derives ids; `tokens` are the footprints two writes are compared by; `limits` holds every bound with its unit;
+`embedding` says how texts become vectors; `yaml_text` reads handwritten YAML.
 """

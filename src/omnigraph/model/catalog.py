@@ -1,4 +1,4 @@
-"""The checked schema: what types there are, what they hold and which rules their rows obey.
+"""The checked schema: the types, their properties and the rules for their rows.
 
 A catalog is immutable. Every type and property carries an identity that survives renames; `NodeType.table_id` and
 `EdgeType.table_id` name the table that stores the rows.
@@ -53,7 +53,7 @@ class Property:
 
     @property
     def index_kinds(self) -> tuple[str, ...]:
-        """What an index on this property is: by value (equality, ranges, prefixes), over words, over vectors."""
+        """The kinds of index on this property: by value (equality, ranges, prefixes), over words, over vectors."""
         if self.type.is_vector:
             return ("vector",)
         if not self.type.is_plain:

@@ -1,7 +1,7 @@
-"""What a write wants, in the one form every way in shares: mutation, load, merge and schema change.
+"""The changes of a write, in one form for all of them: mutation, load, merge and schema change.
 
-`Incoming` is what somebody gave: rows of one type that may leave fields out. `Changes` is what will be there then:
-whole rows, split into new ones, changed ones and those that go. Checks look at `Changes`; plans are made from them.
+`Incoming` is the input: rows of one type that may leave fields out. `Changes` is the result: whole rows, split into
+new, changed and deleted ones. Checks read `Changes`; plans are made from them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Origin:
 
     file: str | None = None
     lines: pa.Int64Array | None = None
-    files: pa.StringArray | None = None  # where the rows are of several files
+    files: pa.StringArray | None = None  # if the rows are from several files
 
     def place(self, row: int) -> tuple[str | None, int | None]:
         """File and line of one row."""
@@ -43,7 +43,7 @@ NOWHERE = Origin()
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What change records say of their rows: which of several is newer, and which are deletions."""
+    """What change records say about their rows: which of several is newer, and which are deletions."""
 
     order: pa.Int64Array | None = None
     deleted: pa.BooleanArray | None = None
@@ -69,7 +69,7 @@ UNMARKED = Marks()
 
 
 def joined(marks: Sequence[Marks], rows: Sequence[int]) -> Marks:
-    """The marks of parts below each other; what a part does not say is no order, and no deletion."""
+    """The concatenated marks of parts; a part without marks has no order and no deletions."""
     if not any(one.are_given for one in marks):
         return UNMARKED
     nothing, stays = pa.scalar(None, pa.int64()), pa.scalar(False)
@@ -86,11 +86,11 @@ def joined(marks: Sequence[Marks], rows: Sequence[int]) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Rows of one type as they were given, in the columns of its table.
+    """Rows of one type as given, in the columns of its table.
 
-    `rows` may have `id` (edges: has `src` and `dst`) and any of the properties. Where `id` is missing or null, it is
-    made from the key or fresh. A property that is no column was given by no row. `absent` marks, per property, the rows
-    that left it out: there a stored value stays, while a null that is not absent clears it.
+    `rows` may have `id` (edges: has `src` and `dst`) and any of the properties. If `id` is missing or null, it is
+    derived from the key or fresh. A property without a column was given by no row. `absent` marks, per property, the
+    rows that left it out: there a stored value stays, while a null that is not absent clears it.
     """
 
     type_name: str
@@ -105,8 +105,8 @@ class Incoming:
 class TypeChanges:
     """What will happen to the rows of one type; whole rows in the columns of its table, each id once.
 
-    `before` and `deletes` hold the stored rows that change or go: `id` (edges: `src`, `dst`), the members of unique
-    groups, and the row address (null for rows an earlier statement of the same write made).
+    `before` and `deletes` hold the stored rows that change or are deleted: `id` (edges: `src`, `dst`), the members of
+    unique groups, and the row address (null for rows an earlier statement of the same write made).
     """
 
     kind: NodeType | EdgeType
@@ -114,7 +114,7 @@ class TypeChanges:
     updates: pa.Table | None = None
     before: pa.Table | None = None
     deletes: pa.Table | None = None
-    replaces: bool = False  # everything stored goes first; `inserts` is all there will be
+    replaces: bool = False  # all stored rows are deleted first; only `inserts` remain
     insert_origin: Origin = NOWHERE
     update_origin: Origin = NOWHERE
 

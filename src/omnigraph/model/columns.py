@@ -25,7 +25,7 @@ SCALARS: dict[Scalar, pa.DataType] = {
 
 PROPERTY_TYPES = {kind: PropType(scalar, nullable=True) for scalar, kind in SCALARS.items()}
 
-# How a column asks the storage to keep its bytes beside the table.
+# Marks a column whose bytes the storage keeps beside the table.
 BLOB = {b"omnigraph.blob": b"true"}
 
 
@@ -59,7 +59,7 @@ def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
 
 
 def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece; nothing is copied where it is one already."""
+    """A column as one array; not copied if it is one already."""
     if not isinstance(values, pa.ChunkedArray):
         return values
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
@@ -69,7 +69,7 @@ Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 def fitted(values: Values, kind: pa.DataType) -> Values:
-    """Values in another type; null where one cannot be written in it exactly."""
+    """Values in another type; null if not exactly representable."""
     import pyarrow.compute as pc
 
     if values.type == kind:

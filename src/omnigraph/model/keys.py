@@ -24,7 +24,7 @@ PAIRS = np.stack([np.repeat(CROCKFORD, 32), np.tile(CROCKFORD, 32)], axis=1).vie
 # Of five bits each: 19 that a call shares, one half of which it shares, six that count.
 ULID_CHARACTERS = 26
 ULID_PARTS = np.dtype([("shared", f"V{ULID_CHARACTERS - 2}"), ("last", np.uint16)])
-# The ends of texts in one array are numbers of 32 bits.
+# Text offsets in one array are 32-bit numbers.
 ULIDS_MAX = (2**31 - 1) // ULID_CHARACTERS - 1
 LEADING = 19
 NEEDS_ESCAPE = r'["\\\x00-\x1f]'
@@ -43,7 +43,7 @@ def key_ids(members: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
 
 
 def value_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """A text for each row that is the same exactly where all values are; null where one is null."""
+    """A text for each row, equal exactly if all values are; null if one is null."""
     texts = [canonical_text(one_array(values)) for values in columns]
     return texts[0] if len(texts) == 1 else _json_arrays(texts)
 
@@ -114,16 +114,16 @@ def _null_mask(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]] |
 
 
 def fresh_ids(count: int, now: datetime) -> pa.Array:
-    """So many new ULIDs: they sort by time, and within one call in their order."""
+    """`count` new ULIDs: they sort by time, and within one call in their order."""
     high = int.from_bytes(os.urandom(6)) | (int(now.timestamp() * 1000) << 48)
     # 32 bits count the rows from a random start that leaves room for all of them.
     return ulids(high, int.from_bytes(os.urandom(4)) >> 1, count)
 
 
 def ulids(high: int, start: int, count: int) -> pa.Array:
-    """So many ULIDs in order: `high` are their first 96 bits, `start` the last 32 of the first one.
+    """`count` ULIDs in order: `high` are their first 96 bits, `start` the last 32 of the first one.
 
-    They come in blocks of 1,024 that differ in their last two characters only, so little is worked out per id.
+    They come in blocks of 1,024 that differ in their last two characters only, so little is computed per id.
     """
     if count > ULIDS_MAX:
         raise OptionInvalid(

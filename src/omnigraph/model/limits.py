@@ -15,31 +15,35 @@ from omnigraph.errors import OptionInvalid
 class Limits:
     """What a graph handle allows itself."""
 
-    publish_attempts_max: int = 64  # times a write is tried against other writers
+    publish_attempts_max: int = 64  # attempts of a write against other writers
     unknown_attempts_max: int = 6  # times an unanswered create is repeated at the same number
     backoff_first_seconds: float = 0.004
     backoff_max_seconds: float = 0.5
-    stand_back_seconds_max: float = 0.1  # before a race for the next commit that was lost before
+    stand_back_seconds_max: float = 0.1  # pause after a lost race for the next commit
     room_after_losses: int = 6  # lost races after which a write asks others to make room
-    room_after_seconds: float = 2.0  # that it must have tried before it asks
-    room_after_losses_of_long: int = 2  # the same of work that took longer than what it asks for
-    room_seconds_max: float = 3.0  # that others wait for one who asks
-    meetings_max: int = 8  # runs of work too long for that, each met by somebody
+    room_after_seconds: float = 2.0  # of attempts before it asks
+    room_after_losses_of_long: int = (
+        2  # the same for work that took longer than the room it asks for
+    )
+    room_seconds_max: float = 3.0  # that others wait for an asking writer
+    meetings_max: int = 8  # runs of work too long for that, each interfered with by another commit
     group_members_max: int = 64  # plans folded into one commit
     staging_threads_max: int = 8
     read_threads_max: int = 8
     recent_commits: int = 256  # how far back a commit remembers idempotency keys
     changed_ids_max: int = 256  # ids listed in a commit per table and kind of change
-    lease_seconds_max: int = 86_400  # a long operation that was silent for so long has died
+    lease_seconds_max: int = 86_400  # a long operation without a heartbeat for this long has died
     clock_skew_seconds_max: int = 86_400  # how far ahead of the store a writer's clock may be
-    tombstones_max: int = 128  # commit objects a cleanup replaces at once; the next one goes on
+    tombstones_max: int = 128  # commit objects one cleanup replaces; the next continues
     object_bytes_max: int = 64 << 20  # of a commit, schema or plan object, unpacked
     commits_cached_max: int = 4096
     queries_cached_max: int = 512
     query_memory_bytes_max: int | None = (
-        None  # what one query may hold; without it, a share of the machine
+        None  # memory of one query; without it, a share of the machine
     )
-    interactive_rows_max: int = 5_000_000  # that a check reads; of more, on a Spark that is named
+    interactive_rows_max: int = (
+        5_000_000  # that a check reads in process; more need a configured Spark
+    )
     interactive_bytes_max: int = (
         256 << 20
     )  # of input files; larger loads run on Spark where it is installed
@@ -51,9 +55,9 @@ DEFAULT = Limits()
 # --- memory of the process ---------------------------------------------------------------------------------------
 
 MEMORY, QUERY_MEMORY = "OMNIGRAPH_MEMORY", "OMNIGRAPH_QUERY_MEMORY"
-MACHINE_PART = 2  # one part in so many of the machine is ours
-CACHE_PART = 4  # of ours: what is kept of tables
-QUERY_PART = 4  # of ours: one query
+MACHINE_PART = 2  # we use 1/n of the machine
+CACHE_PART = 4  # of that: 1/n for cached tables
+QUERY_PART = 4  # of that: 1/n for one query
 MEMORY_BYTES_MIN = 64 << 20
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 CGROUP_FILES = (
@@ -64,11 +68,11 @@ CGROUP_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class MemoryBytes:
-    """How the memory of a process is shared out."""
+    """How the memory of a process is divided."""
 
-    cache: int  # what can be read again
-    queries: int  # what all running queries hold
-    query: int  # what one of them may hold
+    cache: int  # cached data, which can be reread
+    queries: int  # for all running queries
+    query: int  # for one of them
 
 
 @cache

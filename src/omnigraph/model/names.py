@@ -28,7 +28,7 @@ def is_unicode(text: str) -> bool:
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a name, or of a text that has one in it. Texts Unicode holds to be the same are one name.
+    """The one spelling of a name, or of a text that has one in it. Texts that Unicode considers equal are one name.
 
     >>> canonical("RIS\N{KELVIN SIGN}")
     'RISK'
@@ -61,7 +61,7 @@ def _shown(text: str) -> str:
 
 
 def encode_name(name: str) -> str:
-    """One path segment that stands for the name, on any file system, whatever its case rules.
+    """A path segment for the name that is safe on any file system, whatever its case rules.
 
     Lower-case letters, digits and `-` stand for themselves; every other byte is `_` and two hex digits. Long names are
     cut into segments that cannot be mistaken for one another.

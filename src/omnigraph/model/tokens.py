@@ -1,4 +1,4 @@
-"""Footprints: 64-bit tokens of what a write touched or looked at, so that two writes can be compared.
+"""Footprints: 64-bit tokens of what a write touched or read, so that two writes can be compared.
 
 A token stands for one fact of a table: the id of a row, an endpoint of an edge, the value of a unique group. A
 `Footprint` is a set of tokens: exact up to a bound, a Bloom filter above it, everything beyond that. It never misses a
@@ -26,7 +26,7 @@ EXACT_TOKENS_MAX = 512
 FILTER_BITS_MAX = 1 << 21
 FILTER_BITS_PER_TOKEN = 12
 FILTER_PROBES = 6
-TOKENS_MAX = FILTER_BITS_MAX // FILTER_BITS_PER_TOKEN  # more than these are everything
+TOKENS_MAX = FILTER_BITS_MAX // FILTER_BITS_PER_TOKEN  # more count as everything
 NO_TOKENS: Tokens = np.empty(0, np.uint64)
 
 _M1, _M2, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), 0xA0761D6478BD642F
@@ -148,13 +148,13 @@ def unique_tokens(group: Sequence[str], columns: Sequence[pa.Array | pa.ChunkedA
 
 
 def union(parts: Iterable[Tokens]) -> Tokens:
-    """All tokens, sorted, once each."""
+    """All tokens, sorted, without duplicates."""
     arrays = [p for p in parts if len(p)]
     return _once(np.concatenate(arrays)) if arrays else NO_TOKENS
 
 
 def _once(found: Tokens) -> Tokens:
-    """Sorted, once each. Sorting millions of numbers is several times quicker than hashing them."""
+    """Sorted, without duplicates. Sorting millions of numbers is several times faster than hashing them."""
     if len(found) < 2:
         return found
     ordered = np.sort(found)
@@ -198,7 +198,7 @@ class Footprint:
         return bool(hit.any())
 
     def meets_sorted(self, others: Tokens) -> bool:
-        """The same for sorted tokens, of which only a few are looked at where the set is exact."""
+        """The same for sorted tokens; if the set is exact, only a few of them are compared."""
         if self.everything or self.exact is None or not len(others):
             return self.meets(others)
         places = np.minimum(np.searchsorted(others, self.exact), len(others) - 1)
@@ -217,7 +217,7 @@ class Footprint:
 
     @classmethod
     def from_text(cls, text: str) -> Footprint:
-        """What cannot be understood counts as everything."""
+        """Invalid text counts as everything."""
         try:
             raw = base64.b64decode(text[1:], validate=True)
         except (binascii.Error, ValueError):

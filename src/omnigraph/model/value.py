@@ -29,7 +29,7 @@ def value(cls: type[T]) -> type[T]:
     if cls.__doc__ is None:
         cls.__doc__ = (
             cls.__name__
-        )  # else the signature is worked out, which takes longer than the rest
+        )  # else the signature is computed, which takes longer than the rest
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     made.__compared__ = tuple(member.name for member in fields(made) if member.compare)
     shared = {**METHODS, "__init__": _initialiser(made)}
@@ -60,7 +60,7 @@ def _initialiser(made: Any) -> Callable[..., None]:
 def _completed(
     made: Any, found: tuple[Field[Any], ...], given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> tuple[Any, ...]:
-    """All contents in order; raises as a call with wrong arguments does."""
+    """All contents in order; raises like a call with wrong arguments."""
     contents = dict(zip((member.name for member in found), given, strict=False))
     known = {member.name for member in found}
     if (

@@ -1,4 +1,4 @@
-"""YAML that people write, read within bounds: plain data, no references that multiply, nothing constructed."""
+"""Handwritten YAML, read within bounds: plain data, no references that multiply, no object construction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 YAML_BYTES_MAX = 1 << 20
-NESTED_MAX = 64  # lists and mappings in each other
+NESTED_MAX = 64  # nesting of lists and mappings
 
 
 class YamlRefused(Exception):
@@ -14,7 +14,7 @@ class YamlRefused(Exception):
 
 
 def read_yaml(text: str) -> Any:
-    """The data a text stands for. A key that stands twice is refused: one of the two would be lost.
+    """The data of a text. A duplicate key is refused: one of the two would be lost.
 
     >>> read_yaml("a: [1, two]")
     {'a': [1, 'two']}
@@ -31,7 +31,7 @@ def read_yaml(text: str) -> Any:
 
 
 def _look_through(text: str) -> None:
-    """Refuse references, a few lines of which can stand for gigabytes, and deep nesting, before anything is made."""
+    """Refuse references, a few lines of which can stand for gigabytes, and deep nesting, before anything is built."""
     import yaml
 
     depth = 0
@@ -51,14 +51,14 @@ def _loader() -> Any:
     import yaml
 
     class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """In C where PyYAML has it, which takes a quarter of the time, the look through included."""
+        """In C if PyYAML has it, which takes a quarter of the time, including the scan beforehand."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen: set[str] = set()
             for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise YamlRefused(f"the key {key.value!r} is given twice, again in line {line}")
+                    raise YamlRefused(f"the key {key.value!r} is duplicated in line {line}")
                 seen.add(key.value)
             return super().construct_mapping(node, deep)
 

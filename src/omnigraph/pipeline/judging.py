@@ -363,4 +363,4 @@ def _outcome(staging: Staging, snapshot: Snapshot, actions: Iterable[TableAction
         for counts, more in ((nodes, one.nodes), (edges, one.edges), (fresh, one.new_each_time)):
             for name, rows in more.items():
                 counts[name] = counts.get(name, 0) + rows
-    return LoadOutcome(nodes, edges, fresh).told(known, snapshot.catalog)
+    return LoadOutcome(nodes, edges, fresh).with_counts(known, snapshot.catalog)

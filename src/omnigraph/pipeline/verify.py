@@ -404,7 +404,7 @@ def _tell_held(
     columns = list(dict.fromkeys(["id", *rule.columns]))
     addresses = rows["addr"].cast(pa.uint64()).combine_chunks()
     values = open_table(version.uri, version.ref).take(addresses, columns)
-    yield from rule.held_twice(values.append_column("holder", rows["holder"]), limit)
+    yield from rule.duplicates(values.append_column("holder", rows["holder"]), limit)
 
 
 # --- edges and their nodes -------------------------------------------------------------------------------------------

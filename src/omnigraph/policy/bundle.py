@@ -7,8 +7,8 @@
       - id: readers-read
         allow: {actors: {group: readers}, actions: [read], branch_scope: any}
 
-There are only rules that allow; what none allows is denied. Whoever may change a branch is still held to what
-`protection` demands of it:
+Rules only allow; anything not allowed is denied. Actors who may change a branch must still meet the requirements of
+its `protection`:
 
     protection:
       main: {push: [admins], approvals: 2, checks: true}
@@ -38,7 +38,7 @@ APPROVALS_MAX = 100
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A field nobody knows is a mistake, not a wish."""
+    """An unknown field is an error."""
 
 
 class Actors(_Strict, frozen=True):
@@ -60,7 +60,7 @@ class Rule(_Strict, frozen=True):
 
 
 class Protection(_Strict, frozen=True):
-    """What a branch demands: who may write to it without a proposal, and what a proposal needs to be merged."""
+    """The requirements of a branch: who may write to it without a proposal, and what a proposal needs to be merged."""
 
     push: list[str] = []  # groups; all others change it by merging proposals
     approvals: int = 0
@@ -68,7 +68,7 @@ class Protection(_Strict, frozen=True):
         None  # groups whose approvals count; without it, of all who may approve
     )
     checks: bool | list[str] = False  # all that are errors, or those named
-    own_approvals: bool = False  # whether whoever wrote a change may approve it
+    own_approvals: bool = False  # whether authors may approve their own changes
     stale_approvals: bool = False  # whether an approval counts after the branch has moved on
 
     @property
@@ -96,7 +96,7 @@ class Bundle(_Strict, frozen=True):
 
 
 def parse_bundle(text: str, name: str = "policy") -> Bundle:
-    """A bundle from its YAML; a clear error for anything that is not certain.
+    """A bundle from its YAML; raises for anything ambiguous.
 
     >>> parse_bundle("version: 1\\ngroups: {a: [ada]}\\nrules: []").actors
     frozenset({'ada'})
@@ -113,7 +113,7 @@ def _yaml(text: str, name: str) -> Any:
     except YamlRefused as error:
         raise PolicyInvalid(f"{name} cannot be read: {error}") from error
     if isinstance(content, dict) and content.get("kind") in ("server", "graph"):
-        content.pop("kind")  # published bundles say what they are for; the rules say so too
+        content.pop("kind")  # published bundles name their kind; the rules show it, too
     return content
 
 
@@ -140,7 +140,7 @@ def _mistakes(bundle: Bundle) -> Any:
     seen: set[str] = set()
     for rule in bundle.rules:
         if not rule.id.strip() or rule.id in seen:
-            yield f"the rule id {rule.id!r} is blank or given twice"
+            yield f"the rule id {rule.id!r} is blank or duplicated"
         seen.add(rule.id)
         yield from (f"rule {rule.id!r}: {why}" for why in _rule_mistakes(rule.allow, bundle))
     if bundle.is_for_server and any(set(r.allow.actions) - ON_SERVER for r in bundle.rules):
@@ -154,7 +154,7 @@ def _protection_mistakes(bundle: Bundle) -> Any:
         except NameInvalid as error:
             yield f"protection needs the name of a branch: {error.message}"
         for group in sorted(wanted.groups - bundle.groups.keys()):
-            yield f"protection of {branch!r}: there is no group {group!r}"
+            yield f"protection of {branch!r}: unknown group {group!r}"
         if not 0 <= wanted.approvals <= APPROVALS_MAX:
             yield f"protection of {branch!r}: approvals is from 0 to {APPROVALS_MAX}"
 
@@ -164,7 +164,7 @@ def _rule_mistakes(allow: Allow, bundle: Bundle) -> Any:
     if not actions:
         yield "at least one action is needed"
     if allow.actors.group not in bundle.groups:
-        yield f"there is no group {allow.actors.group!r}"
+        yield f"unknown group {allow.actors.group!r}"
     if allow.branch_scope is not None and allow.target_branch_scope is not None:
         yield "branch_scope and target_branch_scope exclude each other"
     if allow.branch_scope is not None and not actions <= ON_BRANCH:

@@ -1,4 +1,4 @@
-"""Expectations about decisions: a file of cases that a policy must answer as it says.
+"""Expectations about decisions: a file of cases with the decision expected of a policy.
 
 version: 1
 cases:
@@ -63,6 +63,6 @@ def parse_cases(text: str, name: str = "cases") -> list[PolicyCase]:
 
 
 def run_cases(policy: Policy, cases: list[PolicyCase]) -> list[Mismatch]:
-    """The cases a policy does not answer as expected."""
+    """The cases a policy does not decide as expected."""
     decided = ((case, policy.decide(case.question)) for case in cases)
     return [Mismatch(case, d) for case, d in decided if d.allowed is not (case.expect == "allow")]

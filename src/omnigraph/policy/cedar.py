@@ -1,7 +1,7 @@
 """Rules as Cedar policies, and the decision.
 
-A bundle becomes one `permit` for each rule and action; files in Cedar itself are taken as they are. Whoever asks gets
-"allowed" only if Cedar says so without a single error: everything else, including a failure of ours, is a denial.
+A bundle becomes one `permit` for each rule and action; files in Cedar itself are used unchanged. The decision
+is "allowed" only if Cedar says so without a single error: everything else, including an internal failure, is a denial.
 
 Entities are `Omnigraph::Actor` (member of `Omnigraph::Group`), `Omnigraph::Graph` and `Omnigraph::Server::"root"`. The
 context has `has_branch`, `branch`, `branch_is_protected`, the same three for `target_branch`, `has_mode` and `mode`,
@@ -40,8 +40,8 @@ class PolicyRules:
     text: str
     groups: dict[str, list[str]]
     protected: frozenset[str] = frozenset()
-    actors: frozenset[str] | None = None  # all there are; none: the rules name them themselves
-    for_server: bool | None = None  # about a server, or about graphs; none: nobody can tell
+    actors: frozenset[str] | None = None  # all actors; None: the rules name them themselves
+    for_server: bool | None = None  # for a server, or for graphs; None: unknown
     protection: Mapping[str, Protection] = field(default_factory=dict)  # by branch
 
     def are_in(self, actor: str, groups: Iterable[str]) -> bool:
@@ -50,7 +50,7 @@ class PolicyRules:
 
 
 def compile_bundle(bundle: Bundle) -> PolicyRules:
-    """The Cedar policies that say what a bundle says."""
+    """The Cedar policies equivalent to a bundle."""
     text = "\n\n".join(
         _policy(rule, action) for rule in bundle.rules for action in rule.allow.actions
     )
@@ -98,7 +98,7 @@ def _quoted(text: str) -> str:
 
 
 class Policy:
-    """Rules ready to be asked. Safe to share between threads."""
+    """Rules ready for decisions. Safe to share between threads."""
 
     def __init__(self, rules: PolicyRules, name: str = "policy") -> None:
         cedar = _cedar()
@@ -142,11 +142,11 @@ class Policy:
         return PolicyDecision(clear, rule, f"policy {verb} {question}")
 
     def protection(self, branch: str) -> Protection | None:
-        """What a branch demands of those who change it."""
+        """The requirements of a branch for changes."""
         return self.rules.protection.get(branch_name(branch))
 
     def _is_refused_push(self, question: Question) -> bool:
-        """Whether a branch takes this only by way of a proposal."""
+        """Whether a branch accepts this only through a proposal."""
         wanted = None if question.pushed is None else self.protection(question.pushed)
         return wanted is not None and not self.rules.are_in(question.actor, wanted.push)
 

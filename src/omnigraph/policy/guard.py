@@ -19,7 +19,7 @@ HARMLESS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something somebody wants to do; `types` are those whose rows it concerns, once they are known."""
+    """A requested action; `types` are those whose rows it concerns, once they are known."""
 
     action: Action
     branch: str | None = None
@@ -28,9 +28,9 @@ class Need:
     types: frozenset[str] = frozenset()
     reads: tuple[
         str, ...
-    ] = ()  # branches whose rows it takes over or tells: to be read, in the same types
-    instead: OmnigraphError | None = None  # what a refusal looks like where it must tell nothing
-    proposal: bool = False  # it is the merge of a proposal that has what its target demands
+    ] = ()  # branches whose rows it copies or reveals: must be readable, for the same types
+    instead: OmnigraphError | None = None  # the error for a denial that must reveal nothing
+    proposal: bool = False  # it is the merge of a proposal that has what its target requires
 
     def of(self, types: frozenset[str]) -> Need:
         """The same, now that the types are known."""
@@ -39,9 +39,9 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What one actor may do with one graph, or with a server where `graph` is none.
+    """What one actor may do with one graph, or with a server if `graph` is None.
 
-    Without a policy a graph can only be read. An actor nobody knows may do nothing.
+    Without a policy a graph can only be read. An unknown actor may do nothing.
     """
 
     policy: Policy | None
@@ -50,11 +50,11 @@ class Guard:
     read_only: bool = False  # whatever the policy says
 
     def acting(self, actor: str | None) -> Guard:
-        """The same guard for whoever is named; without a name, for whom it was made."""
+        """The same guard for the named actor; without a name, for the actor it was made for."""
         return self if actor in (None, self.actor) else replace(self, actor=actor)
 
     def require(self, need: Need) -> None:
-        """Raise unless it is allowed, for every type it concerns; a refusal is written to the audit log."""
+        """Raise unless it is allowed, for every type it concerns; a denial is written to the audit log."""
         for question in self._questions(need):
             why = self._refusal(question)
             if why is None:
@@ -70,15 +70,15 @@ class Guard:
             raise PolicyDenied(why, details=details)
 
     def allows(self, need: Need) -> bool:
-        """Whether it is allowed, without a word in the log."""
+        """Whether it is allowed, without logging."""
         return all(self._refusal(question) is None for question in self._questions(need))
 
     def protection(self, branch: str) -> Protection | None:
-        """What a branch demands of those who change it."""
+        """The requirements of a branch for changes."""
         return None if self.policy is None else self.policy.protection(branch)
 
     def counts_as_approver(self, actor: str, wanted: Protection) -> bool:
-        """Whether the approval of an actor is one a branch asks for."""
+        """Whether the approval of an actor counts for a branch."""
         rules = None if self.policy is None else self.policy.rules
         return wanted.approvers is None or rules is None or rules.are_in(actor, wanted.approvers)
 
@@ -91,9 +91,9 @@ class Guard:
                 yield Question(actor, Action.READ, graph, branch, type=name)
 
     def _refusal(self, question: Question) -> str | None:
-        """Why not; none if it is allowed."""
+        """The reason for a denial; None if it is allowed."""
         if self.actor is None:
-            return f"policy denied action '{question.action}': nobody says who is asking"
+            return f"policy denied action '{question.action}': no actor is given"
         if self.read_only and question.action not in HARMLESS:
             return f"denied {question}: it is served read-only"
         if self.policy is not None:

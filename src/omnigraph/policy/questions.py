@@ -1,4 +1,4 @@
-"""What a policy is asked, and what it answers."""
+"""Policy questions and decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.model.names import branch_name
 
 
 class Action(StrEnum):
-    """What somebody may be allowed to do."""
+    """An action a policy can allow."""
 
     READ = "read"
     EXPORT = "export"
@@ -39,7 +39,7 @@ ON_TARGET = frozenset(
         Action.SCHEMA_APPLY,
     }
 )
-# What changes a branch, or where its name leads: what a protected branch takes from few, or from nobody.
+# Actions that change a branch, or what its name refers to: on a protected branch for few actors, or none.
 PUSHES = frozenset(
     {
         Action.CHANGE,
@@ -65,15 +65,15 @@ class PolicyDenied(OmnigraphError):
 
     code, kind = "policy_denied", Kind.DENIED
     default_help = (
-        "Ask whoever keeps the policy; `omnigraph policy explain` shows how a decision is made."
+        "Ask the owner of the policy; `omnigraph policy explain` shows how a decision is made."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """May this actor do this? `graph` is none for what concerns a server as a whole.
+    """May this actor do this? `graph` is None for questions about a server as a whole.
 
-    Branches are called by the names the store knows them by, however they were spelled by whoever asks.
+    Branch names are in their stored spelling, however the caller spelled them.
     """
 
     actor: str
@@ -82,8 +82,10 @@ class Question:
     branch: str | None = None
     target_branch: str | None = None
     mode: str | None = None  # of a load: append, merge or overwrite
-    type: str | None = None  # whose rows; none: all that can be asked before that is known
-    proposal: bool = False  # whether it is the merge of a proposal that has what its target demands
+    type: str | None = None  # whose rows; None: not known yet
+    proposal: bool = (
+        False  # whether it is the merge of a proposal that has what its target requires
+    )
 
     def __post_init__(self) -> None:
         for name in ("branch", "target_branch"):
@@ -107,7 +109,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """The answer, the rule that gave it, and why in a sentence."""
+    """The decision, the rule behind it, and the reason in a sentence."""
 
     allowed: bool
     rule: str | None

@@ -1,4 +1,4 @@
-"""Which types a query reads and which a write changes: what a policy on types is asked about."""
+"""Which types a query reads and which a write changes: the subjects of a policy on types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _known: dict[int, tuple[ir.Query, frozenset[str]]] = {}  # queries are compiled 
 
 
 def types_read(query: ir.Query) -> frozenset[str]:
-    """The node and edge types a query looks at, on its way as well as in its answer."""
+    """The node and edge types a query reads, in intermediate steps as well as in its result."""
     known = _known.get(id(query))
     if known is not None and known[0] is query:
         return known[1]
@@ -28,7 +28,7 @@ def types_read(query: ir.Query) -> frozenset[str]:
 
 
 def types_searched(query: ir.Query) -> frozenset[str]:
-    """The types whose rows a mutation looks for: what it finds, or only how much, tells of them."""
+    """The types whose rows a mutation searches: its result, or even its count, reveals them."""
     match query.body:
         case ir.Mutation(statements):
             found = (s.reads if isinstance(s, ir.PatternChange) else s for s in statements)
@@ -64,7 +64,7 @@ def _named(part: Any) -> Iterator[str]:
 
 
 def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
-    """The types whose rows a write changes, or of which it tells what it would change."""
+    """The types whose rows a write changes, or whose planned changes it reports."""
     tables = snapshot.commit.tables
     found = set()
     for action in plan.actions:
@@ -76,17 +76,17 @@ def types_written(plan: PublishPlan, snapshot: Snapshot) -> frozenset[str]:
         if action.table_id in tables:
             found.add(tables[action.table_id].type_name)
     counted = (getattr(plan.value, name, None) for name in ("counts", "nodes", "edges"))
-    told = {name for counts in counted if isinstance(counts, Mapping) for name in counts}
-    return frozenset(found | types_in_conflict(plan) | told)
+    reported = {name for counts in counted if isinstance(counts, Mapping) for name in counts}
+    return frozenset(found | types_in_conflict(plan) | reported)
 
 
 def types_in_conflict(plan: PublishPlan) -> frozenset[str]:
-    """The types whose rows a merge shows, so that somebody decides between them."""
+    """The types whose rows a merge shows as conflicts to resolve."""
     found = getattr(plan.value, "conflicts", ())
     return frozenset(conflict.type for conflict in found if conflict.type)
 
 
-def types_told(error: OmnigraphError) -> frozenset[str]:
-    """The types whose rows a refused write tells of."""
+def types_revealed(error: OmnigraphError) -> frozenset[str]:
+    """The types whose rows a rejected write reveals."""
     broken = error.details.get("violations", ())
     return frozenset(str(rule["type"]) for rule in broken if rule.get("type"))

@@ -1,8 +1,8 @@
-"""The local disk: where the objects of a graph lie on it, what it can refuse, and making files survive a power cut.
+"""The local disk: where the objects of a graph are, which errors it raises, and making files durable.
 
-A key is a relative path of plain names. Nothing below the root is a link: a graph that was received from somebody else
-could otherwise read, write or delete whatever its links point to. The root itself may be a link, because whoever opens
-the graph named it. Lance never calls fsync, so its files are synced here.
+A key is a relative path of plain names. Nothing below the root is a link: a graph from another person could otherwise
+read, write or delete whatever its links point to. The root itself may be a link, because the user who opens the graph
+named it. Lance never calls fsync, so its files are synced here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omnigraph.errors import AddressInvalid, Corrupt, StoreDenied, StoreError, S
 SYNCS_AT_ONCE = 8
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
-# The kernel looked at the request and refused it. After any other error it may have been carried out, or still be.
+# The kernel checked the request and refused it. After any other error it may have been carried out, or still be.
 REFUSED = DENIED | MISSING | {
     errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.EMLINK, errno.ELOOP,
     errno.EXDEV, errno.ENOMEM, errno.EBUSY, errno.EINVAL,
@@ -29,19 +29,19 @@ REFUSED = DENIED | MISSING | {
 
 
 def refusal(number: int | None, message: str) -> StoreError:
-    """The error for a request of which nothing has happened."""
+    """The error for a request that had no effect."""
     if number in DENIED:
         help = (
             "Check who owns the folder, its permissions, and whether the disk is mounted read-only."
         )
         return StoreDenied(message, help=help)
-    help = "Nothing was changed. Check the disk: its space, quota and health, and how many files are open."
+    help = "Nothing was changed. Check the disk: its space, quota and health, and the number of open files."
     return StoreUnavailable(message, help=help)
 
 
 @contextmanager
 def disk_errors(doing: str) -> Iterator[None]:
-    """Translate what a disk refuses while files are prepared that nothing refers to yet."""
+    """Translate disk errors while preparing files that nothing refers to yet."""
     try:
         yield
     except OSError as error:
@@ -51,7 +51,7 @@ def disk_errors(doing: str) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """fsync a file, or the names in a folder."""
+    """fsync a file or a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -59,7 +59,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-OWN_FILES = "A graph holds files and folders of its own alone: put back what belongs there, or restore a backup."
+OWN_FILES = "A graph contains only its own files and folders: put back what belongs there, or restore a backup."
 
 
 def checked(key: str) -> str:
@@ -71,12 +71,12 @@ def checked(key: str) -> str:
 
 
 def inside(root: Path, key: str) -> Path:
-    """Where a key lies under a root. What is on the way there may be missing, but it may not be a link."""
+    """The path of a key under a root. Its parts may be missing, but none may be a link."""
     return Path(inside_text(root, key))
 
 
 def inside_text(root: Path, key: str) -> str:
-    """The same as text: every read asks for it, and a path is slow to make."""
+    """The same as text: every read needs it, and a path is slow to build."""
     path = folder = str(root)
     for part in checked(key).split("/"):
         path = f"{path}/{part}"
@@ -125,7 +125,7 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
             files.add(path)
     directories = {folder, *(parent for file in files for parent in _between(file, folder))}
     with disk_errors(f"making the files of {folder} durable"):
-        # In any order: nothing relies on them before all are durable.
+        # In any order: nothing depends on them before all are durable.
         done = [_syncing().submit(sync, path) for path in sorted(files | directories)]
         wait(done)
         for each in done:
@@ -134,11 +134,11 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
 
 @cache
 def _syncing() -> ThreadPoolExecutor:
-    """Threads that stay: starting some for every commit takes longer than what they do."""
+    """A persistent thread pool: starting threads for every commit takes longer than their work."""
     return ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="omnigraph-sync")
 
 
-if hasattr(os, "register_at_fork"):  # threads do not come along
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_syncing.cache_clear)
 
 

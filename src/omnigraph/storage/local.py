@@ -48,7 +48,7 @@ class LocalObjects:
         return str(self._root)
 
     def rely_on(self, key: str) -> None:
-        """From now on nothing is written unless this object is there: what was deleted does not come back in parts."""
+        """From now on, write only while this object exists, so that a deleted graph is not partly recreated."""
         self._relied_on = self._path(key)
 
     # --- reading ---------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class LocalObjects:
             raise self._failed(key, error) from error
 
     def map(self, key: str) -> mmap.mmap:
-        """The object as memory of which the system reads what is looked at. Replacing the object does not change it."""
+        """The object as mapped memory, read on access. Replacing the object does not change it."""
         counted("get")
         with self._reading(key), open(self._path(key), "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -107,7 +107,7 @@ class LocalObjects:
 
     def newest(self, folder: str, at_least: int = -1) -> int | None:
         # A directory of a hundred thousand commits is not read: numbers have no gaps, so doubling steps and then
-        # halving them finds the last one with a handful of look-ups.
+        # halving them finds the last one with a handful of lookups.
         counted("list")
         here = self._path(folder)
         low, step = at_least, 1
@@ -120,7 +120,7 @@ class LocalObjects:
         return low if low >= 0 else None
 
     def _walk(self, folder: Path) -> Iterator[ObjectInfo]:
-        """Every file below a folder. A link ends the listing: what follows from it may be deleted."""
+        """Every file below a folder. A link aborts the listing: callers delete by it."""
         below: list[Path] = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
@@ -171,7 +171,7 @@ class LocalObjects:
         return inside(self._root, key)
 
     def _place(self, key: str, data: bytes | IO[bytes], move: Callable[[Path, Path], None]) -> None:
-        """Before the object has its name nothing has happened; from then on it is there for everybody."""
+        """Until the object has its name nothing has happened; from then on it is visible to all."""
         for attempt in range(PLACE_ATTEMPTS_MAX):
             path = self._path(key)
             try:
@@ -182,10 +182,10 @@ class LocalObjects:
                         self._name(temporary, path, move)
                 break
             except ObjectExists:
-                self._make_durable(path)  # whoever finds it will build on it
+                self._make_durable(path)  # others that find it rely on it
                 raise
             except ObjectNotFound:
-                # A collection may take a temporary file from under a slow writer, who then writes it again.
+                # A collection may remove the temporary file of a slow writer, which then writes it again.
                 if attempt + 1 == PLACE_ATTEMPTS_MAX:
                     raise Corrupt(f"{key} cannot be written under {self._root}") from None
         self._make_durable(path)
@@ -199,7 +199,7 @@ class LocalObjects:
 
     @contextlib.contextmanager
     def _finished_file(self, data: bytes | IO[bytes]) -> Iterator[Path]:
-        """A temporary file with this content, already durable; its name can never be taken for an object."""
+        """A temporary file with this content, already durable; its name can never be mistaken for an object."""
         folder = self._path(TEMPORARY)
         self._make_folder(folder)
         path = folder / secrets.token_hex(12)
@@ -219,7 +219,7 @@ class LocalObjects:
                 path.unlink(missing_ok=True)
 
     def _name(self, temporary: Path, path: Path, move: Callable[[Path, Path], None]) -> None:
-        """Give a finished file its name. A disk that reports an error may have done it: the file itself tells."""
+        """Give a finished file its name. A disk that reports an error may still have done it: the file itself shows."""
         mine = temporary.stat()
         try:
             move(temporary, path)
@@ -234,7 +234,7 @@ class LocalObjects:
             ) from error
 
     def _make_folder(self, folder: Path) -> None:
-        """A folder whose own name is durable. One that is not is removed: the next writer would rely on it."""
+        """A folder whose own name is durable. If syncing fails it is removed: the next writer would rely on it."""
         if folder.is_dir():
             return
         self._make_folder(folder.parent)
@@ -248,7 +248,7 @@ class LocalObjects:
             raise
 
     def _make_durable(self, path: Path) -> None:
-        """Sync the name of an object. If that fails the object is there, but a power cut may take it away again."""
+        """Sync the name of an object. If that fails the object exists, but may not survive a power cut."""
         try:
             self._sync(path.parent)
         except OSError as error:
@@ -262,7 +262,7 @@ class LocalObjects:
         if self._fsync:
             sync(folder)
 
-    # --- what a disk answers ---------------------------------------------------------------------------------------
+    # --- errors of a disk ------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _reading(self, key: str) -> Iterator[None]:
@@ -273,11 +273,11 @@ class LocalObjects:
 
     @contextlib.contextmanager
     def _writing(self, key: str) -> Iterator[None]:
-        """What fails here failed before anything happened."""
+        """Errors here occur before anything has happened."""
         try:
             yield
         except FileExistsError as error:
-            raise ObjectExists(f"the object {key} exists already") from error
+            raise ObjectExists(f"the object {key} already exists") from error
         except OSError as error:
             raise self._failed(key, error) from error
 
@@ -288,11 +288,11 @@ class LocalObjects:
 
 
 def rely_on(objects: ObjectStore, key: str) -> None:
-    """See `LocalObjects.rely_on`. In an object store nothing is a folder that could be removed by mistake."""
+    """See `LocalObjects.rely_on`. An object store has no folder that could be removed by mistake."""
     if isinstance(objects, LocalObjects):
         objects.rely_on(key)
 
 
 def mapped(objects: ObjectStore, key: str) -> mmap.mmap | None:
-    """See `LocalObjects.map`; None where the store is no disk."""
+    """See `LocalObjects.map`; None if the store is not a disk."""
     return objects.map(key) if isinstance(objects, LocalObjects) else None

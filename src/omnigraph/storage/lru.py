@@ -1,4 +1,4 @@
-"""What all handles of a process share: bounded caches."""
+"""Bounded caches, shared by all handles of a process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECENT_ROWS_BYTES_MAX = 64 * 2**20
 
 
 class Lru(Generic[K, V]):
-    """A thread-safe map that forgets what was not used for longest once the weights exceed the limit."""
+    """A thread-safe map that drops the least recently used entries once the weights exceed the limit."""
 
     def __init__(self, weight_max: int, weigh: Callable[[V], int] = lambda _value: 1) -> None:
         self._weight_max = weight_max

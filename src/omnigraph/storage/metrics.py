@@ -1,10 +1,10 @@
-"""What a logical operation costs: requests, serial steps, opened tables, bytes. Always on, and cheap.
+"""The cost of a logical operation: requests, serial steps, opened tables, bytes. Always on, and cheap.
 
     with operation("mutate") as cost:
         ...
     cost.ops, cost.stages, cost.opens
 
-Whoever talks to a store calls `request` (and `stage` for a step others had to wait for). Counts go to the operation
+Code that talks to a store calls `request` (and `stage` for a step others had to wait for). Counts go to the operation
 of the calling context and to every operation around it. `parallel` carries the context into threads and counts the
 steps of the slowest branch, because that is how long the caller waited.
 """
@@ -22,7 +22,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 THREADS_MAX = 16
-INPUT_PART = 0.4  # of the work of a load, about: reading; the rest is checking and writing
+INPUT_PART = 0.4  # the share of a load that is reading, roughly; the rest is checking and writing
 
 
 @dataclass(slots=True)
@@ -36,10 +36,10 @@ class Cost:
     bytes_read: int = 0
     bytes_written: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    phase: str = ""  # what is being done now, and to how many rows
+    phase: str = ""  # the current phase, and its number of rows
     rows: int = 0
-    part: float | None = None  # of the work, where it is known how much there is
-    input_bytes: int = 0  # of files to load, as they are stored, and how many of them were read
+    part: float | None = None  # of the work, if its size is known
+    input_bytes: int = 0  # of files to load, as stored, and how many of them were read
     input_read: int = 0
     around: Cost | None = None
     branch: bool = (
@@ -74,7 +74,7 @@ def request(kind: str, n: int = 1, bytes: int = 0) -> None:
 
 
 def stage(n: int = 1) -> None:
-    """Count `n` serial steps: round trips nothing else could run beside."""
+    """Count `n` serial steps: round trips nothing else could run in parallel with."""
     with _lock:
         cost = _current.get()
         while cost is not None:
@@ -92,7 +92,7 @@ def opened(n: int = 1) -> None:
 
 
 def progress(phase: str, rows: int | None = None, part: float | None = None) -> None:
-    """Say what is being done now, for whoever looks at the operation meanwhile."""
+    """Report the current phase, for observers of the operation."""
     with _lock:
         cost = _current.get()
         while cost is not None:
@@ -103,7 +103,7 @@ def progress(phase: str, rows: int | None = None, part: float | None = None) -> 
 
 
 def expected(bytes: int) -> None:
-    """Say that so much more input is to be read."""
+    """Add to the input still to be read."""
     with _lock:
         cost = _current.get()
         while cost is not None:
@@ -112,13 +112,13 @@ def expected(bytes: int) -> None:
 
 
 def input_bytes() -> int:
-    """How much input the operation under way has been said to have."""
+    """The announced input size of the current operation."""
     cost = _current.get()
     return 0 if cost is None else cost.input_bytes
 
 
 def consumed(bytes: int = 0, rows: int = 0) -> None:
-    """Count input that was read, and the rows that were in it."""
+    """Count input that was read, and its rows."""
     with _lock:
         cost = _current.get()
         while cost is not None:
@@ -147,7 +147,7 @@ class operation:  # noqa: N801  used as a function; a generator would take three
 
 
 def totals() -> dict[str, Cost]:
-    """What all finished operations of this process cost, by name; `kinds["operations"]` says how many there were."""
+    """What all finished operations of this process cost, by name; `kinds["operations"]` is their number."""
     with _lock:
         return dict(_totals)
 

@@ -1,6 +1,6 @@
 """A small key-value store with create-only puts: local disk, S3 and memory behind one interface.
 
-Keys are relative paths with `/`. What can go wrong is typed by evidence: `ObjectNotFound`, `ObjectExists`,
+Keys are relative paths with `/`. Errors are typed by evidence: `ObjectNotFound`, `ObjectExists`,
 `StoreDenied`, `StoreUnavailable` (it did not happen), `StoreOutcomeUnknown` (it may have happened) and
 `StoreNotDurable` (it happened, but a power cut may undo it).
 
@@ -36,10 +36,10 @@ NUMBER_MAX = (1 << 60) - 1
 REQUEST_SECONDS_MAX = 60
 READ_RETRIES_MAX = 5
 STREAM_BYTES = 8 << 20
-S3_SCHEMES = ("s3", "s3a", "s3n")  # Hadoop has names of its own for the same objects
+S3_SCHEMES = ("s3", "s3a", "s3n")  # Hadoop's names for the same objects
 ELSEWHERE_SCHEMES = ("gs", "gcs", "hdfs", "abfs", "abfss", "wasb", "wasbs", "az", "dbfs", "viewfs")
 ELSEWHERE = (
-    "Graphs and files are kept on disks and S3 (s3://, s3a://). "
+    "Graphs and files can be on disks and S3 (s3://, s3a://). "
     "Files that a Spark session can read are loaded as DataFrames: g.load({'Person': spark.read.parquet('…')})."
 )
 KEYS = (
@@ -67,15 +67,15 @@ class ObjectStore(Protocol):
     def get(self, key: str) -> bytes: ...
 
     def put_new(self, key: str, data: bytes) -> None:
-        """Create the object; `ObjectExists` if there is one. Durable when it returns."""
+        """Create the object; raises `ObjectExists` if it exists. Durable when it returns."""
         ...
 
     def put(self, key: str, data: bytes) -> None:
-        """Create or replace the object, whole or not at all."""
+        """Create or replace the object atomically."""
         ...
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; one that is gone already is no error."""
+        """Remove objects; missing ones are ignored."""
         ...
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
@@ -92,26 +92,26 @@ class ObjectStore(Protocol):
 
 
 class LargeObjects(ObjectStore, Protocol):
-    """A store of objects too large for memory, as all but those of tests are."""
+    """A store of objects too large for memory, as all are except those of tests."""
 
     def put_file(self, key: str, path: Path) -> None:
         """Create or replace the object with the content of a file."""
         ...
 
     def stream(self, key: str) -> IO[bytes]:
-        """The object's bytes, read as they are asked for, from any position."""
+        """The object's bytes, read on demand, from any position."""
         ...
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
-        """The last bytes of the object, all where it has no more, and how many it has."""
+        """The last bytes of the object, or all if it is shorter, and its size."""
         ...
 
     def get_ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes between each start and end; fewer where the object ends before."""
+        """The bytes between each start and end; fewer if the object ends earlier."""
         ...
 
     def signed(self, key: str, seconds: int) -> str | None:
-        """An address anybody can read the object from for a while; none where the store has no addresses."""
+        """A URL anyone can read the object from for a while; None if the store has no URLs."""
         ...
 
 
@@ -127,12 +127,12 @@ def numbered(folder: str, number: int) -> str:
 
 
 def number_of(key: str) -> int:
-    """The number a key of a series stands for."""
+    """The number in a key of a series."""
     return NUMBER_MAX - int(key.rsplit("/", 1)[-1], 16)
 
 
 def counted(kind: str, n: int = 1, bytes: int = 0) -> None:
-    """Object requests are made one after the other unless `metrics.parallel` says otherwise."""
+    """Count object requests, as serial steps unless under `metrics.parallel`."""
     metrics.request(kind, n, bytes)
     metrics.stage(n)
 
@@ -141,7 +141,7 @@ def counted(kind: str, n: int = 1, bytes: int = 0) -> None:
 
 
 class _ObjectStream(io.RawIOBase):
-    """A reader of obstore with the manners of a Python file."""
+    """A reader of obstore as a Python file."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -167,8 +167,8 @@ class _ObjectStream(io.RawIOBase):
 class RemoteObjects:
     """Objects in an obstore store: S3, or memory.
 
-    Creates go through a client that never repeats a request by itself: a repeated create that meets its own first
-    attempt would look like somebody else's.
+    Creates go through a client that never retries requests: a retried create that meets its own first attempt would
+    take it for another writer's.
     """
 
     def __init__(self, uri: str, store: Any, create_only: Any) -> None:
@@ -216,7 +216,7 @@ class RemoteObjects:
         return [bytes(each) for each in found]
 
     def look(self, key: str) -> tuple[int, str]:
-        """How many bytes the object has, and a text that changes when they do."""
+        """The size of the object, and a text that changes with its content."""
         import obstore
 
         counted("head")
@@ -285,7 +285,7 @@ class RemoteObjects:
 
         counted("list")
         with self._translated(folder, reading=True):
-            # Stores list in order of keys and the newest number has the smallest key: one page is enough.
+            # Stores list in key order and the newest number has the smallest key: one page is enough.
             numbers = [
                 number_of(f["path"])
                 for f in next(obstore.list(self._store, folder, chunk_size=8), [])
@@ -299,7 +299,7 @@ class RemoteObjects:
         try:
             yield
         except (seen.AlreadyExistsError, seen.PreconditionError) as error:
-            raise ObjectExists(f"the object {key} exists already") from error
+            raise ObjectExists(f"the object {key} already exists") from error
         except (seen.NotFoundError, FileNotFoundError) as error:
             raise ObjectNotFound(f"there is no object {key} under {self._uri}") from error
         except (seen.PermissionDeniedError, seen.UnauthenticatedError) as error:
@@ -330,7 +330,7 @@ _memory_lock = threading.Lock()
 
 
 def locate(uri: object, environment: Mapping[str, str] | None = None) -> Location:
-    """Understand the address of a graph."""
+    """Parse the address of a graph."""
     if isinstance(uri, os.PathLike):
         uri = os.fspath(uri)
     if not isinstance(uri, str) or not uri.strip():
@@ -362,7 +362,7 @@ def locate(uri: object, environment: Mapping[str, str] | None = None) -> Locatio
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """The storage options the usual AWS variables stand for, in the words both Lance and obstore understand."""
+    """The storage options from the usual AWS variables, in the form both Lance and obstore understand."""
     names = {
         "aws_region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
         "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
@@ -376,7 +376,7 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
         for variable in reversed(variables)
         if environment.get(variable)
     }
-    # Without keys the machine's own are asked for, at an address of the cloud it runs in. Unless that is not wanted.
+    # Without keys, the machine's own are requested at the cloud's metadata address, unless disabled.
     if _truth(environment.get("AWS_EC2_METADATA_DISABLED"), False) and not _has_keys(environment):
         found["aws_skip_signature"] = "true"
     found.setdefault("aws_region", "us-east-1")
@@ -397,7 +397,7 @@ def _truth(text: str | None, otherwise: bool) -> bool:
 
 
 def fsync_wanted() -> bool:
-    """Local writes survive a power cut unless OMNIGRAPH_FSYNC=0 says that speed matters more."""
+    """Whether local writes must survive a power cut: yes unless OMNIGRAPH_FSYNC=0 prefers speed."""
     return _truth(os.environ.get("OMNIGRAPH_FSYNC"), True)
 
 
@@ -413,7 +413,7 @@ def open_objects(place: Location) -> ObjectStore:
 
 
 def open_remote(address: str) -> tuple[RemoteObjects, str]:
-    """The bucket an address lies in, and the object's key there: for files that belong to no graph."""
+    """The bucket of an address, and the object's key in it: for files outside of graphs."""
     scheme, _, rest = address.partition("://")
     bucket, _, key = rest.partition("/")
     store = open_objects(locate(f"{scheme}://{bucket}"))

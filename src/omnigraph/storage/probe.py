@@ -1,4 +1,4 @@
-"""Whether a store keeps the promises commits rest on: create-only puts, read-after-write, list-after-write."""
+"""Whether a store gives the guarantees commits depend on: create-only puts, read-after-write, list-after-write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROBE_FOLDER = "_tmp/probe"
 
 
 def probe(store: ObjectStore, *, rounds: int = 1, racers: int = 4) -> None:
-    """Try the store; raise `StoreUnsuitable` naming the promise it breaks. Leaves nothing behind."""
+    """Test the store; raises `StoreUnsuitable` naming the guarantee it lacks. Leaves nothing behind."""
     keys = [f"{PROBE_FOLDER}/{secrets.token_hex(12)}" for _ in range(rounds)]
     try:
         for key in keys:
@@ -25,7 +25,7 @@ def probe(store: ObjectStore, *, rounds: int = 1, racers: int = 4) -> None:
 
 
 def _create_only(store: ObjectStore, key: str, racers: int) -> None:
-    """Several create one object at once. Whoever gets no answer may have won, and the object says who did."""
+    """Several writers create one object concurrently. One without a response may have won; the object says who did."""
 
     def race(number: int) -> bool | None:
         try:

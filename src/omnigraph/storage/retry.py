@@ -1,4 +1,4 @@
-"""Requests over HTTP that are sent again: after pauses that double, or as long as the server asks for."""
+"""Retries of HTTP requests: after pauses that double, or as long as the server asks for."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TypeVar
 from omnigraph.errors import OmnigraphError
 
 T = TypeVar("T")
-RETRY_AFTER = "retry_after"  # the detail of an error that says how many seconds a server asks for
+RETRY_AFTER = "retry_after"  # the error detail with the seconds a server asks to wait
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often, and after which pauses."""
+    """How often to retry, and after which pauses."""
 
     attempts_max: int
     pause_first_seconds: float
@@ -24,7 +24,7 @@ class Retry:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, work: Callable[[], T], may_retry: Callable[[OmnigraphError], bool]) -> T:
-        """What comes of some work, which is done again while it fails in ways that may pass."""
+        """Run some work, and retry it while its failures may be transient."""
         for attempt in range(self.attempts_max - 1):
             try:
                 return work()
@@ -35,9 +35,11 @@ class Retry:
         return work()
 
     def pause(self, attempt: int, error: OmnigraphError) -> float:
-        """How long to wait after an attempt that failed like this."""
+        """How long to wait after an attempt that failed with this error."""
         asked = str(error.details.get(RETRY_AFTER, ""))
         if asked.isascii() and asked.isdecimal():
             return min(float(asked), self.pause_seconds_max)
         longest = min(self.pause_seconds_max, self.pause_first_seconds * 2**attempt)
-        return random.uniform(longest / 2, longest)  # so that many clients do not come at once
+        return random.uniform(
+            longest / 2, longest
+        )  # so that many clients do not retry at the same time

@@ -1,7 +1,7 @@
-"""What the core may ask of stored tables. `lance/` is the one implementation; simulations bring another.
+"""The interface of stored tables. `lance/` is the one implementation; simulations bring another.
 
-A table is a folder with immutable versions. `Table` is one opened version: reading it never changes, whoever writes
-meanwhile. `stage` makes a new version nobody can see until a graph commit names it.
+A table is a folder with immutable versions. `Table` is one opened version: concurrent writes do not change what it
+reads. `stage` makes a new version that stays invisible until a graph commit names it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omnigraph.lang.ir import Expr
 
 ADDRESS = "_rowaddr"  # the column name under which row addresses are returned
 FRAGMENT_ROWS_MAX = 2**20  # of a full one
-CHEAP_ROWS = 2**16  # fragments up to this size are put together whatever comes to them
+CHEAP_ROWS = 2**16  # fragments up to this size are always merged
 DELETED_PART_MAX = 0.1  # of a fragment, before it is rewritten without its deleted rows
 
 
@@ -36,7 +36,7 @@ class FragmentInfo:
     physical_rows: int
     deleted_rows: int
     identity: str  # data files and deletion file
-    files: str  # data files alone
+    files: str  # only data files
     beside: tuple[
         tuple[str, frozenset[int]], ...
     ] = ()  # files added later, and the columns they hold
@@ -57,10 +57,10 @@ Group: TypeAlias = tuple[
 
 
 def rewrite_groups(fragments: Iterable[FragmentInfo]) -> tuple[tuple[int, ...], ...]:
-    """The ids of fragments to be rewritten, each group as one: none where rewriting would gain nothing.
+    """The ids of fragments to rewrite, each group into one; empty if rewriting would gain nothing.
 
-    Small fragments are put together; a large one is rewritten when at least as many rows come to it, so that a row is
-    rewritten a few times in its life and a table has few fragments. What follows from this is a fixed point.
+    Small fragments are merged; a large one is rewritten when at least as many rows are added to it, so that a row is
+    rewritten only a few times and a table has few fragments. The result is a fixed point.
     """
     each = {f.fragment_id: f for f in fragments}
     groups: list[Group] = [(f.live_rows, (i,)) for i, f in each.items()]
@@ -73,7 +73,7 @@ def rewrite_groups(fragments: Iterable[FragmentInfo]) -> tuple[tuple[int, ...], 
 
 
 def _together(groups: Iterable[Group]) -> list[Group]:
-    """From the largest to the smallest, each with the one before it where they belong together."""
+    """From the largest to the smallest, each with the one before it if they belong together."""
     stack: list[Group] = []
     for group in sorted(groups, reverse=True):
         stack.append(group)
@@ -126,7 +126,7 @@ class ColumnEdit:
 
 @dataclass(frozen=True, slots=True)
 class IndexEdit:
-    """Build what is missing: an index of this kind over the fragments it does not cover yet, or anew (`replace`)."""
+    """Build missing coverage: an index of this kind over the fragments it does not cover yet, or anew (`replace`)."""
 
     column: str
     kind: str  # BTREE, BITMAP, IVF_FLAT, ...
@@ -139,8 +139,8 @@ class TableEdit:
     """Everything that turns one version of a table into the next; all of it becomes ONE version.
 
     Order of meaning: columns are edited, `delete` (addresses of rows in the base) is removed or, with `replace_all`,
-    every row; then `append` rows are added; then indices are built over the result. `earlier` is what the same edit
-    gave on another version: files written for it may be used again.
+    every row; then `append` rows are added; then indices are built over the result. `earlier` is the result of
+    the same edit on another version: its files may be reused.
     """
 
     columns: ColumnEdit | None = None
@@ -155,12 +155,12 @@ class TableEdit:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A version that was written and that nobody sees yet.
+    """A version that was written but not published.
 
     `replaced` names base fragments (by identity) this version removes or rewrites, `appended` describes the fragments
     it adds, which is enough to add them to another base. With `only_appends` it adds rows and absorbs small fragments
-    and does nothing else, so `recommit` may move it. `extra` belongs to the store; `indices_failed` in it says what
-    could not be built beside a write.
+    and does nothing else, so `recommit` may move it. `extra` belongs to the store; `indices_failed` in it lists
+    indices that could not be built during a write.
     """
 
     ref: TableRef
@@ -169,7 +169,7 @@ class Staged:
     replaced: frozenset[str] = frozenset()
     appended: tuple[str, ...] = ()
     only_appends: bool = False
-    written: NewFragments | None = None  # the new rows by themselves, for another base
+    written: NewFragments | None = None  # only the new rows, for another base
     bytes_written: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -219,14 +219,14 @@ class Table(Protocol):
     def fragments(self) -> tuple[FragmentInfo, ...]: ...
 
     def cells(self, column: str, fragment: FragmentInfo) -> Hashable:
-        """What names the values of a column in a fragment: where two are equal, so are the values, place by place.
+        """An identity of a column's values in a fragment: if two are equal, so are the values, position by position.
 
-        A name may come to mean another column, and a column may come to lie in another file; this says which is meant.
+        Unlike a column's name, it changes when the name is reused or the column moves to another file.
         """
         ...
 
     def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
-        """The places in a fragment whose rows are gone, in order."""
+        """The positions of deleted rows in a fragment, in order."""
         ...
 
     def indices(self) -> tuple[IndexInfo, ...]: ...
@@ -238,7 +238,7 @@ class Table(Protocol):
 
 @runtime_checkable
 class WrittenTable(Protocol):
-    """A table whose data files can be read as they were written, whatever was deleted since."""
+    """A table whose data files can be read as written, ignoring later deletions."""
 
     def cells(self, column: str, fragment: FragmentInfo) -> Cells: ...
 
@@ -252,8 +252,8 @@ class VectorTable(Protocol):
     """A table that may have indices over vectors."""
 
     def near(self, column: str, vector: Sequence[float], count: int, probes: int) -> pa.UInt64Array:
-        """Addresses of rows that are likely among the nearest: by the index on the column, and by exact distances where
-        it does not cover."""
+        """Addresses of rows that are likely among the nearest: by the index on the column, and by exact distances for
+        rows it does not cover."""
         ...
 
 
@@ -269,7 +269,7 @@ class BlobTable(Protocol):
     """A table whose blobs can be read without loading them whole."""
 
     def blob(self, column: str, address: int) -> StoredBlob | None:
-        """The blob of the row at an address; none for null."""
+        """The blob of the row at an address; None for null."""
         ...
 
 
@@ -277,7 +277,7 @@ class TableStore(Protocol):
     """Opens and stages versions of tables under one graph's root."""
 
     def create(self, path: str, schema: pa.Schema) -> TableRef:
-        """A new, empty table; its first version is the only ordinary one it ever gets.
+        """A new, empty table; its first version is its only ordinary (not detached) one.
 
         A field of `large_binary` with the metadata `omnigraph.blob` = `true` is stored beside the other columns.
         """
@@ -292,9 +292,9 @@ class TableStore(Protocol):
         ...
 
     def recommit(self, staged: Staged, base: TableRef) -> Staged | None:
-        """Put the data of a staged version on top of another base without writing it again.
+        """Move the data of a staged version to another base without rewriting it.
 
-        None where that is not allowed: it did more than append (or than build indices), or a fragment it absorbed has
+        None if that is not possible: it did more than append (or than build indices), or a fragment it absorbed has
         changed, or the columns have.
         """
         ...
@@ -306,5 +306,5 @@ class TableStore(Protocol):
         ...
 
     def sync(self, staged: Sequence[Staged]) -> None:
-        """Make everything written for these versions survive a power cut. A no-op on object stores."""
+        """Make everything written for these versions durable. A no-op on object stores."""
         ...

@@ -1,13 +1,14 @@
-"""One definition of valid, for every way in: mutation, load, merge and schema change.
+"""One definition of valid, for every kind of write: mutation, load, merge and schema change.
 
-In comes `Changes`, what a write wants, and the transaction it starts from; out goes a report: the violations in a fixed
-order, and the facts the verdict rests on, so that a writer who loses a race knows whether to look again.
+The input is `Changes`, the rows a write would change, and the transaction it starts from; the output is a report: the
+violations in a fixed order, and the facts the verdict depends on, so that a writer that loses a race knows whether to
+check again.
 
-- `rules`      the rules of a schema as data, and the words for what breaks them; single rows are judged here
-- `checks`     CHECKS, in order: the rules, by look-ups that cost what the change costs
+- `rules`      the rules of a schema as data, and the messages for violations; single rows are judged here
+- `checks`     CHECKS, in order: the rules, by lookups whose cost follows the change
 - `evaluate`   all checks over a change; the report and the two errors
-- `findings`   what a check is given and what it answers with
-- `listing`    files of everything that is wrong
+- `findings`   inputs and results of checks
+- `listing`    files of all violations
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The rules, checked by look-ups: a check costs what the change costs, and never reads a table as a whole.
+"""The rules, checked by lookups: the cost of a check follows the change, not the table.
 
-Only where a table is replaced as a whole is it read. Each check says first what its verdict will rest on (`Looked`).
+A whole table is read only if it is replaced. Each check first declares what its verdict will depend on (`Looked`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from omnigraph.validate.rules import (
 NO_IDS = pa.array([], pa.string())
 CORES = os.cpu_count() or 1
 ONE_THREAD_ROWS_MAX = 50_000  # a thread costs more than it saves below
-PROBE_VALUES_MAX = 1_000  # up to so many, several columns are asked for at once
+PROBE_VALUES_MAX = 1_000  # up to this many, several columns are queried together
 PROBED_FIRST = ("src", "dst")  # always indexed
 R = TypeVar("R", bound=Rule)
 
@@ -81,14 +81,14 @@ def check_keys(case: Case) -> Iterator[Finding]:
                 property=key[0] if len(key) == 1 else None,
                 value=key_value(row, key),
                 message=f"the key {key_name(key)} of {change.kind.name} {shown(row['id'])} cannot change: "
-                "delete the entity and insert it anew",
+                "delete the entity and insert it again",
                 file=file,
                 line=line,
             )
 
 
 def _rules(case: Case, sort: type[R]) -> Iterator[tuple[TypeChanges, R]]:
-    """The rules of one sort about the types that change."""
+    """The rules of one sort for the types that change."""
     for change in case.changes:
         for rule in rules_between(change.kind, case.catalog):
             if isinstance(rule, sort):
@@ -96,7 +96,7 @@ def _rules(case: Case, sort: type[R]) -> Iterator[tuple[TypeChanges, R]]:
 
 
 def _untouched(stored: pa.Table, change: TypeChanges) -> pa.Table:
-    """The stored rows that the write leaves alone."""
+    """The stored rows that the write does not touch."""
     for rows in (change.updates, change.deletes):
         if rows is not None and rows.num_rows:
             own = pc.is_in(stored["id"], value_set=column(rows, "id"))
@@ -122,7 +122,7 @@ def check_unique(case: Case) -> Iterator[Finding]:
             values = unique_tokens(group, [rows[name] for name in group])
             yield Looked(change.kind.table_id, Reads(values))
             taken = _taken(case.txn.view(change.kind.table_id), change, rows, group)
-            yield from rule.held_twice(taken, case.limit)
+            yield from rule.duplicates(taken, case.limit)
 
 
 def shared_values(rows: pa.Table, rule: Unique, limit: int = VIOLATIONS_MAX) -> Iterator[Violation]:
@@ -137,7 +137,7 @@ def shared_values(rows: pa.Table, rule: Unique, limit: int = VIOLATIONS_MAX) -> 
         return
     suspects = complete.filter(pa.array(np.isin(hashes, repeated)))
     texts = value_texts([suspects[name] for name in rule.columns])
-    yield from rule.held_twice(_pairs(suspects.append_column("text", texts)), limit)
+    yield from rule.duplicates(_pairs(suspects.append_column("text", texts)), limit)
 
 
 def _pairs(rows: pa.Table) -> pa.Table:
@@ -154,7 +154,7 @@ def _pairs(rows: pa.Table) -> pa.Table:
 def _taken(
     view: TableView, change: TypeChanges, rows: pa.Table, group: tuple[str, ...]
 ) -> pa.Table:
-    """The rows whose values a stored row holds that this write leaves alone."""
+    """The rows whose values are held by a stored row that this write does not touch."""
     rows = _changed(rows, change, group)
     nothing = rows.slice(0, 0).append_column("holder", NO_IDS)
     if not rows.num_rows or not view.count():
@@ -232,7 +232,7 @@ def _named_ends(case: Case) -> dict[str, list[pa.Array]]:
 
 
 def _absent(case: Case, change: TypeChanges, ids: pa.Array) -> Callable[[], pa.Array]:
-    """Looks up which of the ids will not be there, given that the write itself does not bring them."""
+    """Looks up which of the ids will be missing, given that the write itself does not add them."""
     if not len(ids) or change.replaces:
         return lambda: ids
     view, deleted = case.txn.view(change.kind.table_id), _ids(change.deletes)
@@ -244,7 +244,7 @@ def _ids(rows: pa.Table | None) -> pa.Array:
 
 
 def _parts(change: TypeChanges, side: str) -> Iterator[tuple[pa.Table, Origin]]:
-    """New edges, and changed ones whose end at this side is another than before."""
+    """New edges, and changed ones whose end at this side has changed."""
     if change.inserts is not None and change.inserts.num_rows:
         yield change.inserts, change.insert_origin
     if change.updates is not None and change.before is not None and change.updates.num_rows:
@@ -254,13 +254,13 @@ def _parts(change: TypeChanges, side: str) -> Iterator[tuple[pa.Table, Origin]]:
 
 
 def _moved(updates: pa.Table, before: pa.Table, side: str) -> pa.BooleanArray:
-    """Which changed edges had another node at this side before. Both tables may be ordered differently."""
+    """Which changed edges had another node at this side before. The tables may be in different orders."""
     at = pc.index_in(column(updates, "id"), value_set=column(before, "id"))
     return pc.not_equal(column(before, side).take(at), column(updates, side)).fill_null(True)
 
 
 def _not_given(change: TypeChanges, ids: pa.Array) -> pa.Array:
-    """Without the nodes this very write puts there."""
+    """Without the nodes this write itself adds."""
     for rows in (change.inserts, change.updates):
         if rows is not None and rows.num_rows and len(ids):
             ids = _without(ids, column(rows, "id"))
@@ -281,7 +281,7 @@ def _dangling(
 
 
 def check_orphans(case: Case) -> Iterator[Finding]:
-    """No edge stays whose node goes."""
+    """No edge stays whose node is deleted."""
     for change in case.changes:
         if isinstance(change.kind, NodeType):
             removed = _removed(case, change)
@@ -292,7 +292,7 @@ def check_orphans(case: Case) -> Iterator[Finding]:
 
 
 def _removed(case: Case, change: TypeChanges) -> pa.Array:
-    """The ids of nodes that are stored and will not be there."""
+    """The ids of stored nodes that will be deleted."""
     if change.replaces:
         stored = column(case.txn.view(change.kind.table_id).scan(["id"]), "id")
         return _without(stored, _ids(change.inserts))
@@ -302,7 +302,7 @@ def _removed(case: Case, change: TypeChanges) -> pa.Array:
 def _left_behind(case: Case, rule: Endpoint, removed: pa.Array) -> Iterator[Finding]:
     change = case.changes.of(rule.kind)
     if change.replaces:
-        return  # the edges that will be there are new ones, and checked as such
+        return  # the remaining edges are new ones, and checked as such
     yield Looked(rule.kind.table_id, Reads(endpoint_tokens(rule.side, removed)))
     view = case.txn.view(rule.kind.table_id)
     if rule.node.table_id in case.cascaded or not view.count():
@@ -347,7 +347,7 @@ def _sources(edges: pa.Table | None) -> pa.Array:
 
 
 def _staying(case: Case, kind: EdgeType, sources: pa.Array) -> pa.Array:
-    """Without the sources that go themselves."""
+    """Without the sources that are deleted themselves."""
     node = case.changes.of(case.catalog.nodes[kind.from_type])
     if node.replaces:
         return sources.filter(pc.is_in(sources, value_set=_ids(node.inserts)))

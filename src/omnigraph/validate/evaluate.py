@@ -1,4 +1,4 @@
-"""One evaluator for every way in: all checks, in order, over what a write wants."""
+"""One evaluator for every kind of write: all checks, in order, over its changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ValidationFailed(OmnigraphError):
 
 
 class KeyConflict(OmnigraphError):
-    """Rows that were to be new exist already.
+    """New rows already exist.
 
     `details.violations` lists them. Nothing was written.
     """
@@ -41,7 +41,7 @@ class KeyConflict(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the checks found, in a fixed order, and what the verdict rests on."""
+    """The findings of the checks, in a fixed order, and the facts the verdict depends on."""
 
     violations: tuple[Violation, ...]
     reads: Mapping[str, Reads]
@@ -61,12 +61,12 @@ def evaluate(
     cascaded: frozenset[str] = frozenset(),
     limit: int = VIOLATIONS_MAX,
 ) -> Report:
-    """Check what a write wants against the state it starts from.
+    """Check the changes of a write against the state it starts from.
 
-    `found` are violations known already. `cascaded` names the tables of nodes whose edges the verb looked up in this
-    very transaction, to delete them too.
+    `found` are violations already known. `cascaded` names the tables of nodes whose edges the verb looked up in the
+    same transaction, to delete them too.
     """
-    case = Case(changes, txn, limit + 1, cascaded)  # one more tells that there are more
+    case = Case(changes, txn, limit + 1, cascaded)  # one more shows that there are more
     sections: list[Iterable[Violation]] = [found]
     reads: dict[str, Reads] = {}
     for findings in _findings(case):
@@ -85,13 +85,13 @@ def report_of(
     reads: Mapping[str, Reads] | None = None,
     limit: int = VIOLATIONS_MAX,
 ) -> Report:
-    """The report on what was found: what was known already, then one section for each check."""
+    """The report on the findings: those already known, then one section for each check."""
     violations = [v for section in sections for v in sorted(section, key=_place)]
     return Report(tuple(violations[:limit]), reads or {}, len(violations) > limit)
 
 
 def _findings(case: Case) -> list[list[Finding]]:
-    """What each check finds. Those that look at tables do so side by side; the others cost no thread."""
+    """The findings of each check. Checks that read tables run in parallel; the others cost no thread."""
     running = [check(case) for check in CHECKS]
     found = [_until_it_looks(findings) for findings in running]
     looking = [i for i, part in enumerate(found) if part and isinstance(part[-1], Looked)]
@@ -118,7 +118,7 @@ def require_valid(
     cascaded: frozenset[str] = frozenset(),
     limit: int = VIOLATIONS_MAX,
 ) -> Mapping[str, Reads]:
-    """What the verdict rests on, if there is nothing to object to; else raises `ValidationFailed` or `KeyConflict`."""
+    """The facts the verdict depends on, if valid; else raises `ValidationFailed` or `KeyConflict`."""
     report = evaluate(changes, txn, found=found, cascaded=cascaded, limit=limit)
     report.raise_violations()
     return report.reads

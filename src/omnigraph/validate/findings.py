@@ -1,4 +1,4 @@
-"""What checks are given and what they answer with."""
+"""Inputs and results of checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUE_MEMBERS_MAX = 32  # of a list or vector there
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A write before it happens: the state it starts from, and what it wants."""
+    """A planned write: the state it starts from, and its changes."""
 
     changes: Changes
     txn: WriteTxn
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A check is about to look at a table: its verdict holds only as long as these facts do."""
+    """A check is about to read a table: its verdict holds only as long as these facts do."""
 
     table_id: str
     reads: Reads
@@ -52,7 +52,7 @@ Check = Callable[[Case], Iterator[Finding]]
 
 
 def column(rows: pa.Table, name: str) -> pa.Array:
-    """A column in one piece."""
+    """A column as one array."""
     return one_array(rows.column(name))
 
 
@@ -80,13 +80,13 @@ def _with_id(rows: pa.Table, columns: tuple[str, ...]) -> list[str]:
 
 
 def joined(*parts: pa.Table | None, columns: tuple[str, ...]) -> pa.Table | None:
-    """Some columns of several tables below each other; none for no rows."""
+    """Some columns of several tables, concatenated; None for no rows."""
     filled = [part.select(columns) for part in parts if part is not None and part.num_rows]
     return pa.concat_tables(filled) if filled else None
 
 
 def plain(value: Any) -> Any:
-    """A value as a report carries it: JSON, and the beginning of what is long."""
+    """A value in its report form: JSON, truncated if long."""
     match value:
         case str() if len(value) > VALUE_CHARACTERS_MAX:
             return value[: VALUE_CHARACTERS_MAX - 3] + "..."

@@ -1,7 +1,7 @@
-"""All that is wrong with a write, in a file: what a report has no room for.
+"""All violations of a write, in a file: more than a report can hold.
 
-One JSON object per line, in the words of the report. Whoever finds things packs them, so that they can be found in one
-process and listed by another.
+One JSON object per line, in the form of the report. Violations are packed where they are found, so that one process
+can find them and another list them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from omnigraph.errors import OmnigraphError, OptionInvalid, Violation
 from omnigraph.validate.findings import VIOLATIONS_MAX
 
 log = logging.getLogger("omnigraph.validate")
-EVERY = 2**62  # no bound to how much a check may find
+EVERY = 2**62  # no bound on what a check may find
 PACKED_AT_ONCE = 10_000
-LISTED_MAX = 2_000_000  # by one finder; what is beyond is only counted
+LISTED_MAX = 2_000_000  # by one finder; any beyond that are only counted
 PACKING_LEVEL = 1
 
 
@@ -38,7 +38,7 @@ class Packed:
 
 
 def packed(found: Iterable[Violation], listed_max: int = LISTED_MAX) -> Iterator[Packed]:
-    """What was found, in portions; lines beyond a number are left out, but counted."""
+    """The violations in portions; lines beyond `listed_max` are left out, but counted."""
     found, room = iter(found), listed_max
     while portion := list(islice(found, PACKED_AT_ONCE)):
         listed = portion[:room]
@@ -62,13 +62,13 @@ class Listing:
         self.listed += lines.count(b"\n")
         self.counts.update(portion.counts)
 
-    def told_by(self, error: OmnigraphError) -> OmnigraphError:
-        """The same error, which now says how much there is and where to read it."""
+    def annotated(self, error: OmnigraphError) -> OmnigraphError:
+        """The same error, extended with counts and the path of the file."""
         total = self.counts.total()
         each = ", ".join(f"{count:,} {rule}" for rule, count in sorted(self.counts.items()))
         share = "All of them" if self.listed == total else f"{self.listed:,} of {total:,}"
         return type(error)(
-            f"{error.message}; in all: {each}",
+            f"{error.message}; in total: {each}",
             help=f"{error.help} {share} are listed in {self.file}, one JSON object per line.",
             details={
                 **error.details,
@@ -81,14 +81,14 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where files of violations go, and whether one is written though a report has room for everything."""
+    """Where files of violations go, and whether one is written even if a report can hold everything."""
 
     folder: Path
     always: bool = False
 
 
 def named(folder: str | os.PathLike[str]) -> Destination:
-    """The folder somebody asked for; it is made if it is missing."""
+    """The given folder; created if missing."""
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def named(folder: str | os.PathLike[str]) -> Destination:
 
 @contextmanager
 def listing(to: Destination | None, everything: Callable[[], Iterable[Packed]]) -> Iterator[None]:
-    """A refusal inside names a file of everything that is wrong, which is looked for only then."""
+    """A rejection within the block names a file of all violations, which are searched only then."""
     try:
         yield
     except OmnigraphError as error:
@@ -109,14 +109,14 @@ def listing(to: Destination | None, everything: Callable[[], Iterable[Packed]]) 
             raise
         try:
             made = listed_in(to.folder, everything())
-        except Exception as failed:  # what is wrong matters more than where it is listed
+        except Exception as failed:  # the violations matter more than the file
             log.warning("the violations could not be listed in %s: %s", to.folder, f"{failed}")
             raise error from None
-        raise made.told_by(error) from None
+        raise made.annotated(error) from None
 
 
 def listed_in(folder: Path, portions: Iterable[Packed]) -> Listing:
-    """Write a new file. It quotes rows, so nobody else may read it."""
+    """Write a new file. It quotes rows, so only its owner may read it."""
     handle, name = tempfile.mkstemp(".ndjson", "omnigraph-violations-", folder)
     made = Listing(Path(name))
     try:

@@ -1,8 +1,8 @@
-"""What a schema demands of rows, as data: every rule once, with its meaning and the words for what breaks it.
+"""The rules of a schema for rows, as data: every rule once, with its meaning and the message for violations.
 
 Rules of single rows (`row_rules`) have one execution, `row_violations`, which the tasks of bulk loads call too. Rules
 between rows (`rules_between`) have two, both derived from this list: `checks` looks up what a write touches, and
-`pipeline.verify` asks whole tables in SQL. `tests/pipeline/test_rules.py` compares the two over random schemas.
+`pipeline.verify` queries whole tables in SQL. `tests/pipeline/test_rules.py` compares the two over random schemas.
 
 Values are equal here as in keys: -0.0 equals 0.0 and NaN equals itself.
 """
@@ -34,7 +34,7 @@ Mask: TypeAlias = pa.Array | pa.ChunkedArray
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A rule about one column of each row: which values break it (none: no value does), and why."""
+    """A rule about one column of each row: which values break it (None: no value does), and why."""
 
     name: str
     column: str
@@ -57,7 +57,7 @@ def row_rules(kind: EntityType) -> Iterator[RowRule]:
 def row_violations(
     rows: pa.Table, kind: EntityType, origin: Origin = NOWHERE, limit: int = VIOLATIONS_MAX
 ) -> list[Violation]:
-    """What is wrong with whole rows of a type, each looked at for itself; at most `limit` of it."""
+    """The violations of whole rows of a type, each checked separately; at most `limit`."""
     return list(islice(_row_violations(rows, kind, origin, limit), limit))
 
 
@@ -140,7 +140,7 @@ def _is_nan(values: pa.ChunkedArray) -> Mask | None:
 
 
 def _beyond(op: CompareOp, values: pa.ChunkedArray, bound: int | float) -> Mask:
-    """A bound of floats is what the property would hold of it: 0.1 lies within 0.1 in an F32 too."""
+    """A float bound is rounded to the property's type: 0.1 is within 0.1 in an F32, too."""
     if pa.types.is_floating(values.type):
         bound = pa.scalar(float(bound), values.type).as_py()
     return compare_with(op, values, bound)
@@ -165,8 +165,8 @@ class Unique:
     kind: EntityType
     columns: tuple[str, ...]
 
-    def held_twice(self, rows: pa.Table, limit: int) -> Iterator[Violation]:
-        """The first rows by id, each with the id of the row that has its values too, as `holder`."""
+    def duplicates(self, rows: pa.Table, limit: int) -> Iterator[Violation]:
+        """The first rows by id, each with the id of another row with its values, as `holder`."""
         single = len(self.columns) == 1
         for row in rows.sort_by("id").slice(0, limit).to_pylist():
             values = [row[name] for name in self.columns]
@@ -195,7 +195,7 @@ class Endpoint:
     def dangling(
         self, rows: pa.Table, mask: Mask, origin: Origin, limit: int
     ) -> Iterator[Violation]:
-        """The first edges by id, among those of the mask, that the write puts where no node is."""
+        """The first edges by id, among those of the mask, that the write attaches to missing nodes."""
         for row, file, line in offenders(rows, mask, (self.side,), origin, limit):
             end = f"{self.side} {shown(row[self.side])} of {self.kind.name}"
             yield Violation(
@@ -220,13 +220,13 @@ class Endpoint:
                 id=row["id"],
                 property=side,
                 value=row[side],
-                message=f"{node} would go, but {self.kind.name} {edge} still has it as {side}",
+                message=f"{node} would be deleted, but {self.kind.name} {edge} still has it as {side}",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class EdgesPerSource:
-    """A node that gains or loses an edge of `kind` has as many as `@card` allows; a node that goes needs none."""
+    """A node that gains or loses an edge of `kind` has as many as `@card` allows; a deleted node needs none."""
 
     kind: EdgeType
     minimum: int
@@ -257,7 +257,7 @@ Rule = Unique | Endpoint | EdgesPerSource
 
 
 def rules_between(kind: NodeType | EdgeType, catalog: Catalog) -> Iterator[Rule]:
-    """The rules of a type about rows together, besides that no two rows have one id."""
+    """The rules of a type between rows, besides the uniqueness of ids."""
     yield from (Unique(kind, columns) for columns in kind.uniques)
     if isinstance(kind, EdgeType):
         yield from (Endpoint(kind, side, catalog.nodes[node]) for side, node in kind.ends)
@@ -272,7 +272,7 @@ def rules_between(kind: NodeType | EdgeType, catalog: Catalog) -> Iterator[Rule]
 def missing_keys(
     rows: pa.Table, ids: pa.Array, kind: EntityType, origin: Origin, limit: int = VIOLATIONS_MAX
 ) -> Iterator[Violation]:
-    """Rows whose key gives no id: a member is null, or a number that is not finite."""
+    """Rows whose key does not give an id: a member is null, or a number that is not finite."""
     key = kind.key or ()
     for row, file, line in offenders(rows, ids.is_null(), key, origin, limit):
         empty = [name for name in key if row.get(name) is None]
@@ -325,7 +325,7 @@ def repeated_ids(
             id=row["id"],
             property=kind.key[0] if kind.key and len(kind.key) == 1 else None,
             value=row["id"],
-            message=f"{kind.name} {shown(row['id'])} is given twice: {what} must be unique within one input",
+            message=f"{kind.name} {shown(row['id'])} is duplicated: {what} must be unique within one input",
             file=file,
             line=line,
         )
@@ -338,14 +338,14 @@ def existing_ids(
     origin: Origin,
     limit: int = VIOLATIONS_MAX,
 ) -> Iterator[Violation]:
-    """Rows that were to be new and whose id exists."""
+    """New rows whose id already exists."""
     for row, file, line in offenders(pa.table({"id": ids}), existing, (), origin, limit):
         yield Violation(
             rule="key_conflict",
             type_name=kind.name,
             id=row["id"],
             value=row["id"],
-            message=f"{kind.name} {shown(row['id'])} exists already",
+            message=f"{kind.name} {shown(row['id'])} already exists",
             file=file,
             line=line,
         )
@@ -357,5 +357,5 @@ def key_name(key: tuple[str, ...]) -> str:
 
 
 def key_value(row: dict[str, object], key: tuple[str, ...]) -> object:
-    """The key of a row as a report carries it."""
+    """The key of a row in its report form."""
     return plain(row.get(key[0]) if len(key) == 1 else [row.get(name) for name in key])

@@ -2,25 +2,25 @@
 
 What several verbs need:
 
-- `resolve`          what somebody gave to `Changes`: ids, whole rows, new and changed ones; `Changes` to table actions
-- `repeats`          of several rows with one id, the one that counts
-- `removal`          the edges of nodes that go
-- `input`            files, tables and Python values to rows; what is wrong with them
+- `resolve`          from input to `Changes`: ids, whole rows, new and changed ones; from `Changes` to table actions
+- `repeats`          of several rows with one id, the one to use
+- `removal`          the edges of deleted nodes
+- `input`            files, tables and Python values to rows; their errors
 - `assign`           the values a mutation assigns, in the property's type
-- `matching`         the rows a condition selects, and what finding them rested on; `resting` the same of patterns
-- `embed`            vectors for the texts a write brings
-- `stored_rules`     whether stored rows obey the rules a schema change brings
+- `matching`         the rows a condition selects, and the reads this depends on; `resting` the same for patterns
+- `embed`            vectors for the texts of a write
+- `stored_rules`     whether stored rows obey the rules of a schema change
 - `infer`            a schema proposed from files
 
 The verbs:
 
-- `mutate`           the statements of a mutation query; `changing` what is done for each row of a pattern
-- `load`             rows of many types at once
+- `mutate`           the statements of a mutation query; `changing` the changes for each row of a pattern
+- `load`             rows of many types together
 - `together`         several of these as one commit
-- `apply_schema`     another schema, and the tables changed with it
-- `apply_checks`     other checks
-- `merge`            what another branch did
-- `undo`             taking commits back, or over
-- `maintain`         the same rows in better order, and indices
+- `apply_schema`     a new schema, and the tables changed with it
+- `apply_checks`     new checks
+- `merge`            the changes of another branch
+- `undo`             revert, cherry-pick and reset
+- `maintain`         compaction and indices
 - `clone`            a copy in another place
 """

@@ -1,4 +1,4 @@
-"""Bring a text of checks into force on a branch, as one commit that changes no row."""
+"""Apply a text of checks to a branch, as one commit that changes no rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.lang.query import Want, compile_query
 
 @dataclass(frozen=True, slots=True)
 class ChangedChecks:
-    """By name: checks that are new, that say something else, and that are gone."""
+    """By name: checks that were added, changed, and removed."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class ChangedChecks:
 
 
 def changed_checks(before: str, after: str) -> ChangedChecks:
-    """What differs between two texts of checks."""
+    """The differences between two texts of checks."""
     old, new = ({c.name: c.text for c in parse_checks(text)} for text in (before, after))
     return ChangedChecks(
         tuple(name for name in new if name not in old),
@@ -48,7 +48,7 @@ def changed_checks(before: str, after: str) -> ChangedChecks:
 
 
 def apply_checks(repo: Repository, text: str) -> Verb:
-    """The verb that brings checks into force; each has to fit the schema it meets."""
+    """The verb that applies checks; each has to fit the schema of the branch."""
     checks = parse_checks(text)
 
     def verb(txn: WriteTxn) -> PublishPlan:

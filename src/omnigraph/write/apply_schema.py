@@ -1,4 +1,4 @@
-"""Change the schema of a branch: from a migration's steps to one commit, checked against the rows that exist."""
+"""Change the schema of a branch: from a migration's steps to one commit, checked against existing rows."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ SchemaOf = Callable[[str], SchemaIR]  # a schema's hash, as commits name it, to 
 
 @dataclass(frozen=True, slots=True)
 class SchemaOutcome:
-    """What applying a schema did. `collect` names the tables whose old versions are to go (hard drops)."""
+    """What applying a schema did. `collect` names the tables whose old versions must be removed (hard drops)."""
 
     plan: MigrationPlan
     applied: bool
     collect: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The steps, and whether they were taken."""
+        """The steps, and whether they were applied."""
         return self.plan.to_json() | {"applied": self.applied}
 
 
 def apply_schema(text: str, schema_of: SchemaOf, *, allow_data_loss: bool = False) -> Verb:
-    """A write that brings the schema of a text into force. It is to be published alone, not folded with others.
+    """A write that applies the schema of a text. It must be published alone, not folded with others.
 
-    Rows that others write meanwhile are judged by the new rules, and only those. Another schema meanwhile is a
-    conflict: the text was written for the one there was.
+    Rows written by others meanwhile are judged by the new rules, and only those. A concurrent schema change is a
+    conflict: the text was written for the previous schema.
     """
     judged = JudgedTables()
     first: list[str] = []
@@ -76,7 +76,7 @@ def apply_schema(text: str, schema_of: SchemaOf, *, allow_data_loss: bool = Fals
         first.append(now.schema)
         if now.schema != first[0]:
             raise WriteConflict(
-                f"the schema was changed meanwhile, by commit {now.content} at the latest"
+                f"the schema was changed meanwhile, by commit {now.content} or earlier"
             )
         accepted = schema_of(now.schema)
         migration = plan_migration(accepted, text, allow_data_loss=allow_data_loss)
@@ -125,7 +125,7 @@ def _hard_drops(steps: tuple[Step, ...]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class ColumnChanges:
-    """The column changes of one table, gathered from the steps; names are those the table has now."""
+    """The column changes of one table, gathered from the steps; names are the current ones of the table."""
 
     add: list[tuple[pa.Field, Any]] = field(default_factory=list)
     rename: list[tuple[str, str]] = field(default_factory=list)
@@ -140,7 +140,7 @@ class ColumnChanges:
 def table_edits(
     steps: tuple[Step, ...], before: Mapping[str, Kind], after: Mapping[str, Kind]
 ) -> dict[str, ColumnChanges]:
-    """What the steps mean for the columns of tables that stay."""
+    """The column changes of the steps, for tables that stay."""
     edits: dict[str, ColumnChanges] = {}
     for step in steps:
         match step:

@@ -1,8 +1,8 @@
 """Changes for each row a pattern finds: what Cypher writes.
 
-Stages run in order, and each finds its rows on the state the ones before it left. Its steps run in order, each for all
-rows at once, and each sees the entities the ones before it made; what they want becomes part of the same changes as any
-statement's.
+Stages run in order, and each finds its rows in the state left by the previous ones. Its steps run in order, each for
+all rows together, and each sees the entities made by the previous ones; their changes are collected like those of any
+statement.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from omnigraph.write.removal import incident_rows
 from omnigraph.write.resolve import Kind, Mode, before_columns, resolve
 from omnigraph.write.resting import Resting
 
-ANSWER_ROWS_MAX = 100_000  # that a write returns; more are refused before anything is published
+ANSWER_ROWS_MAX = 100_000  # that a write returns; more are rejected before anything is published
 Ints = npt.NDArray[np.int64]
 
 
 class NodeHasEdges(OmnigraphError):
-    """A node that is to be deleted has edges."""
+    """A node to delete still has edges."""
 
     code, kind = "node_has_edges", ErrorKind.INVALID
     default_help = "Delete its relationships first, or write DETACH DELETE."
@@ -61,17 +61,17 @@ class NodeHasEdges(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The entities of a slot, one per row; null where there is none."""
+    """The entities of a slot, one per row; null if there is none."""
 
     ids: pa.Array
     types: pa.Array
 
 
 def change(op: ir.PatternChange, progress: MutationProgress, bound: Bound) -> MutationProgress:
-    """Everything the rows of a pattern want."""
+    """The changes for all rows of a pattern."""
     handed: Handed | None = None
     for stage in op.stages:
-        if progress.violations:  # what was made is not fit to be read
+        if progress.violations:  # the rows made are not valid
             return progress
         progress, handed = _run_stage(stage, op.params, progress, bound, handed)
     if op.returns is None:
@@ -88,7 +88,7 @@ def _run_stage(
     bound: Bound,
     handed: Handed | None,
 ) -> tuple[MutationProgress, Handed]:
-    """What one stage does, and the rows it did it for."""
+    """The changes of one stage, and its rows."""
     txn = progress.txn
     query = ir.Query("change", params, stage.read)
     looked_up: LookedUp = {}
@@ -111,7 +111,7 @@ def _run_stage(
 
 @dataclass(frozen=True, slots=True)
 class _Returned:
-    """What is asked for after everything was written."""
+    """The result to return after all writes."""
 
     op: ir.PatternChange
     bound: Bound
@@ -217,7 +217,7 @@ class _Work:
         elif all(name in columns for name in kind.key):
             ids = key_ids([columns[name] for name in kind.key])
         else:
-            ids = pa.nulls(len(rows), pa.string())  # what is missing is reported with the rows
+            ids = pa.nulls(len(rows), pa.string())  # missing values are reported with the rows
         table = pa.table(columns) if columns else pa.table({"id": ids})
         return Incoming(kind.name, table, edge=isinstance(kind, EdgeType)), ids
 
@@ -251,7 +251,7 @@ class _Work:
             mine &= ~self.chosen(unless)
         return np.flatnonzero(mine)
 
-    # --- what goes -------------------------------------------------------------------------------------------------
+    # --- deletions -------------------------------------------------------------------------------------------------
 
     def drop(self, step: ir.Drop, kind: Kind) -> None:
         held = self.slots[step.slot]
@@ -276,13 +276,13 @@ class _Work:
         for edge, held, _ in incident_rows(self.progress.txn, kind, removed):
             if held.num_rows:
                 raise NodeHasEdges(
-                    f"a {kind.name} that is to be deleted has relationships of type {edge.name}",
+                    f"a {kind.name} to delete still has relationships of type {edge.name}",
                     details={"type": kind.name, "edge": edge.name, "edges": held.num_rows},
                 )
 
 
 def _first_places(ids: pa.Array, wanted: pa.Array) -> Ints:
-    """Where each id stands first, counted from the end of a column."""
+    """Where each id occurs first, counted from the end of a column."""
     backwards = ids.take(pa.array(np.arange(len(ids))[::-1]))
     found: Ints = pc.index_in(wanted, value_set=backwards).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)

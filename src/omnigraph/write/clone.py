@@ -1,9 +1,9 @@
-"""Copies of a graph in another place: all of it with its history, or the head of one branch as a graph of its own.
+"""Copies of a graph in another place: all of it with its history, or the head of one branch as a separate graph.
 
 A whole graph is copied object by object. Names and history are copied before the data they refer to, so that the copy
-is complete whoever writes meanwhile. One branch is copied row by row, between any two kinds of stores. Either way the
-object that makes the copy a graph is written last, so that one that was interrupted is no graph, and can be made again;
-and the copy is compared with the original.
+is complete despite concurrent writes. One branch is copied row by row, between any two kinds of stores. Either way the
+object that makes the copy a graph is written last, so that an interrupted copy is not a graph and can be repeated; and
+the copy is compared with the original.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _refuse_existing(objects: ObjectStore) -> None:
         objects.get(layout.GRAPH)
     except ObjectNotFound:
         return
-    raise GraphExists(f"there is a graph at {objects.uri} already")
+    raise GraphExists(f"a graph already exists at {objects.uri}")
 
 
 def _copy_folder(source: ObjectStore, dest: ObjectStore, folder: str) -> list[ObjectInfo]:
@@ -111,12 +111,12 @@ def _copy(source: ObjectStore, dest: ObjectStore, key: str) -> None:
     except (
         ObjectExists,
         StoreOutcomeUnknown,
-    ):  # of an attempt that did not finish, or was not answered
+    ):  # from an attempt that did not finish, or got no response
         dest.put(key, source.get(key))
 
 
 def _make_exist(objects: ObjectStore, stamp: bytes) -> None:
-    """Put the stamp; after a lost answer, what is there may be ours."""
+    """Write the stamp; after a lost response, an existing one may be ours."""
     try:
         objects.put_new(layout.GRAPH, stamp)
     except (ObjectExists, StoreOutcomeUnknown):
@@ -139,7 +139,7 @@ def _check_sizes(objects: ObjectStore, copied: list[ObjectInfo]) -> None:
 
 
 def _check_table(copy: Repository, original: Snapshot, table_id: str) -> int:
-    """The rows of a table, which must open in the copy with all its files and as many rows."""
+    """The rows of a table, which must open in the copy with all its files and the same row count."""
     entry = original.entry(table_id)
     mine, yours = original.table(table_id), copy.tables.open(original.ref(table_id))
     if mine.files() != yours.files() or yours.count() != entry.rows:
@@ -201,7 +201,7 @@ def _check_rows(one: Table, other: Table) -> None:
 
 
 def _side_by_side(one: Table, other: Table) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Both tables in pieces of the same rows, however each is cut into batches."""
+    """Both tables in pieces of the same rows, however each is split into batches."""
     names = one.schema.names
     streams = [iter(t.batches(names)) for t in (one, other)]
     held = [pa.table({n: pa.array([], one.schema.field(n).type) for n in names})] * 2

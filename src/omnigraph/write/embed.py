@@ -1,7 +1,7 @@
-"""Vectors made from texts (`@embed`): for the rows of a write whose text is new or changed, and for stored rows that
-have none.
+"""Vectors made from texts (`@embed`): for the rows of a write whose text is new or changed, and for stored rows
+without one.
 
-They are made before anything is staged, and each text once: a write that runs again on a newer head asks for nothing.
+They are made before anything is staged, each text once: a write that runs again on a newer head embeds nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class EmbeddingFailed(OmnigraphError):
 
 
 class Embedder:
-    """Asks a provider for vectors, each text of a model once: a write that runs again asks for nothing."""
+    """Requests vectors from a provider, each text of a model once: a write that runs again requests nothing."""
 
     def __init__(self, provider: EmbedTexts) -> None:
         self._provider = provider
@@ -58,12 +58,12 @@ class Embedder:
 
     @property
     def texts(self) -> int:
-        """How many different texts there were."""
+        """The number of distinct texts."""
         return len(self._known)
 
     @property
     def characters(self) -> int:
-        """How long they were, all together."""
+        """Their total length."""
         return sum(len(text) for _, _, text in self._known)
 
     def vectors(self, texts: Sequence[str], dim: int, model: str | None) -> list[Vector]:
@@ -85,7 +85,7 @@ class Embedder:
 
 def embedders(embed: EmbedTexts | None = None) -> Callable[[Snapshot], Embedder | None]:
     """The embedder for a state, the same one each time a verb runs: of the given provider, else of the one its graph
-    or the environment names, else none: vectors are then the caller's to give."""
+    or the environment names, else None: the caller then provides vectors."""
     made: dict[EmbedSettings, Embedder] = {}
     given = None if embed is None else Embedder(embed)
 
@@ -98,29 +98,29 @@ def embedders(embed: EmbedTexts | None = None) -> Callable[[Snapshot], Embedder 
     return embedder
 
 
-def settings_for(said: EmbedSettings | None = None) -> EmbedSettings | None:
-    """How to embed: as was said of a graph, else as this process was told; none if it was not."""
-    if said is not None or not os.environ.get("OMNIGRAPH_EMBED_PROVIDER"):
-        return said
+def settings_for(given: EmbedSettings | None = None) -> EmbedSettings | None:
+    """How to embed: the settings of a graph, else those of the environment; None if neither is set."""
+    if given is not None or not os.environ.get("OMNIGRAPH_EMBED_PROVIDER"):
+        return given
     from omnigraph.read.search.embed import settings_of_environment
 
     return settings_of_environment()
 
 
 def embedder_of(settings: EmbedSettings) -> Embedder:
-    """What asks the provider of some settings."""
-    return Embedder(asking(settings))
+    """The embedder for some settings."""
+    return Embedder(embed_function(settings))
 
 
-def asking(settings: EmbedSettings) -> EmbedTexts:
-    """A function that asks the provider of some settings."""
+def embed_function(settings: EmbedSettings) -> EmbedTexts:
+    """A function that calls the provider of some settings."""
     from omnigraph.read.search.embed import embed_texts, provider_of
 
-    return lambda *asked: list(embed_texts(*asked, provider=provider_of(settings)))
+    return lambda *args: list(embed_texts(*args, provider=provider_of(settings)))
 
 
 def embedded(changes: Changes, txn: WriteTxn, embedder: Embedder) -> Changes:
-    """The changes with every vector filled that its text calls for."""
+    """The changes with the vectors of all new or changed texts."""
     tables = {
         table: _filled(change, txn, embedder) if _embeds(change) else change
         for table, change in changes.tables.items()
@@ -150,7 +150,7 @@ def _stale(rows: pa.Table, prop: Property, change: TypeChanges, txn: WriteTxn) -
     stored = view.lookup("id", one_array(rows["id"]), [source, prop.name])
     at = pc.index_in(one_array(rows["id"]), value_set=one_array(stored["id"]))
     before = stored.take(at)
-    # No text before and none after is no change.
+    # No text before and after is not a change.
     same_text = pa.array(equal_cells(rows[source], before[source]))
     changed = pc.indices_nonzero(pc.invert(same_text))
     old, new = (one_array(t[prop.name]).take(changed).to_pylist() for t in (before, rows))
@@ -162,7 +162,7 @@ def _stale(rows: pa.Table, prop: Property, change: TypeChanges, txn: WriteTxn) -
 def _embed(
     rows: pa.Table, wanted: pa.Array | pa.ChunkedArray, prop: Property, embedder: Embedder
 ) -> pa.Table:
-    """The rows with new vectors where they are wanted; a row without a text gets none."""
+    """The rows with new vectors where `wanted`; a row without a text gets none."""
     mask = one_array(wanted)
     if prop.embed is None or not pc.any(mask, min_count=0).as_py():
         return rows
@@ -181,9 +181,9 @@ def _embed(
 
 
 def embedded_again(changes: Changes, sides: Sides, states: States, decided: Decisions) -> Changes:
-    """What a merge does, with the vectors made again that one side made from a text the other side has replaced.
+    """The changes of a merge, with vectors recomputed that one side made from a text the other side has replaced.
 
-    A vector somebody gave, or decided about, stays. So does every vector while no provider is configured, as when a
+    A vector given by a caller or by a decision stays. So does every vector if no provider is configured, as when a
     text is changed without one; but a vector of a model that the side of the text does not have is cleared, to be made
     later.
     """
@@ -213,7 +213,7 @@ def _vectors_again(
 
 
 def _of_another_text(rows: pa.Table, prop: Property, one: pa.Table, other: pa.Table) -> Mask:
-    """Where the text is that of one side, and the vector that of the other, which had another text."""
+    """Where the text is from one side and the vector from the other, which had another text."""
     source, name = prop.embed.source if prop.embed is not None else "", prop.name
     text = equal_cells(rows[source], one[source]) & ~equal_cells(rows[source], other[source])
     vector = equal_cells(rows[name], other[name]) & ~equal_cells(rows[name], one[name])
@@ -249,7 +249,7 @@ def _made_again(rows: pa.Table, stale: pa.Array, prop: Property, text_from: Snap
 
 
 def without_vector(prop: Property, *, every: bool = False) -> ir.Expr:
-    """The condition of rows whose vector is to be made: they have a text, and no vector unless `every` is wanted."""
+    """The condition for rows to embed: they have a text, and no vector unless `every` is set."""
     source = prop.embed.source if prop.embed is not None else ""
     text = ir.IsNull(ir.Column("", source, TEXT), negated=True)
     return text if every else ir.And((ir.IsNull(ir.Column("", prop.name, prop.type)), text))
@@ -258,7 +258,7 @@ def without_vector(prop: Property, *, every: bool = False) -> ir.Expr:
 def fill_vectors(
     type_name: str, name: str, ids: pa.Array, embedder: Embedder, *, every: bool = False
 ) -> Verb:
-    """The verb that gives some stored rows their vectors; rows that have gone, or have one by now, are left alone."""
+    """The verb that gives some stored rows their vectors; rows that were deleted, or have one by now, are skipped."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         kind = txn.catalog.nodes.get(type_name)

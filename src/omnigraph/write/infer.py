@@ -1,7 +1,7 @@
 """A schema proposed from data: types of columns, keys, and edges where values of one table are keys of another.
 
 The proposal is text to edit: a schema, and a pipeline file that loads the same files by it. A type is proposed only if
-every value that was looked at can be read as it, by the readers of loads.
+the readers of loads can read every sampled value as it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from omnigraph.write.input.problems import Problems
 from omnigraph.write.input.sources import LINES, read_file
 from omnigraph.write.input.tables import RawRows, suffix_of
 
-ROWS_MAX = 1_000_000  # of a table, looked at
+ROWS_MAX = 1_000_000  # of a table, read
 SAMPLE_ROWS = 1_000  # that rule out most types
 CANDIDATES = (Scalar.BOOL, Scalar.I64, Scalar.F64, Scalar.DATE, Scalar.DATETIME)
-PADDED = r"^-?0[0-9]"  # a text like 007 is no number
+PADDED = r"^-?0[0-9]"  # a text like 007 is not a number
 ENDS = (("from", "to"), ("src", "dst"), ("source", "target"))
 PLAIN = re.compile(r"[A-Za-z_][\w./*-]*")
 YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
@@ -73,7 +73,7 @@ class TableGuess:
     is_json: bool = False
 
     def is_called(self, column: ColumnGuess) -> bool:
-        """Whether a column of another table sounds like this one."""
+        """Whether the name of another table's column refers to this one."""
         said = re.sub(r"_?(id|key|code)$", "", column.name.lower())
         own = self.name.lower()
         return (
@@ -86,7 +86,7 @@ Reference = tuple[ColumnGuess, TableGuess]
 
 @dataclass(frozen=True, slots=True)
 class ProposedSchema:
-    """What was found, as texts to edit."""
+    """The proposal, as texts to edit."""
 
     schema: str
     pipeline: str
@@ -99,11 +99,12 @@ def infer(
 
     >>> infer({})
     Traceback (most recent call last):
-    omnigraph.errors.OptionInvalid: there is nothing to look at
+    omnigraph.errors.OptionInvalid: there are no files to read
+      = help: The message names the argument and what it accepts.
     """
     named = files if isinstance(files, Mapping) else {_type_name(path): path for path in files}
     if not named:
-        raise OptionInvalid("there is nothing to look at")
+        raise OptionInvalid("there are no files to read")
     tables = [_table(name, path, options or Options()) for name, path in named.items()]
     references = {table.name: list(_references(table, tables)) for table in tables}
     return ProposedSchema(_schema(tables, references), _pipeline(tables, references))
@@ -210,7 +211,7 @@ def _reads(texts: pa.StringArray, kind: PropType) -> bool:
 
 
 def _key(name: str, columns: Sequence[ColumnGuess]) -> ColumnGuess | None:
-    """The column that names the rows: one without repetitions whose name says so, else the first of texts."""
+    """The column that names the rows: a unique one with the name of a key, else the first unique text."""
     unique = [c for c in columns if c.unique and c.type in ("String", "I64", "U64", "Date")]
     wanted = [*KEY_NAMES[:4], f"{name.lower()}_id", name.lower(), *KEY_NAMES[4:]]
     by_name = {c.name: c for c in unique}
@@ -223,7 +224,7 @@ def _key(name: str, columns: Sequence[ColumnGuess]) -> ColumnGuess | None:
 
 
 def _references(table: TableGuess, tables: Iterable[TableGuess]) -> Iterator[Reference]:
-    """Columns whose values are all keys of a table, and sound like it; texts need not, where there are several."""
+    """Columns whose values are all keys of a table, and named like it; texts need no such name if there are several."""
     for column in table.columns:
         if column is table.key or not len(column.values):
             continue
@@ -235,14 +236,14 @@ def _references(table: TableGuess, tables: Iterable[TableGuess]) -> Iterator[Ref
             ):
                 continue
             end = column.column.lower() in chain(*ENDS)
-            told = column.type == "String" and len(values) > 1 and other is not table
-            if end or other.is_called(column) or told:
+            distinctive = column.type == "String" and len(values) > 1 and other is not table
+            if end or other.is_called(column) or distinctive:
                 yield column, other
                 break
 
 
 def _ends(table: TableGuess, references: Sequence[Reference]) -> tuple[Reference, Reference] | None:
-    """The two columns that make the rows of a table edges; none where they are nodes."""
+    """The two columns that make the rows of a table edges; None if they are nodes."""
     by_column = {column.column.lower(): (column, other) for column, other in references}
     for a, b in ENDS:
         if a in by_column and b in by_column:
@@ -317,7 +318,7 @@ def _rows(table: TableGuess, references: Sequence[Reference]) -> Iterator[str]:
     yield from _row(table.name, values)
     for column, _ in references:
         if table.key is None:
-            continue  # nobody could say which row an edge starts at
+            continue  # the row an edge starts at would be unknown
         pair = [("from", table.key.column), ("to", column.column)]
         where = f'"{column.column}" IS NOT NULL' if column.optional else None
         yield from _row(_edge_name(table, column), pair, where)

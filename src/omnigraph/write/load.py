@@ -37,15 +37,15 @@ from omnigraph.write.removal import with_incident_edges
 from omnigraph.write.repeats import Repeats
 from omnigraph.write.resolve import Mode, RowCounts, actions_of, kind_of, resolve
 
-CHECKED_PART = 0.9  # of the work of a load, about; the rest is writing
+CHECKED_PART = 0.9  # the share of a load before writing, roughly
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """How many rows of each type a load brought, and what became of them.
+    """How many rows of each type a load had, and what happened to them.
 
     `new_each_time` counts edges without an id or a key; `rows` has new, changed and deleted rows by type, and those
-    left out because another row of the same id counts or because they came too late.
+    skipped because another row has the same id or because they came too late.
     """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class LoadOutcome:
     cost: Mapping[str, Any] = field(default_factory=dict, compare=False)  # engine, seconds …
 
     def to_json(self) -> dict[str, Any]:
-        """What the commit keeps of it."""
+        """Its form in the commit."""
         counts: dict[str, Any] = {"nodes": dict(self.nodes), "edges": dict(self.edges)}
         others = {
             name: getattr(self, name) for name in ("new_each_time", "rows", "quarantined", "cost")
@@ -65,18 +65,18 @@ class LoadOutcome:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> LoadOutcome:
-        """The outcome of a load that was made before."""
+        """The outcome of an earlier load."""
         return cls(*(kept.get(name, {}) for name in cls.__slots__))
 
-    def told(self, counts: Mapping[str, RowCounts], catalog: Catalog) -> LoadOutcome:
-        """With what became of the rows of each table."""
+    def with_counts(self, counts: Mapping[str, RowCounts], catalog: Catalog) -> LoadOutcome:
+        """With the counts of the rows of each table."""
         names = {kind.table_id: _name_of(kind, catalog) for kind in catalog.entities()}
         found = {names[table]: count.to_json() for table, count in counts.items()}
         return replace(self, rows={name: found[name] for name in sorted(found) if found[name]})
 
 
 def _name_of(kind: NodeType | EdgeType, catalog: Catalog) -> str:
-    """The name of a type, with what it is where a node and an edge type share one."""
+    """The name of a type, with its kind if a node and an edge type share it."""
     both = kind.name in catalog.nodes and kind.name in catalog.edges
     return f"{kind.kind}:{kind.name}" if both else kind.name
 
@@ -91,8 +91,8 @@ def load(
 ) -> Verb:
     """A write that loads `source`: append, merge or overwrite.
 
-    The source is read once; another attempt on a newer head uses what was read, unless the types changed meanwhile.
-    With a destination for `violations`, everything that breaks a rule is listed there.
+    The source is read once; another attempt on a newer head reuses the rows, unless the types changed meanwhile.
+    With a destination for `violations`, all violations are listed there.
     """
     wanted, options = mode_of(mode), options or Options()
     repeats = options.repeats
@@ -118,7 +118,7 @@ def load(
             changes = embedded(changes, txn, embedder)
         with listing(violations, lambda: _broken(changes, txn, incoming, wanted, repeats)):
             reads = require_valid(changes, txn, found=resolved.violations)
-        outcome = outcome_of(incoming, txn.catalog).told(
+        outcome = outcome_of(incoming, txn.catalog).with_counts(
             counted(resolved.counts, changes), txn.catalog
         )
         if aside is not None:
@@ -138,7 +138,7 @@ def load(
 
 
 def _cost(read: float, checked: float) -> dict[str, Any]:
-    """What a load in process cost until it is written."""
+    """The cost of a load in process before it is written."""
     size = metrics.input_bytes()
     seconds = {"read": round(read, 3), "check": round(checked, 3)}
     return {"engine": "local", "seconds": seconds} | ({"bytes": size} if size else {})
@@ -147,13 +147,13 @@ def _cost(read: float, checked: float) -> dict[str, Any]:
 def _broken(
     changes: Changes, txn: WriteTxn, incoming: Sequence[Incoming], mode: Mode, repeats: Repeats
 ) -> Iterator[Packed]:
-    """Every broken rule, beyond the bound of a report."""
+    """All violations, beyond the bound of a report."""
     found = resolve(txn, incoming, mode, limit=EVERY, repeats=repeats).violations
     return packed(evaluate(changes, txn, found=found, limit=EVERY).violations)
 
 
 def counted(counts: Mapping[str, RowCounts], changes: Changes) -> dict[str, RowCounts]:
-    """What became of rows, with the edges that go because their nodes do."""
+    """The row counts, with the edges deleted along with their nodes."""
     found = dict(counts)
     for change in changes:
         table, gone = change.kind.table_id, change.deletes
@@ -173,7 +173,7 @@ def mode_of(text: str) -> Mode:
 
 @dataclass(slots=True)
 class _LoadReading:
-    """A source and what was read from it, under which types."""
+    """A source, the rows read from it, and the types they were read under."""
 
     source: InputSource
     read: Sequence[Incoming] | None = None
@@ -199,7 +199,7 @@ class _LoadReading:
         return read
 
     def problems(self, catalog: Catalog) -> Iterator[Packed]:
-        """Everything that cannot be read, found by reading the source again."""
+        """All unreadable rows, found by reading the source again."""
         everything = Gathered()
         for _ in self.source.read(catalog, everything):
             pass
@@ -226,7 +226,7 @@ class _Quarantine:
         return self.options.quarantine or ""
 
     def good_rows(self, txn: WriteTxn) -> Sequence[Incoming]:
-        """The rows nothing is wrong with. What is left out may be missed by other rows: they are judged again."""
+        """The valid rows. Other rows may need the ones left out: they are judged again."""
         if self.reading.read is None:
             require_new(self.path)
             problems = SortedOut()
@@ -251,7 +251,7 @@ class _Quarantine:
         raise endless()
 
     def write(self) -> dict[str, int]:
-        """Write what is left out; again, if the load runs again on a newer commit."""
+        """Write the rows left out; again, if the load runs again on a newer commit."""
         if not self.rows:
             return {}
         if self.written:

@@ -1,7 +1,7 @@
-"""The verb of maintenance: one table in better order, the same rows.
+"""The verb of maintenance: optimize one table without changing rows.
 
 Small fragments and those with many deleted rows are rewritten, and declared indices are completed, as an ordinary
-commit that other writers may overtake: what was rewritten and built is put on their version then.
+commit that other writers may overtake: the rewritten files and indices are then moved to their version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from omnigraph.read.search.storing import text_coverage
 from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_groups
 
 UNCOVERED_ROWS_MAX = 4_096  # per index, before automatic maintenance acts
-VECTOR_ROWS_MIN = 20_000  # of a table; fewer vectors are compared as fast as an index is asked
+VECTOR_ROWS_MIN = 20_000  # of a table; fewer vectors are compared as fast as by an index
 SMALL_FRAGMENTS_MAX = 8
 
 Kind = NodeType | EdgeType
@@ -26,7 +26,7 @@ Kind = NodeType | EdgeType
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What maintenance found, and did, to the table of one type."""
+    """What maintenance found in, and did to, the table of one type."""
 
     type: str
     kind: str  # node or edge
@@ -35,7 +35,7 @@ class TableReport:
     fragments_after: int
     indexed: tuple[str, ...] = ()  # columns whose index was built or completed
     topology_bytes: int = 0
-    text_bytes: int = 0  # of the text indices that were made
+    text_bytes: int = 0  # of the built text indices
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """What a table needs."""
+    """The work a table needs."""
 
     compact: bool
     indices: tuple[IndexEdit, ...]
@@ -64,7 +64,7 @@ class TableWork:
 
 
 def optimize(table_id: str, *, rewrite: bool = True) -> Verb:
-    """The verb that brings the table of one type into order, or without `rewrite` its indices alone."""
+    """The verb that optimizes the table of one type, or without `rewrite` only its indices."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         kinds = {kind.table_id: kind for kind in txn.catalog.entities()}
@@ -79,7 +79,7 @@ def optimize(table_id: str, *, rewrite: bool = True) -> Verb:
 
 
 def wanted(snapshot: Snapshot, kind: Kind, *, rewrite: bool = True) -> TableWork:
-    """Everything there is to do for a table; nothing, once that is done."""
+    """All maintenance work for a table; empty once done."""
     table = snapshot.table_of(kind)
     compact = rewrite and _is_scattered(table.fragments())
     columns = indexed_columns(snapshot.catalog, kind)
@@ -94,29 +94,29 @@ def wanted(snapshot: Snapshot, kind: Kind, *, rewrite: bool = True) -> TableWork
 
 
 def _vector_indices(kind: Kind) -> Iterator[IndexEdit]:
-    """Of the kind that is built soonest at equal recall: parts of like vectors, a byte for each number."""
+    """The index kind that builds fastest at equal recall: clusters of similar vectors, one byte per number."""
     for name in kind.indexed("vector"):
         metric = kind.properties[name].metric
         yield IndexEdit(name, "IVF_SQ", options=(("metric", metric),))
 
 
 def indexed_columns(catalog: Catalog, kind: Kind) -> list[str]:
-    """The columns of a type that are to have an index by value."""
+    """The columns of a type with an index by value."""
     return [index.column for index in declared_indices(catalog) if _is_of(index, kind)]
 
 
 def _is_of(index: Any, kind: Kind) -> bool:
-    """Words are in files of our own, and vectors are not indexed in small tables."""
+    """Word indices are separate files, and vectors are not indexed in small tables."""
     return bool(index.table_id == kind.table_id and index.kind == "value")
 
 
 def _is_scattered(fragments: tuple[FragmentInfo, ...]) -> bool:
-    """Whether rewriting gives fewer fragments, or rids the table of many deleted rows."""
+    """Whether rewriting yields fewer fragments, or removes many deleted rows."""
     return bool(rewrite_groups(fragments))
 
 
 def uncovered_rows(table: Table, column: str, kind: str = "value") -> int:
-    """The rows no index of a kind on a column knows."""
+    """The number of rows not covered by an index of a kind on a column."""
     covered: frozenset[int] = frozenset().union(
         *(
             index.covered_fragments
@@ -127,12 +127,12 @@ def uncovered_rows(table: Table, column: str, kind: str = "value") -> int:
     return sum(f.live_rows for f in table.fragments() if f.fragment_id not in covered)
 
 
-# --- what there is ---
+# --- index states ---
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How much of a property an index knows. `TEXT` is kept in files, `EXACT` says that none is needed yet."""
+    """How much of a property an index covers. `TEXT` is stored in files, `EXACT` means that none is needed yet."""
 
     property: str
     kind: str
@@ -145,7 +145,7 @@ class IndexState:
 
 
 def index_states(snapshot: Snapshot, kind: Kind) -> list[IndexState]:
-    """The indices of a type, by property. Where words are indexed, their files are listed."""
+    """The indices of a type, by property. For word indices, their files are listed."""
     table = snapshot.table_of(kind)
     sizes = {f.fragment_id: f.live_rows for f in table.fragments()}
     rows = sum(sizes.values())
@@ -170,7 +170,7 @@ def index_states(snapshot: Snapshot, kind: Kind) -> list[IndexState]:
 
 
 def due(snapshot: Snapshot) -> Iterator[Kind]:
-    """The types whose tables are worth the work now: a look at fragments and indices, no row is read."""
+    """The types whose tables are worth the work now; reads fragments and indices, but no rows."""
     for kind in snapshot.catalog.entities():
         table = snapshot.table_of(kind)
         if _is_due(table, indexed_columns(snapshot.catalog, kind)):
@@ -184,19 +184,19 @@ def _is_due(table: Table, columns: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What maintenance has yet to do: fragments to put together, and rows to index or to give up."""
+    """Pending maintenance: fragments to merge, and rows to index or remove."""
 
     fragments: int = 0
     rows: int = 0
 
     @property
     def pressure(self) -> float:
-        """How many times over what is due; maintenance begins at 1."""
+        """The backlog in relation to what makes maintenance due; it begins at 1."""
         return max(self.fragments / SMALL_FRAGMENTS_MAX, self.rows / UNCOVERED_ROWS_MAX)
 
 
 def backlog(snapshot: Snapshot) -> Backlog:
-    """What the table of a state that needs it most has yet to get."""
+    """The backlog of the table that needs maintenance most."""
     found = [
         _backlog_of(snapshot.table_of(kind), indexed_columns(snapshot.catalog, kind))
         for kind in snapshot.catalog.entities()
@@ -221,7 +221,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """An index the schema asks for: by value (equality, ranges), over words, or over vectors."""
+    """An index the schema declares: by value (equality, ranges), over words, or over vectors."""
 
     type_name: str
     table_id: str
@@ -230,7 +230,7 @@ class DeclaredIndex:
 
 
 def declared_indices(catalog: Catalog) -> Iterator[DeclaredIndex]:
-    """Every index a schema asks for, types by name: ids and ends always, keys, unique groups and `@index`."""
+    """Every index a schema declares, types by name: ids and ends always, keys, unique groups and `@index`."""
     for kind in catalog.entities():
         columns = ["id"] if isinstance(kind, NodeType) else ["id", "src", "dst"]
         groups = [*kind.uniques, *([kind.key] if kind.key else [])]

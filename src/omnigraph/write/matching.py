@@ -1,4 +1,4 @@
-"""The rows a statement is about, and what finding them rested on."""
+"""The rows a statement selects, and the reads this depends on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def matching(
     bound: ir.Bound,
     columns: list[str],
 ) -> Matched:
-    """The rows of a type for which a predicate is true: looked up by id or end where it names them, else scanned."""
+    """The rows of a type for which a predicate is true: looked up by id or end if it names them, else scanned."""
     view = txn.view(kind.table_id)
     condition = closed(predicate, bound)
     anchor = named_rows(condition, kind)
@@ -53,7 +53,7 @@ def matching(
 
 
 def named_rows(condition: ir.Expr, kind: NodeType | EdgeType) -> tuple[str, pa.Array] | None:
-    """A column with an index and the only values of it a matching row can have."""
+    """An indexed column and the only values a matching row can have in it."""
     equal = _equalities(condition)
     if "id" in equal:
         return "id", _texts(equal["id"])
@@ -68,7 +68,7 @@ def named_rows(condition: ir.Expr, kind: NodeType | EdgeType) -> tuple[str, pa.A
 
 
 def _equalities(condition: ir.Expr) -> dict[str, list[Any]]:
-    """Columns of which a closed condition admits listed values only."""
+    """Columns for which a conjunction admits only listed values."""
     found: dict[str, list[Any]] = {}
     for part in conjuncts(condition):
         asked = values_tested(part, lambda expr: stored_column(expr) is not None)

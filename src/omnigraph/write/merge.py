@@ -1,7 +1,7 @@
-"""The verb of merges: what a branch did since it was last here, brought to another branch in one commit.
+"""The verb of merges: the changes of a branch since its last merge, applied to another branch in one commit.
 
-The target is what the transaction holds; the source is resolved after it, inside the verb, so that a merge that runs
-again sees both anew. Conflicts are an outcome, not an error: nothing is published, and the report says what to decide.
+The target is the transaction's state; the source is resolved after it, inside the verb, so that a merge that runs again
+sees both anew. Conflicts are an outcome, not an error: nothing is published, and the report lists what to decide.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ CONFLICT = "conflict"
 
 @dataclass(frozen=True, slots=True)
 class MergeOutcome:
-    """How a merge ended, or would end: what it does to the target, by type name, or what has to be decided."""
+    """The actual or planned outcome of a merge: its changes to the target, by type name, or the conflicts."""
 
     outcome: str
     conflicts: tuple[Conflict, ...] = ()
@@ -75,7 +75,7 @@ class MergeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What the commit will say about where its changes come from."""
+    """The origin of the changes, as the commit will record it."""
 
     kind: str
     merged: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def merge(
     *,
     pinned: Commit | None = None,
 ) -> Verb:
-    """The verb that merges the head of a branch, or exactly the commit that is `pinned`, wherever the branch goes.
+    """The verb that merges the head of a branch, or exactly the commit `pinned`, even if the branch moves.
 
     It must be published alone: it takes over whole tables.
     """
@@ -135,7 +135,7 @@ def _fast_forward(
     between = Between(repo, repo.snapshot(base), repo.snapshot(theirs))
     actions = tuple(fast_forward(between, txn.snapshot.commit))
     schema = _schema_in_force(repo, theirs.schema, txn.snapshot.commit.schema)
-    # Theirs is valid as a whole, so nothing was checked: whatever ours does meanwhile makes it a merge of two sides.
+    # Theirs is valid as a whole, so nothing was checked: any change of ours meanwhile makes it a two-sided merge.
     reads = read_whole(txn.snapshot.commit.tables)
     checks = None if theirs.checks == base.checks else repo.checks(theirs.checks)
     return published(
@@ -199,7 +199,7 @@ def three_way(
     lineage: Lineage,
     part: Part | None = None,
 ) -> PublishPlan:
-    """The plan that brings what theirs did since the base to the transaction's state; empty where sides conflict.
+    """The plan that applies theirs' changes since the base to the transaction's state; empty if the sides conflict.
 
     `part` limits it to some rows, by table.
     """
@@ -236,7 +236,7 @@ def three_way(
 def _merged_checks(
     repo: Repository, base: Snapshot, ours: Snapshot, theirs: Snapshot, decided: Decisions
 ) -> tuple[str | None, tuple[Conflict, ...]]:
-    """The checks that come into force, if not those of ours; or the ones both sides changed."""
+    """The merged checks, if not those of ours; or the ones both sides changed."""
     was, mine, yours = (repo.checks(side.commit.checks) for side in (base, ours, theirs))
     merged = merge_checks(was, mine, yours, decided.everywhere)
     if merged.conflicts:
@@ -245,21 +245,21 @@ def _merged_checks(
 
 
 def _as_actions(adopt: Adopt, change: TypeChanges, ours: Snapshot) -> tuple[TableAction, ...]:
-    """The rows of a table that is taken over, for a head on which others have written to it; none for a type that is
-    new here or gets another name."""
+    """The rows of an adopted table, for a head on which others have written to it; empty for a type that is new here
+    or renamed."""
     entry = ours.commit.tables.get(adopt.table_id)
     same = entry is not None and entry.type_name == adopt.entry.type_name
     return actions_of(Changes({adopt.table_id: change})) if same else ()
 
 
 def _judged_whole(before: SchemaIR, after: SchemaIR, ours: Snapshot) -> Iterator[str]:
-    """The tables of ours in which any other row would have to be judged, too: the merged schema has rules for them that
-    ours does not have, or no place for all they hold."""
+    """The tables of ours in which all other rows would have to be judged, too: the merged schema has rules for them
+    that ours does not have, or no place for all their values."""
     for step in compare(before, after, allow_data_loss=True):
         match step:
             case AddConstraint(constraint=constraint) if constraint.kind == "index":
                 continue
-            case UnsupportedChange():  # a former state comes back, as no migration would make it
+            case UnsupportedChange():  # a former state returns, which no migration could produce
                 yield from ours.commit.tables
             case AddConstraint() | ChangeCardinality() | DropProperty() | DropType():
                 if step.table_id in ours.commit.tables:
@@ -267,7 +267,7 @@ def _judged_whole(before: SchemaIR, after: SchemaIR, ours: Snapshot) -> Iterator
 
 
 def _registered(sides: Sides, changes: Changes) -> tuple[TableAction, ...]:
-    """Tables of new types that are not taken over as they are, because somebody decided about their rows."""
+    """Tables of new types that are not adopted unchanged, because of decisions about their rows."""
     there = sides.ours.commit.tables
     return tuple(
         Register(kind.table_id, kind.kind, kind.name, arrow_schema(kind))
@@ -277,7 +277,7 @@ def _registered(sides: Sides, changes: Changes) -> tuple[TableAction, ...]:
 
 
 def _merged_schema(ir: Any, catalog: Catalog, schemas: Sequence[SchemaInForce]) -> NewSchema | None:
-    """The schema that comes into force; None where it is ours. A side's own text is kept where it says the same."""
+    """The schema that comes into force; None if it is ours. A side's own text is kept if equivalent."""
     _, ours, theirs = schemas
     if ir == ours.ir:
         return None

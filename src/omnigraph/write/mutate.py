@@ -1,7 +1,7 @@
 """The verb of mutation queries: insert, update, delete.
 
-Statements run in order, each seeing what the ones before it did. What they want together is one `Changes` relative to
-the state the query started from; it is validated once, on what will be there in the end, and becomes one commit.
+Statements run in order, each seeing what the ones before it did. Together they make one `Changes` relative to the
+state the query started from; it is validated once, on the final state, and becomes one commit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 class MutateOutcome:
     """How many entities the statements touched. An entity touched twice counts twice, a deleted one once.
 
-    `answer` are the rows a query asked for after it wrote.
+    `answer` is the rows a query returned after writing.
     """
 
     affected_nodes: int = 0
@@ -67,7 +67,7 @@ def mutate(
     """The verb that runs a mutation query. With `embed`, texts of `@embed` properties become vectors."""
     if query.is_read:
         raise QueryKindMismatch(f"the query `{query.name}` is a read, not a mutation")
-    bind_params(query, params)  # what is wrong with them is said before anything else happens
+    bind_params(query, params)  # report bad parameters before anything else happens
     embedder = embedders(embed)
 
     def verb(txn: WriteTxn) -> PublishPlan:
@@ -104,7 +104,7 @@ def _plan(query: ir.Query, bound: Bound, txn: WriteTxn, embedder: Embedder | Non
 
 
 def _answered(outcome: MutateOutcome, progress: MutationProgress, state: WriteTxn) -> MutateOutcome:
-    """With what the query asks for of the state it leads to."""
+    """With the query's result on the state it leads to."""
     if progress.answer is None:
         return outcome
     return replace(outcome, answer=progress.answer(state))
@@ -112,7 +112,7 @@ def _answered(outcome: MutateOutcome, progress: MutationProgress, state: WriteTx
 
 @dataclass(frozen=True, slots=True)
 class MutationProgress:
-    """Where a query stands between two statements."""
+    """The state of a query between two statements."""
 
     txn: WriteTxn  # as the next statement sees it
     changes: Changes = field(default_factory=Changes)  # since the beginning
@@ -121,10 +121,10 @@ class MutationProgress:
     cascaded: frozenset[str] = frozenset()
     nodes: int = 0
     edges: int = 0
-    answer: Callable[[WriteTxn], Result] | None = None  # what is asked for in the end
+    answer: Callable[[WriteTxn], Result] | None = None  # the result to return in the end
 
     def after(self, found: Changes, reads: Mapping[str, Reads] | None = None) -> MutationProgress:
-        """With what a statement wants."""
+        """With the changes of a statement."""
         merged = dict(self.changes.tables)
         for change in found:
             earlier = merged.get(change.kind.table_id)
@@ -137,7 +137,7 @@ class MutationProgress:
         )
 
     def counted(self, kind: Kind, rows: int) -> MutationProgress:
-        """With so many more entities touched."""
+        """With `rows` more entities touched."""
         if isinstance(kind, EdgeType):
             return replace(self, edges=self.edges + rows)
         return replace(self, nodes=self.nodes + rows)
@@ -178,7 +178,7 @@ def _kind(target: ir.Target, catalog: Catalog) -> Kind:
 def _insert(
     rows: tuple[ir.InsertRow, ...], kind: Kind, progress: MutationProgress, bound: Bound
 ) -> MutationProgress:
-    """New entities; with a key, those that exist are changed in the fields named."""
+    """New entities; with a key, existing ones are changed in the given fields."""
     try:
         given = _given(rows, kind, bound)
     except Misfit as misfit:
@@ -211,7 +211,7 @@ def _value(expr: ir.Expr | None, bound: Bound) -> Any:
 
 @contextmanager
 def placed(kind: Kind, prop: Property) -> Iterator[None]:
-    """Says of a misfit which property it is about."""
+    """Adds the property to a misfit."""
     try:
         yield
     except Misfit as misfit:
@@ -224,7 +224,7 @@ def value_context() -> ReadingContext:
 
 
 def misfit_found(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
-    """A value that does not fit, as what is reported."""
+    """A value that does not fit, as a violation."""
     entity = ids[misfit.row].as_py() if ids is not None and misfit.row is not None else None
     return replace(misfit.violation(kind.name), id=entity)
 
@@ -239,7 +239,7 @@ def _update(
     progress: MutationProgress,
     bound: Bound,
 ) -> MutationProgress:
-    """Whole rows with some columns new; every value is computed from the row as it was."""
+    """Whole rows with some columns new; every value is computed from the old row."""
     schema = arrow_schema(kind)
     found = matching(progress.txn, kind, predicate, bound, schema.names)
     read = {kind.table_id: found.reads}
@@ -274,7 +274,7 @@ def _assigned(value: ir.Expr, prop: Property, rows: TableRows) -> pa.Array:
 def _delete(
     predicate: ir.Expr, kind: Kind, progress: MutationProgress, bound: Bound
 ) -> MutationProgress:
-    """Rows go, and with nodes their edges. What an earlier statement deleted is not seen any more."""
+    """Delete rows, and with nodes their edges. Rows deleted by an earlier statement are no longer seen."""
     columns = before_columns(kind)
     found = matching(progress.txn, kind, predicate, bound, columns)
     progress = progress.after(
@@ -286,12 +286,12 @@ def _delete(
 
 
 def deletion(kind: Kind, rows: pa.Table) -> Changes:
-    """Rows that go."""
+    """The deletion of rows."""
     return Changes({kind.table_id: TypeChanges(kind, deletes=rows)} if rows.num_rows else {})
 
 
 def cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> MutationProgress:
-    """The edges of nodes that go, go too."""
+    """Delete the edges of deleted nodes."""
     for kind, rows, reads in list(incident_rows(progress.txn, node, removed)):
         progress = progress.after(deletion(kind, rows), {kind.table_id: reads})
         progress = progress.counted(kind, rows.num_rows)
@@ -302,7 +302,7 @@ def cascade(node: NodeType, removed: pa.Array, progress: MutationProgress) -> Mu
 
 
 def _joined(earlier: TypeChanges, later: TypeChanges) -> TypeChanges:
-    """Both as one change. A row an earlier statement made stays new, whatever later ones do to it but to delete it."""
+    """Both as one change. A row made by an earlier statement stays new unless a later one deletes it."""
     touched = pa.concat_arrays([_ids(later.updates), _ids(later.deletes)])
     anew, changed = _ids(earlier.inserts), _ids(earlier.updates)
     known = pa.concat_arrays([anew, changed])

@@ -1,4 +1,4 @@
-"""The edges of nodes that go, go too: in mutations, and in loads of change records."""
+"""Deleting the edges of deleted nodes: in mutations, and in loads of change records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.write.resolve import before_columns
 def incident_rows(
     txn: WriteTxn, node: NodeType, removed: pa.Array
 ) -> Iterator[tuple[EdgeType, pa.Table, Reads]]:
-    """The stored edges of nodes by type, each once, and what this rests on. Tables are looked at side by side."""
+    """The stored edges of nodes by type, each once, and the reads this depends on. Tables are read in parallel."""
     tasks = [
         (edge, side)
         for edge in txn.catalog.incident_edges(node.name)

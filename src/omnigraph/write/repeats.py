@@ -1,7 +1,7 @@
-"""Several rows with one id: which of them counts, and which come too late.
+"""Several rows with one id: which one is used, and which are too late.
 
-A load may be told to keep the first or the last of them, in the order of its input or of a version. Change records
-come with an order of their own. One definition for both planes: tasks of Spark get all rows of an id together.
+A load can keep the first or the last of them, in the order of its input or of a version. Change records have their own
+order. One definition for both planes: Spark tasks get all rows of an id together.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Kind = NodeType | EdgeType
 class Repeats:
     """What a load does with several rows of one id.
 
-    `keep` is refuse, first or last; without it keys may not repeat, and of other rows the later wins in a merge.
-    `version` names a property that grows: the row with the greatest counts, and what is not newer than the stored row
-    is left out. `tombstone` names a property that deletions set, so that the row stays and late records find it.
+    `keep` is refuse, first or last; without it keys may not repeat, and for other rows the later wins in a merge.
+    `version` names a property that grows: the row with the greatest value is used, and rows not newer than the
+    stored one are skipped. `tombstone` names a property that deletions set, so that late records find the row.
     """
 
     keep: str | None = None
@@ -43,7 +43,7 @@ class Repeats:
         if self.keep is not None and self.keep not in KEEP:
             raise OptionInvalid(f"duplicates= is one of {', '.join(KEEP)}, not {self.keep!r}")
         if self.tombstone is not None and self.version is None:
-            raise OptionInvalid("a tombstone needs a version, which says what comes too late")
+            raise OptionInvalid("a tombstone needs a version, which shows which rows are too late")
 
     @property
     def chooses(self) -> bool:
@@ -51,7 +51,7 @@ class Repeats:
         return self.keep in ("first", "last") or self.version is not None
 
     def version_of(self, kind: Kind) -> str | None:
-        """The property of a type that holds its version; none where it has no such property."""
+        """The property of a type that holds its version; None if it has no such property."""
         prop = kind.properties.get(self.version or "")
         if prop is None:
             return None
@@ -62,7 +62,7 @@ class Repeats:
         return prop.name
 
     def tombstone_of(self, kind: Kind) -> str | None:
-        """The property of a type that deletions set; none where it has no such property."""
+        """The property of a type that deletions set; None if it has no such property."""
         prop = kind.properties.get(self.tombstone or "")
         if prop is None:
             return None
@@ -86,7 +86,7 @@ def ordered(given: Given, rules: Repeats) -> Given:
     prop = given.kind.properties[name]
     if prop.type.scalar is not Scalar.I64:
         raise OptionInvalid(
-            f"{given.kind.name}.{name} is to hold the order of change records: it must be an I64"
+            f"{given.kind.name}.{name} holds the order of change records: it must be an I64"
         )
     column = pa.chunked_array([given.marks.order.cast(arrow_type(prop.type))])
     absent = {other: mask for other, mask in given.absent.items() if other != name}
@@ -102,7 +102,7 @@ def as_order(values: pa.Array) -> pa.Int64Array:
         return values.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_string(kind):
         return values.cast(pa.int64())
-    raise pa.ArrowNotImplementedError(f"{kind} has no order that is certain")
+    raise pa.ArrowNotImplementedError(f"{kind} has no well-defined order")
 
 
 def chosen(given: Given, codes: np.ndarray[Any, np.dtype[np.int32]], rules: Repeats) -> Given:
@@ -132,7 +132,7 @@ def not_newer(given: Given, stored: pa.Table, rules: Repeats) -> pa.BooleanArray
 
 
 def marked(given: Given, rules: Repeats) -> Given:
-    """Deletions as rows that only set the tombstone, where the type has one; all other rows clear it."""
+    """Deletions as rows that only set the tombstone, if the type has one; all other rows clear it."""
     name, deleted = rules.tombstone_of(given.kind), given.marks.deleted
     if name is None or deleted is None:
         return given
@@ -142,7 +142,7 @@ def marked(given: Given, rules: Repeats) -> Given:
 
 
 def keeping_stored(given: Given, rules: Repeats) -> Given:
-    """Of deletions that set a tombstone, everything else stays as it is stored."""
+    """Deletions that set a tombstone keep all other stored values."""
     name, deleted = rules.tombstone_of(given.kind), given.marks.deleted
     if name is None or deleted is None or not pc.any(deleted, min_count=0).as_py():
         return given
@@ -154,5 +154,5 @@ def keeping_stored(given: Given, rules: Repeats) -> Given:
 
 
 def removals(given: Given, rules: Repeats) -> pa.BooleanArray | None:
-    """Which rows say that the stored one goes."""
+    """Which rows delete the stored one."""
     return None if rules.tombstone_of(given.kind) is not None else given.marks.deleted

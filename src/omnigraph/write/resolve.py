@@ -1,7 +1,7 @@
-"""From what somebody gave to what will be there: ids derived, rows completed, new ones told from changed ones.
+"""From input rows to final rows: ids derived, rows completed, new and changed ones separated.
 
-One lookup per type, by id. Whole columns at a time, and columns are filtered rather than gathered, so that nothing
-large is copied without need.
+One lookup per type, by id. Columns are processed as a whole, and filtered rather than gathered, to avoid needless large
+copies.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from omnigraph.write.repeats import (
 )
 
 Kind = NodeType | EdgeType
-Fresh = Callable[[int, datetime], pa.Array]  # makes so many new ids
+Fresh = Callable[[int, datetime], pa.Array]  # makes this many new ids
 
 
 class Mode(StrEnum):
-    """What rows that exist already mean."""
+    """What to do with rows that already exist."""
 
     MERGE = "merge"  # they are changed, in the fields that are given
     APPEND = "append"  # they are a conflict
-    OVERWRITE = "overwrite"  # everything of the type goes first
+    OVERWRITE = "overwrite"  # all rows of the type are deleted first
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a write wants, and what was wrong with its input already: hand both to the validator."""
+    """The changes of a write, and violations found in its input: both go to the validator."""
 
     changes: Changes
     violations: tuple[Violation, ...] = ()
@@ -70,16 +70,16 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What became of the rows of one type."""
+    """Counts of what happened to the rows of one type."""
 
     new: int = 0
     changed: int = 0
     deleted: int = 0
-    repeated: int = 0  # left out: another row of the same id counts
-    late: int = 0  # left out: the stored row is as new, or there is none to delete
+    repeated: int = 0  # skipped: another row has the same id
+    late: int = 0  # skipped: the stored row is as new, or does not exist for a deletion
 
     def to_json(self) -> dict[str, int]:
-        """Those that are not zero."""
+        """The nonzero counts."""
         return {name: count for name in self.__slots__ if (count := getattr(self, name))}
 
     def __add__(self, other: RowCounts) -> RowCounts:
@@ -94,7 +94,7 @@ def resolve(
     limit: int = VIOLATIONS_MAX,
     repeats: Repeats = AS_IT_IS,
 ) -> Resolved:
-    """Complete the rows of one input. Rows that cannot be used are left out and reported, so many of each rule."""
+    """Complete the rows of one input. Unusable rows are left out and reported, up to a limit per rule."""
     grouped: dict[str, tuple[Kind, list[Incoming]]] = {}
     for part in incoming:
         kind = kind_of(txn.catalog, part)
@@ -131,7 +131,9 @@ def _resolve_type(
     given, violations = identified
     kind, rows = given.kind, len(given)
     if mode is not Mode.MERGE and given.marks.deleted is not None:
-        raise OptionInvalid(f"change records are merged; mode={mode.value!r} knows no deletions")
+        raise OptionInvalid(
+            f"change records are merged; mode={mode.value!r} does not support deletions"
+        )
     given, repeated = _once_each(ordered(given, repeats), mode, limit, repeats)
     violations += repeated
     given = marked(given, repeats)
@@ -165,7 +167,7 @@ def _resolve_type(
 def _meeting(
     change: TypeChanges, old: Given, stored: pa.Table, repeats: Repeats
 ) -> tuple[TypeChanges, RowCounts]:
-    """Rows that meet stored ones, which stand beside them: changed, deleted, or left alone because they are newer."""
+    """Rows matched with stored ones: those are changed, deleted, or kept because they are newer."""
     rows = len(old)
     late = not_newer(old, stored, repeats)
     if late is not None:
@@ -188,7 +190,7 @@ def _meeting(
 
 
 def _without_removals(given: Given, repeats: Repeats) -> Given:
-    """The rows that are no deletions: what is not there cannot go."""
+    """The rows that are not deletions: a missing row cannot be deleted."""
     gone = removals(given, repeats)
     return given if gone is None else given.filter(pc.invert(gone))
 
@@ -209,14 +211,14 @@ def identify(
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The rows of one type: the columns that were given, and for each the rows that left it out (none: nobody)."""
+    """The rows of one type: the columns that were given, and for each the rows that left it out (None: no rows)."""
 
     kind: Kind
     ids: pa.Array
     columns: Mapping[str, pa.ChunkedArray]  # without `id`; edges: `src`, `dst`; then any properties
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
     origin: Origin = NOWHERE
-    may_exist: bool = True  # false when every id is fresh
+    may_exist: bool = True  # False if every id is fresh
     marks: Marks = UNMARKED
 
     def __len__(self) -> int:
@@ -251,7 +253,7 @@ class Given:
 
 
 def _together(kind: Kind, parts: list[Incoming]) -> Given:
-    """All rows of a type below each other, in the column types of its table."""
+    """All rows of a type concatenated, in the column types of its table."""
     schema = arrow_schema(kind)
     names = [n for n in schema.names if any(n in part.rows.column_names for part in parts)]
     columns = {
@@ -323,7 +325,7 @@ def _origin(parts: list[Incoming]) -> Origin:
 def _identified(
     given: Given, txn: WriteTxn, fresh: Fresh, limit: int
 ) -> tuple[Given, list[Violation]]:
-    """Every row with its id: from its key, as it was given, or fresh."""
+    """Every row with its id: from its key, as given, or fresh."""
     kind = given.kind
     if kind.key is None:
         return _named_or_fresh(given, txn, fresh), []
@@ -353,7 +355,7 @@ def _once_each(
 ) -> tuple[Given, list[Violation]]:
     """Each id once. A key may not repeat, nor any id of an append or overwrite; in a merge later rows win.
 
-    A load that chooses keeps one of them, and so do change records, whose order says which.
+    With `repeats`, a load keeps one of them, and so do change records, by their order.
     """
     if not given.may_exist or pc.count_distinct(given.ids).as_py() == len(given):
         return given, []
@@ -407,13 +409,13 @@ def _last_rows(
 
 
 def before_columns(kind: Kind) -> list[str]:
-    """What is kept of rows that change or go: identity, ends, and the members of unique groups."""
+    """The columns kept of changed or deleted rows: identity, ends, and the members of unique groups."""
     structural = ["id", "src", "dst"] if isinstance(kind, EdgeType) else ["id"]
     return list(dict.fromkeys([*structural, *(name for group in kind.uniques for name in group)]))
 
 
 def _stored(view: TableView, given: Given, mode: Mode, repeats: Repeats) -> pa.Table | None:
-    """The stored rows with one of the ids: what `before` needs, and the columns somebody left out."""
+    """The stored rows with one of the ids: what `before` needs, and the columns some row left out."""
     if not view.count():
         return None
     kept = [name for name in given.kind.properties if name in given.absent]
@@ -426,7 +428,7 @@ def _stored(view: TableView, given: Given, mode: Mode, repeats: Repeats) -> pa.T
 
 
 def _whole_new(given: Given) -> pa.Table:
-    """New rows: what was left out takes its default."""
+    """New rows: omitted fields take their defaults."""
     schema = arrow_schema(given.kind)
     columns = [given.ids]
     for name in schema.names[1:]:
@@ -437,7 +439,7 @@ def _whole_new(given: Given) -> pa.Table:
 
 
 def _whole_changed(given: Given, stored: pa.Table) -> pa.Table:
-    """Changed rows: what was left out stays as it is stored. Both sides have the same rows in the same order."""
+    """Changed rows: omitted fields keep their stored values. Both sides have the same rows in the same order."""
     schema = arrow_schema(given.kind)
     columns = [given.ids]
     for name in schema.names[1:]:
@@ -457,7 +459,7 @@ def _completed(given: Given, name: str, fill: pa.Scalar | pa.ChunkedArray | None
 
 
 def actions_of(changes: Changes) -> tuple[TableAction, ...]:
-    """The actions that bring the changes about."""
+    """The table actions for the changes."""
     return tuple(action for change in changes for action in _actions(change))
 
 

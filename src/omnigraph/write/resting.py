@@ -1,7 +1,7 @@
-"""What the rows a stage found rest on: the facts that make it run again when another write touches them first.
+"""The reads a stage depends on: if another write touches them first, it runs again.
 
-A plan that names its nodes by id or key, for all rows or for each of them, rests on those ids, and a hop from them on
-the edges that end there. What is found in any other way rests on whole tables.
+A plan that names its nodes by id or key, for all rows or for each of them, depends on those ids, and a hop from them on
+the edges that end there. Rows found in any other way depend on whole tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from omnigraph.model.tokens import endpoint_tokens, id_tokens
 from omnigraph.read.context import Handed, LookedUp
 from omnigraph.write.matching import EVERYTHING, named_rows
 
-# What may look at entities that no variable of the plan is bound to.
+# Expressions that may read entities no variable of the plan is bound to.
 FARTHER = (ir.RefEnd, ir.TrailOf, ir.Trail, ir.ShortestPath)
 SIDES = {
     ir.Direction.OUT: ("src",),
@@ -40,12 +40,12 @@ class Resting:
     bound: ir.Bound
     made: Mapping[str, pa.Array] = field(default_factory=dict)  # the ids in slots a MERGE completes
     handed: Handed | None = None
-    looked_up: LookedUp = field(default_factory=dict)  # the ids joins asked for, by variable
+    looked_up: LookedUp = field(default_factory=dict)  # the ids joins looked up, by variable
     named: Named = field(default_factory=dict)
     found: dict[str, Reads] = field(default_factory=dict)
 
     def reads(self) -> dict[str, Reads]:
-        """What the plan looked at, by table."""
+        """The reads of the plan, by table."""
         nodes = list(walk(self.plan))
         if any(isinstance(node, FARTHER) for node in nodes):
             self.whole(nodes)
@@ -66,7 +66,7 @@ class Resting:
         self.found[kind_table] = self.found.get(kind_table, Reads()) | reads
 
     def whole(self, nodes: Iterable[object]) -> None:
-        """Everything of every type that is named."""
+        """All rows of every named type."""
         for table in _tables(nodes, self.catalog):
             self.add(table, EVERYTHING)
 
@@ -81,7 +81,7 @@ class Resting:
             self.add(kind.table_id, Reads(id_tokens(ids)))
 
     def ids_of(self, op: ir.NodeScan, kind: NodeType, nodes: list[object]) -> pa.Array | None:
-        """The ids a scan can find at most; none where that is not known."""
+        """The only ids a scan can find; None if unknown."""
         if op.predicate is not None:
             anchor = named_rows(closed(op.predicate, self.bound), kind)
             if anchor is not None and anchor[0] == "id":
@@ -95,7 +95,7 @@ class Resting:
         return None
 
     def resumed(self, entities: tuple[tuple[str, str, tuple[str, ...], bool], ...]) -> None:
-        """What came from the stage before is counted there."""
+        """Entities from the previous stage are counted there."""
         if self.handed is None:
             return
         for var, slot, types, edge in entities:
@@ -131,7 +131,7 @@ def _asks_for_key(var: str, kind: NodeType, nodes: list[object]) -> bool:
 
 
 def _equalities(var: str, nodes: list[object]) -> Iterator[tuple[str, ir.Expr]]:
-    """Properties of a variable that rows must have equal to something."""
+    """Properties of a variable that must equal some expression."""
     pairs: list[tuple[ir.Expr, ir.Expr]] = []
     for node in nodes:
         match node:

@@ -1,7 +1,7 @@
-"""Whether the rows that exist obey the rules a schema change brings.
+"""Whether existing rows obey the rules of a schema change.
 
-Others may write while they are read. What was found valid is remembered by its version, and on a newer one only the
-rows that differ are judged, with those they may break a rule together with.
+Others may write while they are read. Valid tables are remembered by version, and on a newer one only the rows that
+differ are judged, with those they may break a rule together with.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class JudgedTables:
         self._epoch = -1
 
     def add(self, txn: WriteTxn, table_ids: Iterable[str]) -> None:
-        """Everything in these tables was found valid."""
+        """Record these tables as valid."""
         self._epoch = txn.snapshot.commit.gc_epoch
         self._found = {table_id: txn.snapshot.table(table_id) for table_id in table_ids}
 
     def since(self, txn: WriteTxn, table_id: str, columns: Sequence[str]) -> Delta | None:
-        """What changed since a table was judged; none if it never was, or if a collection may have taken that state."""
+        """What changed since a table was judged; None if it never was, or a collection may have removed that state."""
         earlier = self._found.get(table_id)
         if earlier is None or self._epoch != txn.snapshot.commit.gc_epoch:
             return None
@@ -125,7 +125,7 @@ def _broken_constraint(rule: Constraint, kind: Kind, rows: _Stored) -> Iterator[
 
 
 class _Stored:
-    """The rows of a table as the new schema will see them: new names, new types, defaults where a column is new.
+    """The rows of a table as the new schema will see them: new names, new types, defaults for new columns.
 
     With `changed`, all others were judged before.
     """
@@ -150,7 +150,7 @@ class _Stored:
         return self._with_one_of(old, self.changed.after[old], names)
 
     def leaving(self) -> pa.Table:
-        """The same for edges, and all that leave from where one of them does or did."""
+        """The same for edges, and all edges from any of their current or former sources."""
         if self.changed is None:
             return self.read(("src",))
         ends = [*self.changed.before["src"].chunks, *self.changed.after["src"].chunks]
@@ -167,7 +167,7 @@ class _Stored:
         return list(dict.fromkeys([*structural, *names]))
 
     def stored_names(self, names: tuple[str, ...]) -> list[str]:
-        """What columns of these names, and those that identify a row, are called in the table."""
+        """The names in the table of these columns, and of those that identify a row."""
         return [old for name in self._wanted(names) if (old := self._old(name)) is not None]
 
     def _seen(self, stored: pa.Table, names: tuple[str, ...]) -> pa.Table:

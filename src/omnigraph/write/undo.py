@@ -1,7 +1,7 @@
-"""Verbs that take something back or over from history, always as a new commit: nothing is ever rewritten.
+"""Verbs that revert, reset or reapply history, always as a new commit: history is never rewritten.
 
 Reverting a commit is a merge whose base is that commit and whose other side is the state before it; picking one is the
-same the other way round. So both meet the same conflicts, with the same words, as a merge does.
+same the other way round. So both have the same conflicts and messages as a merge.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def revert(repo: Repository, commit: str, branch: str, decided: Decisions = UNDE
 
 
 def cherry_pick(repo: Repository, commit: str, branch: str, decided: Decisions = UNDECIDED) -> Verb:
-    """The verb that does again what a commit did, wherever it is."""
+    """The verb that applies the changes of a commit, from anywhere."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         point = _there(repo, commit, branch)
@@ -50,7 +50,7 @@ def cherry_pick(repo: Repository, commit: str, branch: str, decided: Decisions =
 
 
 def reset(repo: Repository, to: object, branch: str) -> Verb:
-    """The verb that makes a branch what it was at another point, by a new commit that copies nothing."""
+    """The verb that resets a branch to another point, by a new commit that copies nothing."""
 
     def verb(txn: WriteTxn) -> PublishPlan:
         wanted = repo.snapshot(_there(repo, to, branch).commit)
@@ -61,7 +61,7 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
             return PublishPlan(kind="reset", value=MergeOutcome(UP_TO_DATE), empty=True)
         stored = repo.schema(wanted.commit.schema)
         schema = None if same else NewSchema(stored.stored, stored.catalog)
-        reads = read_whole(txn.snapshot.commit.tables)  # whatever comes meanwhile is reset, too
+        reads = read_whole(txn.snapshot.commit.tables)  # concurrent writes are reset, too
         checks = None if same_checks else repo.checks(wanted.commit.checks)
         more: dict[str, Any] = {"reads": reads, "checks": checks}
         return published(repo, MERGED, actions, wanted.catalog, schema, Lineage("reset"), **more)
@@ -70,7 +70,7 @@ def reset(repo: Repository, to: object, branch: str) -> Verb:
 
 
 def _there(repo: Repository, at: object, branch: str) -> Point:
-    """A point of the history. This process may remember it, so the store is asked whether it was pruned since."""
+    """A point of the history. It may be cached here, so check with the store whether it was pruned since."""
     point = resolve(repo, at, branch)
     if is_pruned_now(repo, point.commit):
         raise pruned_error(point.id)
@@ -78,7 +78,7 @@ def _there(repo: Repository, at: object, branch: str) -> Point:
 
 
 def _answered(plan: PublishPlan) -> PublishPlan:
-    """Nothing is published that changes nothing."""
+    """A plan without changes is not published."""
     idle = not plan.actions and plan.schema is None and plan.checks is None
     if not plan.empty and idle:
         return replace(plan, value=MergeOutcome(UP_TO_DATE), empty=True)

@@ -82,7 +82,7 @@ def test_a_branch_that_rested_for_long_is_written_as_ever(root: Path) -> None:
 def test_a_branch_that_ends_in_the_future_is_told_by_doctor(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.core.commit_time._time_of_the_store", lambda _repo: None)
+    monkeypatch.setattr("omnigraph.core.commit_time._store_time", lambda _repo: None)
     with_clock(root, YEARS).publish(add_person("bob"))
     found = open_graph(root).doctor()
     assert found.healthy

@@ -586,7 +586,7 @@ def test_a_table_that_cleans_up_by_itself_is_refused(tmp_path: Path) -> None:
     lance.write_dataset(
         rows(0), str(tmp_path / "t"), auto_cleanup_options={"interval": 1, "older_than_seconds": 0}
     )
-    with pytest.raises(Corrupt, match="clean up by itself"):
+    with pytest.raises(Corrupt, match="clean up automatically"):
         LanceTables(str(tmp_path), fsync=False).open(TableRef("t", 1))
 
 

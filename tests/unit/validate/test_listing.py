@@ -24,9 +24,9 @@ def test_lines_beyond_the_bound_are_counted(tmp_path: Path) -> None:
     made = listed_in(tmp_path, packed(violations(30_000), listed_max=12_345))
     assert made.counts == {"range": 10_000, "enum": 20_000}
     assert made.listed == len(made.file.read_text().splitlines()) == 12_345
-    told = made.told_by(ValidationFailed("wrong", details={"violations": [1]}))
-    assert told.message == "wrong; in all: 20,000 enum, 10,000 range"
-    assert f"12,345 of 30,000 are listed in {made.file}" in (told.help or "")
+    error = made.annotated(ValidationFailed("wrong", details={"violations": [1]}))
+    assert error.message == "wrong; in total: 20,000 enum, 10,000 range"
+    assert f"12,345 of 30,000 are listed in {made.file}" in (error.help or "")
 
 
 def test_a_line_is_an_object(tmp_path: Path) -> None:

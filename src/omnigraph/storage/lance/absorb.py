@@ -2,7 +2,7 @@
 
 Every commit adds a fragment, and every fragment costs each later read. So an append also rewrites the small fragments
 at the table's end, as a binary counter carries: a fragment is absorbed by one at least as large. Rows are rewritten
-at most log2(`ABSORB_ROWS_MAX`) times, and what was written lately is still in memory.
+at most log2(`ABSORB_ROWS_MAX`) times, and recently written rows are still in memory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from omnigraph.storage.tables import ADDRESS, FragmentInfo
 ABSORB_ROWS_MAX = recent.SMALL_ROWS_MAX
 ABSORB_BYTES_MAX = recent.SMALL_BYTES_MAX
 UNREAD_MAX = (
-    8  # on a remote store, how many small fragments may wait before absorbing reads them back
+    8  # on a remote store, how many small fragments may accumulate before absorbing reads them back
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """A fragment that may be absorbed, and the rows of it that are being deleted anyway."""
+    """A fragment that may be absorbed, and those of its rows that are being deleted."""
 
     info: FragmentInfo
     dropped: Offsets | None
@@ -39,7 +39,7 @@ class Small:
 
 
 def choose(table: LanceTable, rows: int, deletions: Mapping[int, Offsets]) -> list[Small]:
-    """The small fragments at the end of the table that an append of `rows` rows takes along, in storage order."""
+    """The small fragments at the end of the table that an append of `rows` rows absorbs, in storage order."""
     tail = _tail(table, deletions)
     chosen: list[Small] = []
     read_back = not table.remote or len(tail) > UNREAD_MAX

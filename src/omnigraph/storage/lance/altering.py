@@ -1,7 +1,7 @@
-"""Carrying out a `ColumnEdit`: list-of-fields changes in one commit, and a commit before it where values are needed.
+"""Applying a `ColumnEdit`: field list changes in one commit, with a commit before it if values are needed.
 
 Lance knows a column by its field id; data files and indices refer to ids. Renaming, dropping and adding null columns
-therefore only change the list of fields. pylance offers no way to say so with ids kept, except through the field
+therefore only change the list of fields. pylance offers no way to do so with ids kept, except through the field
 messages a schema is pickled as, which are edited here.
 
 A cast makes a new column of the new type and drops the old one, so nothing else is rewritten and no index can keep
@@ -39,7 +39,7 @@ class FilledColumns:
     They fit every version in which a fragment has those files, whatever was deleted from it.
     """
 
-    first_id: int = -1  # of the fields they hold; another one belongs to another list of columns
+    first_id: int = -1  # of the fields they hold; a different one belongs to another column list
     files: dict[str, list[DataFile]] = dataclasses.field(default_factory=dict)
     schema: LanceSchema | None = None
 
@@ -47,7 +47,7 @@ class FilledColumns:
 def alter_columns(
     handle: LanceDataset, edit: ColumnEdit, path: str, written: FilledColumns
 ) -> LanceDataset:
-    """The table with its columns edited, as a new detached version. What `written` holds is not written again."""
+    """The table with its columns edited, as a new detached version. Files in `written` are reused."""
     doing = f"editing the columns of table {path}"
     _check(handle, edit, path)
     filled = [field for field, value in edit.add if value is not None] + list(edit.cast)
@@ -110,7 +110,7 @@ def _constant(field: pa.Field, value: Any) -> Callable[[pa.RecordBatch], pa.Arra
 
 
 def _casting(field: pa.Field) -> Callable[[pa.RecordBatch], pa.Array]:
-    """What does not fit becomes null: a merge that narrows a column replaces those rows in the same version."""
+    """Values that do not fit become null: a merge that narrows a column replaces those rows in the same version."""
     return lambda batch: fitted(batch.column(field.name), field.type)
 
 
@@ -137,7 +137,7 @@ def _edited(handle: LanceDataset, edit: ColumnEdit) -> list[StoredColumn]:
 def _filled_or_new(
     columns: dict[str, StoredColumn], field: pa.Field, next_id: int
 ) -> tuple[StoredColumn, int]:
-    """The column `_fill` wrote, under its name; or a new one, null everywhere (or in a table without rows)."""
+    """The column `_fill` wrote, under its name; or a new one, all null (or in a table without rows)."""
     filled = columns.get(FILLING + field.name)
     if filled is not None:
         return filled.renamed(field.name), next_id

@@ -1,8 +1,8 @@
 """Between the columns callers see and the columns Lance stores.
 
 They differ in blobs: callers see `large_binary` with the mark `omnigraph.blob`, Lance stores its blob type, whose bytes
-lie beside the data file. And identities are compressed by blocks: of millions of edges they are most of the bytes, and
-that way they take half the time to write and to scan of what Lance would choose, in less space.
+are beside the data file. And identities are compressed in blocks: with millions of edges they are most of the bytes,
+and this takes half the time of Lance's default to write and to scan, in less space.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BY_BLOCKS = {"lance-encoding:compression": "lz4"}
 
 
 def is_marked_blob(field: pa.Field) -> bool:
-    """Whether a caller's field asks to be stored as a blob."""
+    """Whether a caller's field is marked to be stored as a blob."""
     return (field.metadata or {}).get(BLOB_MARK) == b"true"
 
 
@@ -100,7 +100,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def to_stored(batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
-    """A conforming batch as Lance wants it."""
+    """A conforming batch in Lance's form."""
     if not blob_columns(stored):
         return pa.record_batch(batch.columns, schema=stored)
     columns = [
@@ -119,7 +119,7 @@ def _blob_array(column: pa.LargeBinaryArray, kind: pa.ExtensionType) -> pa.Exten
 
 
 def to_seen(table: pa.Table, seen: pa.Schema) -> pa.Table:
-    """What a scan returned, under the schema callers were promised (`seen` may lack system columns)."""
+    """The result of a scan, under the callers' schema (`seen` may lack system columns)."""
     fields = [
         seen.field(field.name) if field.name in seen.names else field for field in table.schema
     ]

@@ -1,6 +1,6 @@
-"""The one place that turns what Lance raises into errors of ours.
+"""The one place that turns Lance's exceptions into our errors.
 
-Lance raises ValueError, OSError and RuntimeError and says the rest in the message, so the message has to decide. The
+Lance raises ValueError, OSError and RuntimeError with the details in the message, so the message has to decide. The
 guard suite raises each of these for real and fails if a message changes.
 """
 
@@ -22,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.disk import MISSING, refusal
 
-OS_ERROR = re.compile(r"\(os error ([0-9]{1,4})\)")  # how Rust writes what the system said
+OS_ERROR = re.compile(r"\(os error ([0-9]{1,4})\)")  # how Rust writes a system error
 
 # In order: the first group with a word in the message decides.
 SIGNS: tuple[tuple[type[OmnigraphError], tuple[str, ...]], ...] = (
@@ -45,7 +45,7 @@ SIGNS: tuple[tuple[type[OmnigraphError], tuple[str, ...]], ...] = (
 
 
 def translated(failure: BaseException, doing: str) -> OmnigraphError:
-    """Our error for what Lance raised while `doing` something."""
+    """Our error for an exception of Lance while `doing` something."""
     text = str(failure)
     lowered = text.lower()
     system = OS_ERROR.search(text)
@@ -59,7 +59,7 @@ def translated(failure: BaseException, doing: str) -> OmnigraphError:
 
 @contextmanager
 def lance_errors(doing: str) -> Iterator[None]:
-    """Let errors of ours through and translate everything Lance and Arrow raise."""
+    """Let our own errors through and translate all exceptions of Lance and Arrow."""
     try:
         yield
     except OmnigraphError:

@@ -1,7 +1,7 @@
-"""Files of a table that are not its own.
+"""Files outside a table's folder.
 
-A manifest of Lance may name other folders as bases and say of each file in which of them it lies. No table of a graph
-has any: all its files lie below its own folder, under names of their own. One that says otherwise was tampered with.
+A Lance manifest may name other folders as bases and assign each file to one of them. No table of a graph has any: all
+its files are below its own folder. A manifest that says otherwise was tampered with.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omnigraph.storage.tables import TableRef
 
 
 def refuse_foreign_files(ref: TableRef, handle: LanceDataset, root: Path | None) -> None:
-    """Refuse a version that reads a file outside its own folder; `root` is the graph's, where it is on a disk."""
+    """Refuse a version that reads a file outside its own folder; `root` is the graph's, if it is on a disk."""
     with lance_errors(f"reading the manifest of version {ref.version} of table {ref.path}"):
         fragments = [fragment.metadata for fragment in handle.get_fragments()]
         bases = handle.base_paths()
@@ -78,7 +78,7 @@ def _refuse_links_below(folder: Path, root: Path) -> None:
             try:
                 mode = os.lstat(path).st_mode
             except FileNotFoundError:
-                continue  # a collection took it since it was listed: it leads nowhere
+                continue  # a collection removed it since it was listed
             refuse_stray(mode, path, root)
 
 

@@ -1,4 +1,4 @@
-"""The one instrumented opener. Handles are immutable versions, so one of them serves every thread of the process."""
+"""The one instrumented opener. Handles are immutable versions, so all threads of the process share one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _session() -> lance.Session:
 
 _shared_session = _session()
 _memory_sessions: dict[str, lance.Session] = {}
-# One table of each memory graph stays open for ever: Lance forgets a memory that nobody holds.
+# One table of each memory graph stays open forever: Lance drops a memory store without open handles.
 _memory_tables: dict[str, LanceDataset] = {}
 
 
@@ -54,7 +54,7 @@ def _memory_of(uri: str) -> str:
 
 
 class Handles:
-    """Opens and remembers versions of the tables under one root."""
+    """Opens and caches versions of the tables under one root."""
 
     def __init__(self, place: Location) -> None:
         self.uri = place.uri
@@ -63,7 +63,7 @@ class Handles:
         self.session = session_of(place.uri)
 
     def address(self, path: str) -> str:
-        """Where a table lies; a path that leads out of the graph, or through a link, is refused."""
+        """The address of a table; a path that leads out of the graph, or through a link, is refused."""
         if self.local is not None:
             return str(inside(self.local, path))
         return f"{self.uri}/{checked(path)}"
@@ -78,7 +78,7 @@ class Handles:
         return table
 
     def create(self, path: str, schema: pa.Schema) -> LanceTable:
-        """A new table without rows. This is the only ordinary commit a table ever sees."""
+        """A new table without rows. This is the only ordinary commit of a table."""
         with lance_errors(f"creating table {path}"):
             handle = lance.write_dataset(
                 stored_schema(schema).empty_table(),
@@ -116,20 +116,20 @@ class Handles:
 
 
 def _refuse_cleanup(ref: TableRef, handle: LanceDataset) -> None:
-    """Lance's cleanup deletes what only detached versions hold, so a table that would run it must not be used."""
+    """Lance's cleanup deletes files that only detached versions use, so a table that would run it is refused."""
     bad = sorted(key for key in handle.config() if key.startswith(CLEANUP_KEY))
     if bad:
         raise Corrupt(
-            f"table {ref.path} asks Lance to clean up by itself ({', '.join(bad)}), which would destroy committed data",
+            f"table {ref.path} lets Lance clean up automatically ({', '.join(bad)}), which destroys committed data",
             help="Remove these keys from the table's config with Lance, then open the graph again.",
             details={"path": ref.path, "keys": bad},
         )
 
 
 def commit(handle: LanceDataset, operation: Any, doing: str) -> LanceDataset:
-    """A new version on exactly the version `handle` is at. Nobody sees it until a graph commit names it.
+    """A new version on exactly the version `handle` is at, invisible until a graph commit names it.
 
-    Lance checks no conflict here and takes the handle's version as base whatever the transaction says, so the two
+    Lance checks no conflicts here and takes the handle's version as base whatever the transaction says, so the two
     must be the same.
     """
     transaction = Transaction(handle.version, operation)

@@ -1,7 +1,7 @@
 """Index upkeep.
 
-Indices are derived: reads are right with any coverage. A segment is added for fragments no segment covers, and takes in
-segments that are no larger; kinds whose segments cannot stand side by side are built anew over everything.
+Indices are derived: reads are correct with any coverage. A segment is added for fragments no segment covers, and merges
+segments that are no larger; kinds that allow only one segment are rebuilt over everything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
 from omnigraph.storage.tables import IndexEdit
 
 SEGMENTS_MAX = 8
-PARTITION_ROWS = 4096  # of a vector index, when the caller does not say
+PARTITION_ROWS = 4096  # of a vector index, by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class IndexChange:
     new: tuple[Index, ...] = ()
     dropped: tuple[Index, ...] = ()
     files: tuple[tuple[int, str], ...] = ()
-    failed: tuple[str, ...] = ()  # what could not be built, and why
+    failed: tuple[str, ...] = ()  # indices that could not be built, and why
 
     @property
     def is_empty(self) -> bool:
@@ -57,7 +57,7 @@ def build(
     *,
     must_succeed: bool = True,
 ) -> IndexChange:
-    """Build what is missing; nothing is committed yet. Beside a write, an index that cannot be built is left out."""
+    """Build missing segments; nothing is committed yet. During a write, an index that cannot be built is skipped."""
     new: list[Index] = []
     dropped = [each for each in _segments(table) if each.name in drop]
     failed: list[str] = []
@@ -94,7 +94,7 @@ def rebase(change: IndexChange, table: LanceTable) -> IndexChange | None:
 
 
 def _overlaps(new: list[Index], change: IndexChange, table: LanceTable) -> bool:
-    """Whether somebody else has covered the same fragments meanwhile."""
+    """Whether another writer has covered the same fragments meanwhile."""
     gone = {old.uuid for old in change.dropped}
     return any(
         each.name == segment.name
@@ -107,7 +107,7 @@ def _overlaps(new: list[Index], change: IndexChange, table: LanceTable) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What an index lacks: the fragments to cover, and the segments that go when they are covered anew."""
+    """What an index lacks: the fragments to cover, and the segments that are replaced when they are covered."""
 
     name: str
     kind: str
@@ -116,7 +116,7 @@ class Missing:
 
 
 def missing(table: LanceTable, edit: IndexEdit) -> Missing | None:
-    """What has to be built; none where the index is complete."""
+    """What has to be built; None if the index is complete."""
     kind = edit.kind.upper()
     name = index_name(table, edit.column, kind)
     live = {fragment.fragment_id for fragment in table.fragments()}
@@ -132,7 +132,7 @@ def missing(table: LanceTable, edit: IndexEdit) -> Missing | None:
 def _completed(
     table: LanceTable, name: str, kind: str, uncovered: set[int], segments: list[Index]
 ) -> Missing:
-    """A segment over what none knows. It takes the place of smaller ones, so that there are always few of them."""
+    """A segment over uncovered fragments. It replaces smaller ones, so that there are always few segments."""
     rows = {f.fragment_id: f.physical_rows for f in table.fragments()}
     covering, replaced = set(uncovered), list[Index]()
     known = [(sum(rows.get(i, 0) for i in each.fragment_ids), each) for each in segments]
@@ -155,14 +155,14 @@ def _build_one(table: LanceTable, edit: IndexEdit) -> tuple[list[Index], tuple[I
 
 
 def built(table: LanceTable, edit: IndexEdit, covering: list[int]) -> Index:
-    """A segment over some fragments, committed by nobody yet."""
+    """A segment over some fragments, not committed yet."""
     kind = edit.kind.upper()
     options = {**_defaults(kind, table.handle), **dict(edit.options)}
     doing = f"building a {kind} index on column {edit.column} of table {table.ref.path}"
     handle = copy(table.handle)  # Lance locks the handle it builds on, and others read through ours
     try:
         with lance_errors(doing):
-            # Lance refuses a second segment under a name in use, so it is built under another.
+            # Lance refuses a second segment under a name in use, so it is built under another name.
             segment = handle.create_index_uncommitted(
                 edit.column, kind, name=f"building_{uuid4().hex}", fragment_ids=covering, **options
             )

@@ -1,6 +1,7 @@
-"""Maintenance in parts that other processes do: a part reads and writes files, and what it tells is committed here.
+"""Maintenance in parts run by other processes: a part reads and writes files, and its result is committed here.
 
-Parts and answers are plain values, so that they can travel. An answer counts only on the version its part was made for.
+Parts and results are plain values, so they can be serialized. A result is valid only on the version its part was made
+for.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
 from omnigraph.storage.lance.rewriting import Rewriting, rewriting
 from omnigraph.storage.tables import FRAGMENT_ROWS_MAX, IndexEdit, rewrite_groups
 
-SEGMENTS_AT_ONCE_MAX = SEGMENTS_MAX // 2  # the others are for what is written later
+SEGMENTS_AT_ONCE_MAX = SEGMENTS_MAX // 2  # the others are for later writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class SegmentPart:
 
 
 def compaction_parts(table: LanceTable) -> tuple[str, ...]:
-    """What there is to rewrite, as tasks of one new fragment each.
+    """The fragments to rewrite, as tasks of one new fragment each.
 
-    Lance would leave fragments apart that different segments of an index know, and so never come to an end.
+    Lance would not merge fragments covered by different index segments, and so never finish.
     """
     live = {each.fragment_id: each.metadata for each in table.handle.get_fragments()}
     groups = rewrite_groups(table.fragments())
@@ -46,7 +47,7 @@ def compaction_parts(table: LanceTable) -> tuple[str, ...]:
 
 
 def _task(table: LanceTable, fragments: Sequence[FragmentMetadata]) -> str:
-    """A task as Lance writes them."""
+    """A task in Lance's form."""
     return json.dumps(
         {
             "task": {"fragments": [fragment.to_json() for fragment in fragments]},
@@ -72,7 +73,7 @@ def compact_part(table: LanceTable, part: str) -> str:
 
 
 def compacted(table: LanceTable, answers: Iterable[str]) -> Rewriting:
-    """What all tasks together mean for the table."""
+    """The combined result of all tasks."""
     return rewriting(table, [RewriteResult.from_json(answer) for answer in answers])
 
 
@@ -80,7 +81,7 @@ def compacted(table: LanceTable, answers: Iterable[str]) -> Rewriting:
 
 
 def segment_parts(table: LanceTable, edits: Sequence[IndexEdit]) -> tuple[SegmentPart, ...]:
-    """The segments that are missing, cut so that their sizes are about equal."""
+    """The missing segments, split into about equal sizes."""
     rows = {f.fragment_id: f.physical_rows for f in table.fragments()}
     found: list[SegmentPart] = []
     for edit in edits:
@@ -110,7 +111,7 @@ def build_segment(table: LanceTable, part: SegmentPart) -> bytes:
 def segments_of(
     table: LanceTable, parts: Sequence[SegmentPart], answers: Sequence[bytes]
 ) -> IndexChange:
-    """What all built segments together mean for the table's indices."""
+    """The combined change of all built segments to the table's indices."""
     made = [msgspec.msgpack.decode(answer, type=_Answer).index() for answer in answers]
     needed = {part.edit.column: missing(table, part.edit) for part in parts}
     new: list[Index] = []
@@ -126,7 +127,7 @@ def segments_of(
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """A segment as it travels."""
+    """A serialized segment."""
 
     uuid: str
     fields: list[int]
@@ -162,7 +163,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def compact(table: LanceTable) -> Rewriting:
-    """Write the compacted fragments, all of them here."""
+    """Write the compacted fragments, all in this process."""
     table.handle.io_stats_incremental()
     answers = [compact_part(table, part) for part in compaction_parts(table)]
     count_reads_and_writes(table.handle)

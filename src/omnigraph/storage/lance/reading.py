@@ -1,4 +1,4 @@
-"""One opened version of a table: everything that reads."""
+"""One opened version of a table: all reading."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LanceTable:
     def __init__(self, ref: TableRef, handle: LanceDataset) -> None:
         self.ref = ref
         self.handle = handle
-        self.writer = handle  # data files do not belong to a version: any handle with these columns can write them
+        self.writer = handle  # data files are independent of a version: any handle with these columns can write them
         self._descriptions: list[Any] | None = None
         self._blobs_checked = False
 
@@ -79,7 +79,7 @@ class LanceTable:
 
     @cached_property
     def _columns(self) -> dict[str, tuple[frozenset[int], str]]:
-        """By column, the ids under which data files hold it and its type."""
+        """By column, the field ids under which data files hold it, and its type."""
         fields = self.handle.lance_schema.fields()
         kinds = (str(field.type) for field in self.stored)
         return {f.name(): (_ids_of(f), kind) for f, kind in zip(fields, kinds, strict=True)}
@@ -160,7 +160,7 @@ class LanceTable:
         with self._reading():
             table = self.handle._take_rows(addresses, columns=plain)
             if table.num_rows != len(addresses):
-                raise Corrupt(f"table {self.ref.path} lacks rows it was asked for by address")
+                raise Corrupt(f"table {self.ref.path} lacks rows requested by address")
             for name in blobs:
                 refuse_foreign_blobs(
                     self.ref, self.handle._take_rows(addresses, columns=[name])[name]
@@ -242,7 +242,7 @@ class LanceTable:
         return pa.array(np.flatnonzero(gone), pa.uint32())
 
     def _listed_deletions(self, fragment: FragmentInfo) -> pa.UInt32Array | None:
-        """What a local deletion file lists; few deletions are an Arrow file, many a bitmap, which is not read here."""
+        """The content of a local deletion file; few deletions are an Arrow file, many a bitmap, not read here."""
         file = self._fragment(fragment.fragment_id).metadata.deletion_file
         path = Path(str(self.handle.uri)) / (file.path(fragment.fragment_id) if file else "")
         if path.suffix != ".arrow" or not path.is_file():
@@ -273,15 +273,15 @@ class LanceTable:
         return self._descriptions
 
     def adopt(self, before: LanceTable) -> None:
-        """Take over what the version before knows, when only rows changed: columns and indices are the same then.
+        """Reuse the cached facts of the previous version if only rows changed: columns and indices are then the same.
 
-        Writing data files through the older handle spares a read, because Lance wants a handle's indices first.
+        Writing data files through the older handle saves a read, because Lance first loads a handle's indices.
         """
         self._descriptions = before._descriptions
         self.writer = before.writer
 
     def load_indices(self) -> None:
-        """Make Lance read what a commit on this version needs of its indices, so that the commit need not wait."""
+        """Make Lance load the index data a commit on this version needs, so that the commit need not wait."""
         if self.descriptions:
             self._load_descriptions()
 
@@ -290,7 +290,7 @@ class LanceTable:
             return list(self.handle.describe_indices())
 
     def files(self) -> frozenset[str]:
-        """The first version's manifest is kept for ever: without it Lance sees no table in the folder."""
+        """The first version's manifest is kept forever: without it Lance sees no table in the folder."""
         names = {
             "_versions/latest_version_hint.json",
             manifest_file(1),
@@ -308,7 +308,7 @@ class LanceTable:
     def _plan(
         self, columns: Sequence[str], predicate: Expr | None, with_address: bool
     ) -> _Plan | None:
-        """What to ask of Lance; None when the predicate selects nothing whatever the data."""
+        """The arguments of a Lance scan; None if the predicate can never select a row."""
         down = push_down(predicate, self.schema)
         if down.filter is False:
             return None
@@ -319,7 +319,7 @@ class LanceTable:
         return _Plan(arguments, None if down.rest is None else _Keep(down.rest, columns))
 
     def _check_blobs(self) -> None:
-        """Look once at where the blobs of this version lie, before any of them is read."""
+        """Check once where the blobs of this version are stored, before any of them is read."""
         if self._blobs_checked:
             return
         names = list(blob_columns(self.stored))
@@ -374,8 +374,8 @@ class LanceTable:
     def _lookup_stored(
         self, column: str, wanted: pa.Array, columns: Sequence[str], fragments: list[int] | None
     ) -> pa.Table:
-        """Look up in these fragments (None: in all). One value at a time where no other column is wanted: an index
-        then answers alone, and no data file is read."""
+        """Look up in these fragments (None: in all). One value at a time if no other column is needed: then the index
+        suffices, and no data file is read."""
         if not set(columns) <= {column} or len(wanted) > POINTS_MAX:
             return self._matching(columns, column, wanted, fragments)
         tasks = [
@@ -424,7 +424,7 @@ class LanceTable:
 
 
 class _Keep:
-    """What Lance's filters cannot say of a predicate, applied to the rows it returns."""
+    """The part of a predicate Lance's filters cannot express, applied to the rows it returns."""
 
     __slots__ = ("columns", "predicate")
 
@@ -434,7 +434,7 @@ class _Keep:
 
 
 class _Plan:
-    """Arguments for a scanner, and what is left to do with its rows."""
+    """Arguments for a scanner, and the filter left for its rows."""
 
     __slots__ = ("arguments", "keep")
 
@@ -444,7 +444,7 @@ class _Plan:
 
 
 class _Reading:
-    """Translates errors, and counts the requests Lance made meanwhile."""
+    """Translates errors, and counts the requests Lance makes meanwhile."""
 
     __slots__ = ("_errors", "_table")
 
@@ -463,7 +463,7 @@ class _Reading:
 
 
 def count_reads(handle: LanceDataset) -> None:
-    """Count what Lance has read through a handle since this was last asked."""
+    """Count what Lance has read through a handle since the last call."""
     stats = handle.io_stats_incremental()
     if stats.read_iops:
         metrics.request("get", stats.read_iops, stats.read_bytes)
@@ -471,7 +471,7 @@ def count_reads(handle: LanceDataset) -> None:
 
 
 def count_reads_and_writes(handle: LanceDataset) -> None:
-    """The same where Lance also writes files whose number we do not know."""
+    """The same, if Lance also writes an unknown number of files."""
     stats = handle.io_stats_incremental()
     metrics.request("get", stats.read_iops, stats.read_bytes)
     metrics.request("put", stats.write_iops, stats.written_bytes)
@@ -479,7 +479,7 @@ def count_reads_and_writes(handle: LanceDataset) -> None:
 
 
 def describe(fragment: FragmentMetadata) -> FragmentInfo:
-    """What callers may know of a fragment."""
+    """A fragment as callers see it."""
     _, *beside = fragment.files
     files = ",".join(map(data_path, fragment.files))
     deletions = fragment.deletion_file
@@ -494,7 +494,7 @@ def describe(fragment: FragmentMetadata) -> FragmentInfo:
 
 
 def data_path(file: DataFile) -> str:
-    """Where a data file lies. Lance's own property makes a class each time it is asked."""
+    """The path of a data file. Lance's own property creates a class on each access."""
     return str(file._path)
 
 
@@ -504,7 +504,7 @@ def _ids_of(field: Any) -> frozenset[int]:
 
 
 def refuse_foreign_blobs(ref: TableRef, described: pa.Array | pa.ChunkedArray) -> None:
-    """Lance can store the address of a blob instead of its bytes. We never do: it would read any file there is."""
+    """Lance can store the address of a blob instead of its bytes. We never do: it could read any file."""
     kinds = pc.struct_field(described, "kind")
     if pc.any(pc.equal(kinds, BLOB_ELSEWHERE)).as_py():
         raise Corrupt(

@@ -1,7 +1,7 @@
-"""Rows of small fragments this process wrote lately.
+"""Rows of small fragments recently written by this process.
 
-A fragment never changes and its deletions have a file of their own, so what was written can be read again without
-asking the store: by the appends that absorb small fragments, and by look-ups of rows no index covers yet.
+A fragment never changes and its deletions have a separate file, so written rows can be read again without requests to
+the store: by appends that absorb small fragments, and by lookups of rows no index covers yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _deleted: Lru[str, Offsets] = Lru(RECENT_ROWS_BYTES_MAX, lambda offsets: offsets
 
 
 def remember_rows(shape: Shape, fragment: FragmentInfo, rows: pa.Table) -> None:
-    """Keep what was just written to a small fragment."""
+    """Cache the rows just written to a small fragment."""
     if rows.num_rows <= SMALL_ROWS_MAX and rows.nbytes <= SMALL_BYTES_MAX:
         _rows.put((shape, fragment.files), _detached(rows))
 
@@ -40,7 +40,7 @@ def _detached(rows: pa.Table) -> pa.Table:
 
 
 def remember_deletions(before: FragmentInfo, after: FragmentInfo, offsets: Offsets) -> None:
-    """Keep which rows of a small fragment were just deleted."""
+    """Cache which rows of a small fragment were just deleted."""
     known = _deletions(before)
     if known is not None and before.physical_rows <= SMALL_ROWS_MAX:
         _deleted.put(after.identity, np.union1d(known, offsets))

@@ -1,8 +1,8 @@
 """Rewritten fragments on a newer version than the one they were made for.
 
-Rewriting keeps the order of the rows that live, so a row that others deleted meanwhile, or took elsewhere, has a place
-in the new fragments: it is deleted there. Fragments that came since stay as they are. New fragments keep the ids they
-were given first, because indices and deletion files refer to them; so they get ids that nobody had, nor will have soon.
+Rewriting keeps the order of live rows, so a row that others deleted or moved meanwhile has a known position in the new
+fragments and is deleted there. Fragments added since stay unchanged. New fragments keep the ids they were first given,
+because indices and deletion files refer to them; so their ids were never used, nor will be soon.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omnigraph.storage.lance.staging import RowChange, commit_rows
 from omnigraph.storage.tables import FragmentInfo, TableRef
 
 IDS_AHEAD = 4096  # fragments that others may add before rewritten ones have found their place,
-ROWS_PER_ID_AHEAD = 4096  # and one more for so many rows, which take their time
+ROWS_PER_ID_AHEAD = 4096  # plus one per this many rows, which take time to rewrite
 IDS_MAX = 2**32 - 2  # a fragment's id is half of a row's address
 
 
@@ -35,14 +35,14 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """Everything that was rewritten of one version."""
+    """All rewritten fragments of one version."""
 
     base: TableRef
     groups: tuple[Rewritten, ...]
 
     def change(self) -> RowChange:
-        """What it means for that version: an ordinary Update, because row addresses change. Indices forget the
-        rewritten fragments until they are built over them again."""
+        """The change to that version: an ordinary Update, because row addresses change. Indices no longer cover the
+        rewritten fragments until they are rebuilt over them."""
         old = [info for group in self.groups for info in group.old]
         return RowChange(
             removed=[info.fragment_id for info in old],
@@ -52,7 +52,7 @@ class Rewriting:
 
 
 def rewriting(table: LanceTable, results: Iterable[RewriteResult]) -> Rewriting:
-    """What tasks have rewritten, with ids of its own."""
+    """The results of the tasks, with fresh fragment ids."""
     groups = [
         Rewritten(tuple(map(describe, result.original_fragments)), tuple(result.new_fragments))
         for result in results
@@ -62,16 +62,16 @@ def rewriting(table: LanceTable, results: Iterable[RewriteResult]) -> Rewriting:
     for fragment in new:
         fragment.id = 0
     first = _next_id(table, made) + IDS_AHEAD + table.count() // ROWS_PER_ID_AHEAD
-    if first + len(new) <= IDS_MAX:  # else Lance assigns them, and they fit this version alone
+    if first + len(new) <= IDS_MAX:  # else Lance assigns them, and they fit only this version
         for fragment, number in zip(new, count(first), strict=False):
             fragment.id = number
     return made
 
 
 def _next_id(table: LanceTable, made: Rewriting) -> int:
-    """The id the next fragment would have. Lance does not tell, so it is asked to assign one, in a version for nobody.
+    """The id the next fragment would have. Lance does not expose it, so it assigns one in a throwaway version.
 
-    The ids of fragments that are gone must not come again: segments of indices may still speak of them.
+    Ids of removed fragments must not be reused: index segments may still refer to them.
     """
     if not any(group.new for group in made.groups):
         return 0
@@ -82,7 +82,7 @@ def _next_id(table: LanceTable, made: Rewriting) -> int:
 
 
 def rebased(made: Rewriting, table: LanceTable, base: LanceTable) -> Moved | None:
-    """The same for another version, as far as anything is left of it; none if there is no place for it."""
+    """The same for another version, as far as its fragments still exist; None if it cannot be moved."""
     there = {fragment.fragment_id: fragment for fragment in table.fragments()}
     moved = Moved(RowChange(), {})
     for group in made.groups:
@@ -117,7 +117,7 @@ def _twin(old: FragmentInfo, there: dict[int, FragmentInfo]) -> FragmentInfo | N
 def _gone(
     old: FragmentInfo, twin: FragmentInfo | None, base: LanceTable, table: LanceTable
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """For each row of a fragment that lived when it was rewritten, whether it does no more."""
+    """For each row of a fragment that was live when rewritten, whether it is deleted now."""
     lived = np.ones(old.physical_rows, np.bool_)
     lived[base.deleted_rows(old).to_numpy()] = False
     if twin is None:

@@ -1,17 +1,17 @@
-"""Graphs as the omnigraph written in Rust stores them: read, never written.
+"""Graphs stored by the omnigraph written in Rust: read, never written.
 
 Its `__manifest` is a Lance table whose rows register the tables of the graph and say which version of each is in force;
-a branch of the graph is a branch of that table. What its versions changed is told by a stamp:
+a branch of the graph is a branch of that table. A stamp identifies the storage format:
 
 | stamp | releases | the rows |
 |---|---|---|
 | 4 | 0.8 | tables by name; the newest version of each counts |
 | 5, 6 | 0.9, 0.10 | tables by a number and its lifetime |
-| 7 to 11 | 0.11 | the row that was written last counts; from 9 on, ids are in `__id`, `__src`, `__dst` |
+| 7 to 11 | 0.11 | the row written last counts; from 9 on, ids are in `__id`, `__src`, `__dst` |
 | 12, 13 | between | one packed column; from 13 on, the schema is a row |
-| 14 | 0.12, 0.13 | a table's row says itself which version is in force |
+| 14 | 0.12, 0.13 | a table's row names the version in force |
 
-From 10 on, a version may be a detached one. Whatever is not as described here is refused, with the way by an export.
+From 10 on, a version may be a detached one. Anything else is refused, with advice to use an export.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLOCK_STAMP, PACKED_STAMP, CONTRACT_STAMP, CURRENT_STAMP = 7, 12, 13, 14
 LAST_LINEAR_STAMP = 11
 INCARNATION = re.compile(
     r"\.[0-9A-HJKMNP-TV-Z]{26}$"
-)  # of a branch that was made anew under its name
+)  # of a branch that was recreated under its name
 RETIRED = "omnigraph.retired_manifest_branch"
 INTERNAL = "__"
 MANIFEST, VERSIONS = "__manifest", "_versions"
@@ -59,7 +59,7 @@ SYSTEM = {"id": "id", "src": "from", "dst": "to"}
 
 
 class RustGraphUnreadable(OmnigraphError):
-    """A graph of the omnigraph written in Rust is stored in a way that is not read here."""
+    """This storage format of the omnigraph written in Rust cannot be read."""
 
     code, kind = "rust_graph_unreadable", Kind.INVALID
     default_help = (
@@ -130,7 +130,7 @@ class RustGraph:
 
     @cached_property
     def _refs(self) -> dict[str, str]:
-        """The branches there are, and what Lance calls each."""
+        """The branches, and Lance's name for each."""
         found = {}
         for native, about in self._manifest.branches.list().items():
             name = INCARNATION.sub("", native)
@@ -180,7 +180,7 @@ class RustGraph:
             yield RustTable(known["table_key"], known["location"], version, where, row["row_count"])
 
     def _latest(self, rows: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:
-        """The row of each table that counts, unless the table was dropped after it."""
+        """The row in force of each table, unless the table was dropped after it."""
         found: dict[Any, dict[str, Any]] = {}
         dropped: dict[Any, int] = {}
         for row in rows:
@@ -198,7 +198,7 @@ class RustGraph:
         return int(str(row["object_id"]).rpartition(":")[2])
 
     def _version(self, row: dict[str, Any]) -> int:
-        """The version Lance knows: the published one, or the detached one it was staged as."""
+        """The Lance version: the published one, or the detached one it was staged as."""
         published, about = int(row["table_version"]), _about(row["metadata"])
         staged = about.get(STAGED)
         if staged is None:
@@ -211,7 +211,7 @@ class RustGraph:
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def batches(self, table: RustTable) -> Iterator[pa.RecordBatch]:
-        """The rows of a table under the names loads use, as they take them; at least one batch, which may be empty."""
+        """The rows of a table in the form loads take; at least one batch, which may be empty."""
         with lance_errors(f"reading version {table.version} of {table.location}"):
             handle = lance.dataset(self._address(table.location), **self._options)
             if table.branch is not None:
@@ -238,7 +238,7 @@ def _identity(row: dict[str, Any]) -> Any:
 
 
 def _logical(rows: pa.Table) -> pa.Table:
-    """The rows of a manifest with a column for each field, however they are stored."""
+    """The rows of a manifest with a column for each field, in any storage format."""
     if "record" not in rows.column_names:
         return rows
     record = rows["record"].combine_chunks()
@@ -251,7 +251,7 @@ def _logical(rows: pa.Table) -> pa.Table:
 
 
 def _about(text: str | None) -> Mapping[str, Any]:
-    """What a row says about its version: keys of the row itself, or of the map it holds."""
+    """The version details of a row: keys of the row itself, or of the map it holds."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -261,7 +261,7 @@ def _about(text: str | None) -> Mapping[str, Any]:
 
 
 def _refuse_outside_blobs(handle: lance.LanceDataset, table: RustTable) -> None:
-    """A blob that is an address of something outside would be read from wherever it says."""
+    """A blob stored as an external address would be read from wherever it points."""
     names = [field.name for field in handle.schema if is_stored_blob(field)]
     if not names:
         return
@@ -283,7 +283,7 @@ def _as_loaded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
-    """Times as we keep them; they are stored there as milliseconds, in a type Arrow would cut to days."""
+    """Times in our form; they are stored as milliseconds, in a type Arrow would truncate to days."""
     if pa.types.is_date64(column.type):
         return (
             column.view(pa.int64()).view(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))

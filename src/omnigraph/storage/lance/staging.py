@@ -30,19 +30,19 @@ FRAGMENT_BYTES_MAX = 4 * 2**30
 WRITERS_MAX = min(8, os.cpu_count() or 1)
 
 
-# By the identity of a fragment: the offsets that were deleted from it, and what it became (none: nothing was left).
+# By the identity of a fragment: the offsets that were deleted from it, and what it became (None: nothing was left).
 Deletions: TypeAlias = dict[str, tuple[Offsets, FragmentMetadata | None]]
 
 
 @dataclass(slots=True)
 class RowChange:
-    """What happens to a table's fragments: which go, which get deletions, which come."""
+    """A change of a table's fragments: removed, updated with deletions, and added ones."""
 
     removed: list[int] = field(default_factory=list)
     updated: list[FragmentMetadata] = field(default_factory=list)
     new: list[FragmentMetadata] = field(default_factory=list)
     replaced: set[str] = field(default_factory=set)  # identities of removed and updated fragments
-    absorbs: bool = False  # whether the new fragments hold rows of small ones besides
+    absorbs: bool = False  # whether the new fragments also hold rows of absorbed ones
     deletions: Deletions = field(default_factory=dict)
 
     @property
@@ -62,7 +62,7 @@ class RowChange:
 
 def change_rows(table: LanceTable, edit: TableEdit, earlier: Deletions) -> RowChange:
     """Write the data and deletion files of an edit; nothing is committed yet. `earlier` are deletions of the same edit
-    on another version, whose files are used again for fragments that are the same there."""
+    on another version, whose files are reused for identical fragments."""
     change = RowChange()
     deletions = {} if edit.delete is None else by_fragment(edit.delete)
     if edit.replace_all:
@@ -123,7 +123,7 @@ def write_new(
 
 
 class _Source:
-    """Rows as Lance stores them. Keeps what the caller's iterator raised, of which Lance would only keep the text."""
+    """Rows as Lance stores them. Keeps an exception of the caller's iterator; Lance would keep only its text."""
 
     def __init__(self, table: LanceTable, rows: pa.Table | Iterable[pa.RecordBatch]) -> None:
         self.failure: Exception | None = None
@@ -173,7 +173,7 @@ def _incoming(
     edit: TableEdit,
     deletions: dict[int, Offsets],
 ) -> tuple[list[absorb.Small], Incoming]:
-    """What is to be written, and the small fragments whose rows are already part of it."""
+    """The rows to write, and the small fragments absorbed into them."""
     rows = edit.append
     if rows is None or isinstance(rows, NewFragments):
         return [], rows
@@ -249,7 +249,7 @@ def _append(table: LanceTable, rows: Incoming, change: RowChange) -> None:
         case NewFragments():
             change.new.extend(map(from_description, rows.descriptions))
         case pa.Table():
-            # A file is written by one thread, so the files of a large table are written beside each other.
+            # A file is written by one thread, so the files of a large table are written in parallel.
             tasks = [partial(write_new, table, part) for part in _parts(rows)]
             change.new.extend(chain.from_iterable(metrics.parallel(tasks, WRITERS_MAX)))
             if len(change.new) == 1:
@@ -265,7 +265,7 @@ def _parts(rows: pa.Table) -> list[pa.Table]:
 
 
 def _run(tasks: Sequence[Callable[[], None]], *, remote: bool) -> None:
-    """Beside each other where a request has latency; on a local disk threads would cost more than they save."""
+    """In parallel if requests have latency; on a local disk threads would cost more than they save."""
     if remote:
         metrics.parallel(tasks)
         return

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from omnigraph.storage.lance.indexing import IndexChange
     from omnigraph.storage.lance.parts import SegmentPart
     from omnigraph.storage.lance.staging import RowChange
-else:  # a process that only reads needs none of them
+else:  # a process that only reads does not need them
     altering = Deferred("omnigraph.storage.lance.altering")
     compaction = Deferred("omnigraph.storage.lance.parts")
     indexing = Deferred("omnigraph.storage.lance.indexing")
@@ -35,17 +35,17 @@ else:  # a process that only reads needs none of them
 
 # Keys of `Staged.extra`.
 INDEX_CHANGE = "index_change"  # lets an index move to another base
-INDICES_FAILED = "indices_failed"  # messages of what could not be built beside a write
+INDICES_FAILED = "indices_failed"  # messages about indices that could not be built during a write
 DELETIONS = "deletions"  # what fragments became, for the same edit on another base
 FILLED = "filled"  # the values of new columns, likewise
-REWRITTEN = "rewritten"  # what compaction made of which fragments
+REWRITTEN = "rewritten"  # which fragments compaction replaced by which
 
 
 class LanceTables:
     """See `tables.TableStore`.
 
     `uri` is a path, `file://…`, `s3://bucket/prefix` or `memory://name`. Options go to Lance's object store;
-    for S3 they default to what the AWS variables say. `fsync=False` (or OMNIGRAPH_FSYNC=0) gives up surviving
+    for S3 they default to the AWS variables. `fsync=False` (or OMNIGRAPH_FSYNC=0) gives up durability across
     power cuts.
     """
 
@@ -123,7 +123,7 @@ class LanceTables:
     # --- maintenance done elsewhere ----------------------------------------------------------------------------------
 
     def stage_compacted(self, base: TableRef, answers: Iterable[str]) -> Staged:
-        """The version that parts of a compaction of `base` give together."""
+        """The version that results from all parts of a compaction of `base`."""
         before = self.open(base)
         rewritten = parts.compacted(before, answers)
         after = self._advance(before, rewritten.change())
@@ -202,7 +202,7 @@ class LanceTables:
         return replace(staged, ref=after.ref, base=table.ref, rows=after.count())
 
     def _recommit_rewritten(self, staged: Staged, table: LanceTable) -> LanceTable | None:
-        """Another version with the fragments that were rewritten, if any were; none where they do not fit."""
+        """Another version with the rewritten fragments, if any; None if they do not fit."""
         made = staged.extra.get(REWRITTEN)
         if made is None:
             return table
@@ -215,7 +215,7 @@ class LanceTables:
     def _recommit_indices(
         self, staged: Staged, table: LanceTable, base: TableRef, indices: IndexChange
     ) -> Staged | None:
-        """`table` is what becomes of the base without them."""
+        """`table` is the new version without them."""
         change = indexing.rebase(indices, table)
         if change is None:
             return None

@@ -1,7 +1,7 @@
 """Lines of one type read by Arrow's JSON reader.
 
 It is strict about types, unknown and repeated members, but it joins lines, forgets whether a null was written, and
-takes a few numbers that are not JSON. Where one of these could matter the answer is `Unsure`, and the exact reader
+takes a few numbers that are not JSON. If one of these could matter it raises `Unsure`, and the exact reader
 decides.
 """
 
@@ -32,7 +32,7 @@ def read_group(lines: Lines, kind: Kind, options: Options, *, envelope: bool) ->
     """Lines that all belong to one type as columns; `Unsure` unless they are certainly right."""
     data = lines.data
     if not ((data[lines.starts] == 123) & (data[lines.ends - 1] == 125)).all():
-        raise Unsure  # an object that goes on in the next line cannot end in } before a {
+        raise Unsure  # an object that continues on the next line cannot end in } before a {
     text = lines.joined()
     table = _parse(text, _schema(kind, envelope))
     if table.num_rows != len(lines):
@@ -74,7 +74,7 @@ def _json_type(kind: PropType) -> pa.DataType:
 
 
 class _JsonReading:
-    """What was read from some lines, and the lines themselves for what the reader forgot."""
+    """What was read from some lines, and the lines themselves for what the reader lost."""
 
     def __init__(
         self, lines: Lines, text: pa.Buffer, kind: Kind, options: Options, outside: frozenset[str]
@@ -140,7 +140,7 @@ class _JsonReading:
             raise Unsure from None
 
     def _left_out(self, name: str, column: pa.ChunkedArray) -> pa.BooleanArray | None:
-        """Which lines do not have the member at all; none where every line has a value."""
+        """Which lines do not have the member at all; None if every line has a value."""
         if not column.null_count:
             return None
         empty = column.is_null().combine_chunks()

@@ -56,7 +56,7 @@ def avro_rows(file: str) -> Iterator[dict[str, Any]]:
 def read_avro(
     file: str, shape: RowShape, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
-    """The rows of an Avro file, some thousands at a time."""
+    """The rows of an Avro file, thousands at a time."""
     first, size = 1, 0
     for records, schema in _blocks(file):
         try:
@@ -94,7 +94,7 @@ def _blocks(file: str) -> Iterator[tuple[list[dict[str, Any]], pa.Schema]]:
 def _unreadable(file: str, why: Exception) -> InputInvalid:
     return InputInvalid(
         f"{file} cannot be read: {why or type(why).__name__}",
-        help="The file is damaged, or it is not what its ending says.",
+        help="The file is damaged, or its ending is wrong.",
         details={"file": file},
     )
 
@@ -107,7 +107,7 @@ def _schema(given: Any, file: str) -> pa.Schema:
 
 
 def _type(given: Any, known: dict[str, pa.DataType]) -> pa.DataType:
-    """A type of Avro's as Arrow has it; a named one may be used again by its name."""
+    """The Arrow type of an Avro type; a named one may be reused by its name."""
     match given:
         case list():
             kinds = [kind for kind in given if kind != "null"]
@@ -144,7 +144,7 @@ def _named(given: dict[str, Any], kind: pa.DataType, known: dict[str, pa.DataTyp
 
 
 def _union(kinds: list[Any], known: dict[str, pa.DataType]) -> pa.DataType:
-    """Values of several kinds: of numbers the widest, else it cannot be said."""
+    """The type for values of several kinds: the widest of numbers; others are not supported."""
     found = {_type(kind, known) for kind in kinds}
     for wide in (pa.float64(), pa.float32(), pa.int64(), pa.int32()):
         if wide in found and all(pa.types.is_floating(k) or pa.types.is_integer(k) for k in found):

@@ -1,7 +1,7 @@
-"""Change records: rows that say what happened to a row elsewhere, in the forms other systems write them.
+"""Change records: rows that describe changes to rows of other systems, in the formats of those systems.
 
-A `ChangeFormat` says which column holds the operation, which one the order, and where the row itself is. Records become
-plain rows with two marks, their order and whether they delete; what is decided from that is in `write.repeats`.
+A `ChangeFormat` names the columns of the operation and the order, and says where the row itself is. Records become
+plain rows with two marks, their order and whether they delete; `write.repeats` decides by them.
 """
 
 # ruff: noqa: S608 - expressions are checked to be expressions, and names are quoted
@@ -42,9 +42,9 @@ DELETES = ("delete", "d", "remove")
 
 @dataclass(frozen=True, slots=True)
 class ChangeFormat:
-    """How change records are written: SQL expressions for the operation and the order, and the operations there are.
+    """How change records are written: SQL expressions for the operation and the order, and the known operations.
 
-    With `images`, the row lies in one of two structs, as it was before or is after the change; without, the other
+    With `images`, the row is in one of two structs, as it was before or is after the change; without, the other
     columns are the row, except those that are `apart`.
     """
 
@@ -61,7 +61,7 @@ class ChangeFormat:
         plausible(self.order)
 
     def opened(self) -> ChangeFormat:
-        """The same for records whose members were made columns."""
+        """The same for records whose members became columns."""
         names = (OPERATION_MEMBER, ORDER_MEMBER)
         return replace(self, operation=names[0], order=names[1], images=None, apart=names)
 
@@ -96,7 +96,7 @@ FORMATS = {"debezium": DEBEZIUM, "delta": DELTA}
 
 
 def change_format(name: str, order: str | None = None) -> ChangeFormat:
-    """A format by its name; `order` where another column than usual says what is newer."""
+    """A format by its name; `order` names another column for the order."""
     found = FORMATS.get(name)
     if found is None:
         raise OptionInvalid(f"change records are {' or '.join(FORMATS)}, not {name!r}")
@@ -104,7 +104,7 @@ def change_format(name: str, order: str | None = None) -> ChangeFormat:
 
 
 class ChangedRows:
-    """Opens change records and hands their rows on, with marks, to a shape that knows what they are."""
+    """Opens change records and passes their rows, with marks, to the shape of the load."""
 
     def __init__(self, form: ChangeFormat, rows: RowShape) -> None:
         self._form, self._rows, self._engine = form, rows, RowEngine()
@@ -117,7 +117,7 @@ class ChangedRows:
             opened = self._engine.rows(self._query(raw.table))
         except Unworkable as why:
             raise MappingInvalid(
-                f"the source does not hold such change records: {why}",
+                f"the source does not hold change records of this format: {why}",
                 details={"columns": raw.table.column_names},
             ) from None
         numbers = lines.take(one_array(opened[ROW]))
@@ -138,7 +138,7 @@ class ChangedRows:
         if form.images is None:
             known = [quoted(name) for name in table.column_names if name in self._apart(table)]
             rest, nothing = f"* EXCLUDE ({', '.join([*known, ROW])})", "false"
-        else:  # a record without anything follows a deletion, for logs that are compacted
+        else:  # an empty record follows a deletion, for compacted logs
             before, after = map(quoted, form.images)
             gone = ", ".join(map(literal, form.deletes))
             rest = f"unnest(CASE WHEN {said} IN ({gone}) THEN {before} ELSE {after} END)"
@@ -150,7 +150,7 @@ class ChangedRows:
         )
 
     def _apart(self, table: pa.Table) -> set[str]:
-        """The columns that are not of the row. A mapping takes what it wants; a type says what it has."""
+        """The columns that are not part of the row. A mapping selects columns; a type knows its own."""
         if not isinstance(self._rows, RowsOf):
             return set()
         form, known = self._form, self._rows.kind.properties

@@ -1,4 +1,4 @@
-"""What a load may be given besides plain data: several sources together, as pipeline files declare them."""
+"""Input of a load besides plain data: several sources together, as pipeline files declare them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.write.input.options import CsvFormat
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A file of rows whose columns are called otherwise: pairs of a name in the file and a property."""
+    """A file of rows with other column names: pairs of a name in the file and a property."""
 
     path: str
     columns: tuple[tuple[str, str], ...] = ()
@@ -20,7 +20,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Several things in one load: files of graph records, tables by type, and wide tables with their mappings."""
+    """Several inputs of one load: files of graph records, tables by type, and wide tables with their mappings."""
 
     records: tuple[str, ...] = ()
     tables: tuple[tuple[str, Any], ...] = ()

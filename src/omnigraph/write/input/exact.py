@@ -1,6 +1,6 @@
 """The exact reading of one line: every rule of the load format, every error in words.
 
-Slow, because each line becomes Python objects; the faster ways read what they are sure of and leave the rest to this.
+Slow, because each line becomes Python objects; the faster readers read what is unambiguous and leave the rest to this.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Record:
 def read_record(line: bytes, catalog: Catalog, options: Options) -> Record:
     """A graph record: `{"type": …, "data": {…}}` or `{"edge": …, "from": …, "to": …, "data": {…}}`.
 
-    An id stands in `data`, or beside it.
+    An id is in `data`, or beside it.
     """
     record = parse_object(line)
     if ("type" in record) == ("edge" in record):
@@ -62,7 +62,7 @@ def read_record(line: bytes, catalog: Catalog, options: Options) -> Record:
 
 
 def _with_id(data: Mapping[str, Any], record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields of a record with its id, wherever it stands."""
+    """The fields of a record with its id, from either place."""
     if "id" not in record:
         return data
     outer, inner = record["id"], data.get("id", record["id"])
@@ -86,7 +86,7 @@ def read_row(line: bytes, kind: Kind, options: Options) -> Record:
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """One strict JSON object: no member twice, no NaN, no text that is not Unicode."""
+    """One strict JSON object: no duplicate members, no NaN, no text that is not Unicode."""
     try:
         value = json.loads(
             line.decode(),
@@ -111,8 +111,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Misfit(f"the JSON member '{twice}' occurs twice", rule="json", name=twice)
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Misfit(f"the JSON member '{repeated}' is duplicated", rule="json", name=repeated)
     return found
 
 
@@ -189,7 +189,7 @@ def read_fields(data: Mapping[str, Any], kind: Kind, options: Options) -> dict[s
 
 
 def _is_known(name: str, kind: Kind) -> bool:
-    """Whether a field names a property; one that is reserved is refused even where others are ignored."""
+    """Whether a field names a property; a reserved name is refused even if unknown ones are ignored."""
     _refuse_reserved(name)
     return name in kind.properties
 
@@ -209,7 +209,7 @@ def _field(name: str, value: Any, kind: Kind, options: Options, context: Reading
 
 
 def known_property(name: str, kind: Kind) -> Property:
-    """The property a field names; what is no property is refused."""
+    """The property a field names; raises if there is none."""
     prop = kind.properties.get(name)
     if prop is not None:
         return prop

@@ -1,7 +1,7 @@
 """SQL expressions over the columns of one row, as declared mappings use them: checked, then run by DuckDB.
 
-Both planes run them in the same engine, batch by batch, so that they have one meaning: in process and inside the tasks
-of Spark. What would make a row depend on other rows, on the time or on the machine is refused beforehand.
+Both planes run them in the same engine, batch by batch, with the same meaning: in process and inside the tasks
+of Spark. Anything that makes a row depend on other rows, on the time or on the machine is refused beforehand.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from omnigraph.errors import Kind, OmnigraphError
 GIVEN = "given"  # the rows of a source
 ROW = "omnigraph_row"  # the number of a row within them
 SETTINGS = {
-    "threads": 1,  # tasks of Spark have a core each
+    "threads": 1,  # Spark tasks have one core each
     "preserve_insertion_order": True,
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
 REFUSED = {
-    "SUBQUERY": "a query of its own",
+    "SUBQUERY": "a subquery",
     "WINDOW": "a window over other rows",
     "STAR": "a star",
     "PARAMETER": "a parameter",
@@ -37,7 +37,7 @@ NAME_LIKE = re.compile(r"[\w .-]+")
 CONSTANT_NAMES = (
     "current_",
     "localtime",
-)  # words that read like columns, and are the time or the machine
+)  # words that look like columns, but depend on the time or the machine
 
 
 class MappingInvalid(OmnigraphError):
@@ -48,19 +48,19 @@ class MappingInvalid(OmnigraphError):
 
 
 def plausible(expression: str) -> None:
-    """Refuse what is no expression, whatever the columns are; what may be the name of one is judged beside them."""
+    """Refuse what cannot be an expression over any columns; a possible column name is judged with the columns."""
     if not NAME_LIKE.fullmatch(expression):
         checked(expression)
 
 
 def over(expression: str, columns: Collection[str]) -> str:
-    """An expression over columns: the name of one, as it is written in the source, or SQL."""
+    """An expression over columns: a column name as in the source, or SQL."""
     return quoted(expression) if expression in columns else checked(expression)
 
 
 @lru_cache(maxsize=1024)
 def checked(expression: str) -> str:
-    """The expression, if it is one, and depends on nothing but the columns of its row."""
+    """The expression, if it is valid and depends only on the columns of its row."""
     found = _parsed(f"SELECT (\n{expression}\n)")
     if found.get("error"):
         raise MappingInvalid(f"{expression!r} is not an expression: {found.get('error_message')}")
@@ -91,7 +91,7 @@ def _refuse_dependence(part: Mapping[str, Any], expression: str) -> None:
             return
     if sort in ("FUNCTION", "COLUMN_REF") and name in _changing():
         raise MappingInvalid(
-            f"{expression!r} uses {name}, which gives something else at another time: "
+            f"{expression!r} uses {name}, whose result is not repeatable: "
             "a task that runs twice must make the same rows"
         )
 
@@ -115,7 +115,7 @@ def _parsed(query: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _changing() -> frozenset[str]:
-    """Functions that are no functions of what they are given, and those over many rows."""
+    """Functions that are not deterministic in their arguments, and those over many rows."""
     query = (
         "SELECT DISTINCT lower(function_name) FROM duckdb_functions() "
         "WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error'"
@@ -126,7 +126,7 @@ def _changing() -> frozenset[str]:
 
 
 def connect() -> Any:
-    """An engine that reaches nothing but what it is handed."""
+    """An engine without access to anything but its input."""
     import duckdb
 
     engine = duckdb.connect(":memory:", config=SETTINGS)
@@ -142,14 +142,14 @@ class RowEngine:
         self._schema: pa.Schema | None = None
 
     def given(self, table: pa.Table) -> bool:
-        """Take rows to work on; whether their columns are others than before."""
+        """Set the input rows; returns whether their columns have changed."""
         self._engine.register(GIVEN, table)
         changed = self._schema is None or not self._schema.equals(table.schema)
         self._schema = table.schema
         return changed
 
     def rows(self, query: str) -> pa.Table:
-        """What a query gives; raises `Unworkable` where a row cannot be worked on."""
+        """The result of a query; raises `Unworkable` if a row cannot be processed."""
         import duckdb
 
         try:
@@ -163,7 +163,7 @@ class Unworkable(Exception):
 
 
 def said(error: Exception) -> str:
-    """The first line of what the engine says."""
+    """The first line of the engine's message."""
     return str(error).strip().partition("\n")[0]
 
 
@@ -178,7 +178,7 @@ def literal(text: str) -> str:
 
 
 def numbered(table: pa.Table) -> pa.Table:
-    """Rows with their numbers, so that what is made of them can be told by line."""
+    """Rows with their numbers, so that results and errors can be traced to lines."""
     if ROW in table.column_names:
         raise MappingInvalid(f"a source may not have a column {ROW}")
     return table.append_column(ROW, pa.array(np.arange(table.num_rows)))

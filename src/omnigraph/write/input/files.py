@@ -36,7 +36,7 @@ class SourceNotFound(OmnigraphError):
 
 
 def expand(source: str | os.PathLike[str]) -> list[str]:
-    """The files a path, a pattern, a folder or an address stands for, in order of name."""
+    """The files of a path, a pattern, a folder or an address, in order of name."""
     text = path_text(source)
     if is_pattern(text):
         return _matching(text)
@@ -53,12 +53,12 @@ def path_text(source: str | os.PathLike[str]) -> str:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a path stands for those that match it."""
+    """Whether a path is a pattern."""
     return glob.has_magic(text) and ("://" in text or not os.path.exists(text))
 
 
 def names_below(text: str) -> list[str] | None:
-    """The paths below a folder or an address; none for a file or an object."""
+    """The paths below a folder or an address; None for a file or an object."""
     if "://" in text:
         return _remote_names(text)
     return walked(text) if os.path.isdir(text) else None
@@ -86,7 +86,7 @@ def below(folder: str, names: Iterable[str]) -> list[str]:
 
 
 def _remote_names(address: str) -> list[str] | None:
-    """The names below an address; none where it is an object itself."""
+    """The names below an address; None if it is an object itself."""
     store, key = open_remote(address)
     folder = key.rstrip("/")
     if key == folder:
@@ -95,7 +95,7 @@ def _remote_names(address: str) -> list[str] | None:
             return None
     names = [info.key.removeprefix(f"{folder}/") for info in store.list(folder)]
     if not names:
-        raise SourceNotFound(f"{address}: there is no such object", details={"file": address})
+        raise SourceNotFound(f"{address}: the object does not exist", details={"file": address})
     return names
 
 
@@ -117,7 +117,7 @@ def _expand_remote(address: str) -> list[str]:
 
 
 def open_file(name: str) -> IO[bytes]:
-    """A stream of a file's bytes, unpacked when its name says that it is compressed."""
+    """A stream of a file's bytes, decompressed if its name says so."""
     return _unpacked(open_raw(name), name)
 
 
@@ -130,7 +130,7 @@ def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
 
 
 def open_raw(name: str) -> IO[bytes]:
-    """A file as it is stored; it can be read from any position."""
+    """A file as stored; it can be read from any position."""
     try:
         if "://" not in name:
             return open(name, "rb", buffering=0)
@@ -139,17 +139,17 @@ def open_raw(name: str) -> IO[bytes]:
     except ValueError:  # a null byte, or half of a surrogate pair
         raise SourceNotFound(f"no file can be named {name!r}", details={"file": name}) from None
     except (OSError, ObjectNotFound) as failure:
-        reason = getattr(failure, "strerror", None) or "there is no such object"
+        reason = getattr(failure, "strerror", None) or "the object does not exist"
         raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None
 
 
 def size_of(name: str) -> int:
-    """How many bytes a file or object has."""
+    """The size of a file or object."""
     return look_at(name)[0]
 
 
 def look_at(name: str) -> tuple[int, str]:
-    """How many bytes a file or object has, and a text that changes when they do."""
+    """The size of a file or object, and a text that changes with its content."""
     if "://" not in name:
         with open_raw(name) as stream:
             found = os.fstat(stream.fileno())
@@ -158,7 +158,7 @@ def look_at(name: str) -> tuple[int, str]:
     try:
         return store.look(key)
     except ObjectNotFound:
-        raise SourceNotFound(f"{name}: there is no such object", details={"file": name}) from None
+        raise SourceNotFound(f"{name}: the object does not exist", details={"file": name}) from None
 
 
 def read_bytes(address: str) -> bytes:
@@ -171,7 +171,7 @@ def blocks(name: str, options: Options) -> Iterator[LineBlock]:
     """A file as blocks of whole lines, each about `block_bytes` long."""
     with open_raw(name) as raw, _unpacked(raw, name) as stream:
         lines: Any = as_lines(stream, name) if may_be_array(name) else stream
-        yield from _told(blocks_of(lines, name, options), raw)
+        yield from _with_progress(blocks_of(lines, name, options), raw)
 
 
 def may_be_array(name: str) -> bool:
@@ -189,12 +189,12 @@ def is_one_array(name: str) -> bool:
 
 
 def known_size(name: str) -> int:
-    """How many bytes a file has; nothing where that is not known without asking a store."""
+    """The size of a file; 0 if not known without a request to a store."""
     return os.path.getsize(name) if "://" not in name and os.path.isfile(name) else 0
 
 
-def _told(found: Iterable[LineBlock], raw: IO[bytes]) -> Iterator[LineBlock]:
-    """The blocks of a file, telling how far it was read by the time each was made."""
+def _with_progress(found: Iterable[LineBlock], raw: IO[bytes]) -> Iterator[LineBlock]:
+    """The blocks of a file, reporting how much was read for each."""
     before = 0
     for block in found:
         after = raw.tell() if isinstance(raw, io.FileIO) and raw.seekable() else before
@@ -217,7 +217,9 @@ def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator
             continue
         raw = b"".join((kept, memoryview(chunk)[:cut], PADDING))
         block = LineBlock(raw, len(raw) - PAD, first, name)
-        lines = raw.count(b"\n", 0, block.size)  # no array: fresh memory costs more than the count
+        lines = raw.count(
+            b"\n", 0, block.size
+        )  # no array: allocating memory costs more than the count
         yield from (block,) if lines <= LINES_MAX else _thinner(block)
         first += lines
         kept = chunk[cut:]
@@ -226,7 +228,7 @@ def blocks_of(stream: IO[bytes], name: str | None, options: Options) -> Iterator
 
 
 def _thinner(block: LineBlock) -> Iterator[LineBlock]:
-    """A block of very many lines as blocks of fewer: what is made of a line is larger than a short one."""
+    """A block of very many lines as smaller blocks: the result of a short line is larger than the line."""
     start = 0
     ends = np.flatnonzero(np.frombuffer(block.raw, np.uint8) == 10)[LINES_MAX - 1 :: LINES_MAX] + 1
     for number, end in enumerate([*ends.tolist(), block.size]):

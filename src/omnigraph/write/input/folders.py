@@ -1,7 +1,7 @@
 """Folders of files, as other programs write them: their parts, and the columns that folder names hold.
 
 Spark and Hive write a table as a folder of parts, and a column it is partitioned by as folders called `name=value`.
-Files whose names start with `_` or `.` are marks and drafts of the program that wrote them.
+Files whose names start with `_` or `.` are markers and temporary files of the program that wrote them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from omnigraph.write.input.problems import Problems
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 DELTA, ICEBERG = "a Delta table", "an Iceberg table"
-OTHERS = {  # a folder with this in it is more than its files
+OTHERS = {  # a folder that contains this is more than its files
     "_delta_log": DELTA,
     "metadata/version-hint.text": ICEBERG,
     "_versions": "a Lance dataset",
@@ -39,13 +39,13 @@ ICEBERG_METADATA = re.compile(
 
 
 def is_part(path: str) -> bool:
-    """Whether a path below a folder is one of its parts rather than a mark of the program that wrote it."""
+    """Whether a path below a folder is one of its parts rather than a marker of the program that wrote it."""
     hidden = (name.startswith(("_", ".")) and "=" not in name for name in path.split("/"))
     return not any(hidden)
 
 
 def table_format(names: Iterable[str]) -> str | None:
-    """What a folder with these paths below it is, if it is more than its files."""
+    """The table format of a folder with these paths, if it has one."""
     for name in names:
         for mark, what in OTHERS.items():
             if name == mark or name.startswith(mark + "/"):
@@ -67,7 +67,7 @@ def parts_of(folder: str, names: Iterable[str]) -> list[str]:
         )
     if what is not None:
         raise OptionInvalid(
-            f"{folder} is {what}: some of its files may not belong to it any more",
+            f"{folder} is {what}: some of its files may no longer belong to it",
             help="Load a DataFrame of it, or a copy as Parquet.",
         )
     return [name for name in found if is_part(name)]
@@ -88,7 +88,7 @@ def walked(folder: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FolderValue:
-    """A column whose value is in the name of a folder. Below what was asked for, its name must be known."""
+    """A column whose value is in the name of a folder. Below the given path, its name must be known."""
 
     name: str
     text: str | None
@@ -96,7 +96,7 @@ class FolderValue:
 
 
 def folder_values(given: str | os.PathLike[str], file: str) -> tuple[FolderValue, ...]:
-    """The columns in the names of the folders a file lies in; `given` is the path or pattern it was found by."""
+    """The columns in the names of the folders of a file; `given` is the path or pattern it was found by."""
     own = _literal_folders(os.fspath(given), file)
     folders = file.split("/")[:-1]
     return tuple(
@@ -108,7 +108,7 @@ def folder_values(given: str | os.PathLike[str], file: str) -> tuple[FolderValue
 
 
 def _literal_folders(given: str, file: str) -> int:
-    """How many folders of a file's path somebody wrote out."""
+    """How many folders of a file's path were given literally."""
     parts = given.removeprefix("file://").rstrip("/").split("/")
     if given == file:
         return len(parts)
@@ -121,7 +121,7 @@ def with_values(
     options: Options,
     problems: Problems,
 ) -> Iterator[InputPart]:
-    """Rows with the columns of their folders; what a row says itself comes first."""
+    """Rows with the columns of their folders; values in the row take precedence."""
     for part in parts:
         filled = part
         for value in values:

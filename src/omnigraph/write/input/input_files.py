@@ -1,4 +1,4 @@
-"""The files of rows that a path stands for, with what is known of each besides: folders, patterns, tables of a lake."""
+"""The files of rows of a path, with the metadata of each: folders, patterns, tables of a lake."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class InputFile:
     """A file to read rows from."""
 
     name: str
-    values: tuple[FolderValue, ...] = ()  # columns that names of folders hold
-    part: LakePart | None = None  # of which table it is a file
+    values: tuple[FolderValue, ...] = ()  # columns in folder names
+    part: LakePart | None = None  # the lake table it is a file of
 
     @property
     def known_size(self) -> int:
-        """How many bytes it has; nothing where that is not known without asking a store."""
+        """Its size; 0 if not known without a request to a store."""
         return known_size(self.name) if self.part is None else self.part.size
 
     def shaped(self, shape: RowShape) -> RowShape:
-        """What its rows become: those of a table first."""
+        """The shape for its rows: first that of its lake table."""
         return shape if self.part is None else LakeRows(self.part, shape)
 
 
 def input_files(given: str | os.PathLike[str]) -> Iterator[InputFile]:
-    """The files of rows a path, a pattern, a folder, a Delta or an Iceberg table stands for."""
+    """The files of rows of a path, a pattern, a folder, a Delta or an Iceberg table."""
     text = path_text(given)
     if is_pattern(text):
         files = expand(text)

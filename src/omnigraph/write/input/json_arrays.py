@@ -1,7 +1,7 @@
-"""JSON files that are one array, as lines: each item on a line of its own, so that the readers of lines read them.
+"""JSON files that are one array, as lines: each item on a separate line, so that the line readers can read them.
 
-The bytes stay where they are. Commas between items become line ends, white space and the brackets around them become
-spaces; a problem's line is then the number of its item. Blocks are looked at as arrays of bytes.
+The bytes keep their positions. Commas between items become line ends, white space and the brackets around them become
+spaces; a problem's line is then the number of its item. Blocks are processed as arrays of bytes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def is_array(head: bytes) -> bool:
-    """Whether a file that begins so is one array."""
+    """Whether a file with this beginning is one array."""
     return head.removeprefix(BYTE_ORDER_MARK).lstrip(WHITE).startswith(b"[")
 
 
 class PeekedStream:
-    """A stream whose first bytes were read before."""
+    """A stream whose first bytes were already read."""
 
     def __init__(self, stream: IO[bytes], head: bytes) -> None:
         self._stream, self._head = stream, head
@@ -82,7 +82,7 @@ class ArrayLines:
         return found.tobytes()
 
     def _escapes(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-        """The bytes that a backslash before them takes the meaning from; of a row of them, every second does."""
+        """The bytes escaped by a backslash; in a run of backslashes, every second one escapes."""
         slashes = raw == BACKSLASH
         found = np.zeros(len(raw) + 1, bool)
         found[0] = self._escaped
@@ -102,10 +102,10 @@ class ArrayLines:
         ends: npt.NDArray[np.bool_],
         white: npt.NDArray[np.bool_],
     ) -> None:
-        """After the array nothing may come but white space."""
+        """Only white space may follow the array."""
         after = np.cumsum(ends) - ends + self._closed
         if (~white & ((after > 0) | ((depth <= 0) & ~ends))).any():
-            raise self._damaged("there is something after its array")
+            raise self._damaged("there is data after its array")
         self._closed = self._closed or bool(ends.any())
 
     def _damaged(self, why: str) -> InputInvalid:

@@ -1,4 +1,4 @@
-"""Lines of JSON as columns of texts, for mappings and change records; the schema gives them a meaning."""
+"""Lines of JSON as columns of texts, for mappings and change records; the schema types them."""
 
 # ruff: noqa: S608 - paths and names are quoted
 
@@ -35,7 +35,7 @@ def opened(mapping: RowMapping) -> RowMapping:
 
 
 class JsonLines:
-    """Opens the JSON objects of lines. A member that is no text is its JSON; one that is missing is null."""
+    """Opens the JSON objects of lines. A member that is not a text is its JSON; a missing one is null."""
 
     def __init__(self, mapping: RowMapping, options: Options) -> None:
         if not mapping.json:
@@ -45,14 +45,14 @@ class JsonLines:
         self._mapping, self._options, self._engine = mapping, options, RowEngine()
 
     def rows(self, block: LineBlock, problems: Problems) -> RawRows | None:
-        """The objects of some lines as rows; none where something is wrong, which then is in `problems`."""
+        """The objects of some lines as rows; None on errors, which are then in `problems`."""
         lines, refused = refuse_oversized(lines_of(block), self._options)
         for number, why in refused:
             problems.add(why.violation("", block.file, number))
         if not len(lines):
             return None
         kinds = self._kinds(lines)
-        if self._mapping.changes is not None:  # what a deletion leaves behind in a log
+        if self._mapping.changes is not None:  # remnants of deletions in a log
             filled = kinds != "NULL"
             lines, kinds = lines.where(filled), kinds[filled]
         wrong = np.flatnonzero(kinds != "OBJECT")
@@ -67,7 +67,7 @@ class JsonLines:
         return RawRows(table, block.file, 1, True, pa.array(lines.numbers))
 
     def _kinds(self, lines: Lines) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-        """What each line holds: OBJECT, NULL, something else, or nothing that is JSON."""
+        """The kind of each line: OBJECT, NULL, another JSON type, or empty if it is not JSON."""
         try:
             texts = lines.texts(lines.starts, lines.ends)
         except (pa.ArrowInvalid, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Lines of a block by their positions, so that whole columns of them can be looked at without Python objects."""
+"""Lines of a block by their positions, so that whole columns can be processed without Python objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.write.input.options import Options
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
-PAD = 4096  # zeros behind a block, so that a comparison at its end stays inside
+PAD = 4096  # zeros after a block, so that a comparison at its end stays inside
 PIECE_BYTES = 1 << 20
 STRUCTURE = np.isin(np.arange(256), list(b"{}[],:"))
 WHITE = np.isin(np.arange(256), (9, 13, 32))
@@ -23,7 +23,7 @@ WHITE = np.isin(np.arange(256), (9, 13, 32))
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Some whole lines of a file. `raw` has `PAD` zeros behind the last line's end."""
+    """Some whole lines of a file. `raw` has `PAD` zeros after the last line's end."""
 
     raw: bytes
     size: int
@@ -48,7 +48,7 @@ class Lines:
         return np.frombuffer(self.block.raw, np.uint8)
 
     def where(self, mask: Mask) -> Lines:
-        """Those of the lines a mask picks."""
+        """The lines selected by a mask."""
         if mask.all():
             return self
         return replace(
@@ -67,11 +67,11 @@ class Lines:
             yield number, raw[start:end]
 
     def texts(self, starts: Positions, ends: Positions) -> pa.StringArray:
-        """What lies between positions, as texts. They must ascend, and the block must be UTF-8."""
+        """The texts between positions, which must ascend; the block must be UTF-8."""
         return slices(self.block.raw, starts, ends).cast(pa.string())
 
     def joined(self) -> pa.Buffer:
-        """The lines with a line break behind each, in one piece."""
+        """The lines with a line break after each, as one buffer."""
         picked = slices(self.block.raw, self.starts, self.ends)
         return pc.binary_join_element_wise(picked, b"\n", b"").buffers()[2]
 
@@ -112,7 +112,7 @@ def lines_of(block: LineBlock) -> Lines:
 
 
 def _between(breaks: Mask) -> tuple[Positions, Positions]:
-    """Where the texts between line breaks begin and end; where two breaks meet there is none."""
+    """Where the texts between line breaks begin and end; empty lines are left out."""
     padded = np.concatenate([[True], breaks, [True]])
     starts = np.flatnonzero(padded[:-1] & ~padded[1:]).astype(np.int64)
     ends = np.flatnonzero(~padded[:-1] & padded[1:]).astype(np.int64)
@@ -137,7 +137,7 @@ def _stripped(raw: bytes, starts: Positions, ends: Positions) -> tuple[Positions
     if len(rows):
         ink = ~WHITE[data]
         places = np.flatnonzero(ink).astype(np.int32)
-        before = np.cumsum(ink, dtype=np.int32) - ink  # how many of them lie before a position
+        before = np.cumsum(ink, dtype=np.int32) - ink  # how many of them are before a position
         begin, end = starts[rows], ends[rows]
         starts[rows] = begin = np.minimum(places[before[begin]], end)
         ends[rows] = np.where(begin < end, places[before[end] - 1] + 1, end)
@@ -145,7 +145,7 @@ def _stripped(raw: bytes, starts: Positions, ends: Positions) -> tuple[Positions
 
 
 def refuse_oversized(lines: Lines, options: Options) -> tuple[Lines, list[tuple[int, Misfit]]]:
-    """The lines within the limits, and what is to be said about the others."""
+    """The lines within the limits, and errors for the others."""
     lengths = lines.ends - lines.starts
     if not len(lines) or lengths.max() <= options.line_structure_max:
         return lines, []
@@ -170,7 +170,7 @@ def _oversized(line: bytes, options: Options) -> str | None:
 
 def structural_characters(line: bytes) -> int:
     """How many of `{}[],:` stand outside texts, and one more."""
-    plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is escaped ends no text
+    plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # escaped quotes do not end a text
     count, inside = 1, np.uint8(0)
     for start in range(0, len(plain), PIECE_BYTES):
         data = np.frombuffer(plain, np.uint8, min(PIECE_BYTES, len(plain) - start), start)

@@ -1,7 +1,7 @@
 """One wide table as rows of several types, by a declared mapping: every row makes nodes and edges.
 
-A `RowMap` says what rows of one type each row of the source makes: values by SQL expressions over its columns, lists
-taken apart, rows left out. The result is a table with the columns of that type, and is read as any such table is.
+A `RowMap` describes the rows of one type that each source row makes: values by SQL expressions over its columns, lists
+unnested, rows filtered. The result is a table with the columns of that type, and is read like any other.
 """
 
 # ruff: noqa: S608 - expressions are checked to be expressions, and names are quoted
@@ -51,7 +51,7 @@ class RowMap:
     """Rows of one type that each row of a wide table makes.
 
     `values` pairs a property, `id`, `from`, `to`, or a member of an end's key like `from.day`, with an expression.
-    `each` pairs a new column with a list whose items make a row each, one after the other; `where` leaves rows out.
+    `each` pairs a new column with a list whose items make a row each; `where` filters rows.
     """
 
     type: str
@@ -62,19 +62,19 @@ class RowMap:
     def __post_init__(self) -> None:
         names = [name for name, _ in self.values]
         if not names or len(set(names)) < len(names):
-            raise MappingInvalid(f"{self.type}: values have names, each given once")
+            raise MappingInvalid(f"{self.type}: values need unique names")
         for _, expression in self.expressions():
             plausible(expression)
 
     def expressions(self) -> Iterator[tuple[str, str]]:
-        """All of its expressions, each with what it is for."""
+        """All of its expressions, each with its purpose."""
         yield from self.each
         if self.where is not None:
             yield "where", self.where
         yield from self.values
 
     def over(self, columns: Collection[str]) -> RowMap:
-        """The same in SQL over columns: what is the name of one is quoted."""
+        """The same in SQL over columns: column names are quoted."""
         each, known = [], list(columns)
         for name, items in self.each:
             each.append((name, over(items, known)))
@@ -93,7 +93,7 @@ class RowMap:
         return f"SELECT {ROW}{marks}, {values} FROM {self.source()}{condition}"
 
     def source(self, lists: int | None = None) -> str:
-        """The rows given, with so many of the lists taken apart."""
+        """The given rows, with the first `lists` lists unnested."""
         text = GIVEN
         for name, items in self.each[:lists]:
             text = f"(SELECT *, unnest(\n{items}\n) AS {quoted(name)} FROM {text})"
@@ -102,9 +102,9 @@ class RowMap:
 
 @dataclass(frozen=True, slots=True)
 class RowMapping:
-    """What each row of a table becomes: one of a type, or rows of several.
+    """The rows made from each row of a table: one of a type, or rows of several.
 
-    `json` pairs columns with paths, for files of JSON lines; `changes` says how change records are written.
+    `json` pairs columns with paths, for files of JSON lines; `changes` is the format of change records.
     """
 
     rows: tuple[RowMap, ...] = ()
@@ -124,7 +124,7 @@ class RowMapping:
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """A table to load, and what its rows become: a path, an Arrow table, a DataFrame or a list of dicts.
+    """A table to load, and its mapping: a path, an Arrow table, a DataFrame or a list of dicts.
 
     `rows` are mappings, or the name of the type its rows are of.
     """
@@ -170,7 +170,7 @@ class MappedRows:
         options: Options,
         values: tuple[FolderValue, ...] = (),
     ) -> None:
-        # Names of properties are what the mapping says, not what the load says of other tables.
+        # Property names come from the mapping, not from the load's options for other tables.
         plain = replace(options, columns=())
         self._mapping, self._options, self._values = mapping, options, values
         kinds = [kind_named(row.type, catalog) for row in mapping.rows]
@@ -201,11 +201,11 @@ class MappedRows:
         return table
 
     def _fit(self, table: pa.Table) -> None:
-        """Whether every expression can be understood over these columns: asked once, of no rows."""
+        """Check once, without rows, that every expression is valid over these columns."""
         folded = [name.lower() for name in table.column_names]
-        twice = [name for name in table.column_names if folded.count(name.lower()) > 1]
-        if twice:
-            raise MappingInvalid(f"the source has several columns called {twice[0]!r}")
+        repeated = [name for name in table.column_names if folded.count(name.lower()) > 1]
+        if repeated:
+            raise MappingInvalid(f"the source has several columns called {repeated[0]!r}")
         self._rows = [row_map.over(table.column_names) for row_map in self._mapping.rows]
         for row_map in self._rows:
             for place, (name, text) in enumerate(row_map.expressions()):
@@ -222,7 +222,7 @@ class MappedRows:
     def _made(
         self, row_map: RowMap, target: RowsOf, table: pa.Table, raw: RawRows, problems: Problems
     ) -> Iterator[pa.Table]:
-        """What is made of rows; where an expression fails, they are halved until the rows it fails on are alone."""
+        """The rows made; if an expression fails, the input is halved until the failing rows are isolated."""
         self._engine.given(table)
         try:
             yield self._engine.rows(row_map.query(marked=ORDER in table.column_names))
@@ -232,12 +232,12 @@ class MappedRows:
                 for part in (table.slice(0, half), table.slice(half)):
                     yield from self._made(row_map, target, part, raw, problems)
                 return
-            misfit = Misfit(f"an expression cannot be worked out: {why}", rule="expression")
+            misfit = Misfit(f"an expression cannot be evaluated: {why}", rule="expression")
             line = raw.lines[table[ROW][0].as_py()].as_py()
             problems.add(misfit.violation(target.kind.name, raw.file, line))
 
 
 def either(values: Column, kind: PropType, context: ReadingContext) -> Column:
-    """A column as an expression made it: texts mean what they mean in CSV, other values are taken as they are."""
+    """A column as an expression made it: texts are read as in CSV, other values are kept."""
     convert = text_column if is_text(values.type) else to_column
     return convert(values, kind, context)

@@ -1,4 +1,4 @@
-"""The first rows of a file, before anybody says what they are."""
+"""The first rows of a file, before their type is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS = Options(blob_allow=())
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Columns with their kinds, some rows, and whether those are graph records, which say themselves what they are."""
+    """Columns with their kinds, some rows, and whether those are graph records, which name their own types."""
 
     columns: Mapping[str, str]
     rows: tuple[Mapping[str, Any], ...]
@@ -49,14 +49,14 @@ def preview(file: str, rows: int, unpacked_bytes_max: int | None = None) -> Prev
     if reader is None:
         return _of_records(list(islice(records(file), rows)))
     found: Preview = readable(file, lambda: _of_table(reader(file, rows, unpacked_bytes_max)))
-    if reader is _csv:  # cells are texts; what they seem to hold is more use to whoever looks
+    if reader is _csv:  # cells are texts; the types they seem to hold are more useful
         guessed = readable(file, lambda: _guessed(file, sniffed(file, CsvFormat())))
         return replace(found, columns={**found.columns, **dict(guessed)})
     return found
 
 
 def described_csv(file: str, options: Options | None = None) -> str:
-    """How a CSV file will be read, in a sentence: its delimiter, encoding, and columns with what they seem to hold."""
+    """How a CSV file will be read, in a sentence: its delimiter, encoding, and columns with their guessed kinds."""
     form = sniffed(file, (options or OPTIONS).csv)
     mark = DELIMITER_NAMES.get(form.delimiter or ",", repr(form.delimiter))
     columns = readable(file, lambda: _guessed(file, form))
@@ -128,7 +128,7 @@ def records(file: str) -> Iterator[dict[str, Any]]:
             try:
                 yield decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-                raise InputInvalid(f"line {number} is no JSON object: {bad}") from None
+                raise InputInvalid(f"line {number} is not a JSON object: {bad}") from None
 
 
 def _csv(file: str, rows: int, _bytes_max: int | None) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What is wrong with an input, gathered up to a bound and reported together."""
+"""Errors of an input, collected up to a bound and reported together."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ PROBLEMS_MAX = 100
 class InputInvalid(OmnigraphError):
     """The input of a load cannot be read as rows of the schema.
 
-    Nothing was written. The details list what is wrong, each with its file and line.
+    Nothing was written. The details list the errors, each with its file and line.
     """
 
     code, kind = "input_invalid", Kind.INVALID
-    default_help = "Fix the lines that are listed and load again, or leave them out with --on-error quarantine."
+    default_help = "Fix the listed lines and load again, or skip them with --on-error quarantine."
     python_help = "error.details['violations'] lists the lines to fix; Options(quarantine=FILE) loads the others."
 
 
 class Unsure(Exception):
-    """A fast way of reading cannot tell; a slower, exact one decides."""
+    """A fast reader cannot decide; a slower, exact one does."""
 
 
 @dataclass(slots=True)
 class Problems:
-    """Collects what is wrong; refuses to go on once there is too much."""
+    """Collects errors; stops once there are too many."""
 
     most: ClassVar[int] = PROBLEMS_MAX
-    keeps_good: ClassVar[bool] = False  # whether rows are wanted beside those with problems
+    keeps_good: ClassVar[bool] = False  # whether rows without problems are wanted, too
     found: list[Violation] = field(default_factory=list)
 
     def add(self, problem: Violation) -> None:
@@ -45,28 +45,28 @@ class Problems:
             self.add(problem)
 
     def settle(self) -> None:
-        """Raise if anything was wrong."""
+        """Raise if there were errors."""
         if self.found:
             self.found.sort(key=lambda problem: (problem.file or "", problem.line or 0))
             raise InputInvalid(_summary(self.found), details=_details(self.found))
 
 
 class Gathered(Problems):
-    """All of it is kept, and somebody else decides."""
+    """Keeps all errors for another component to decide."""
 
     most = sys.maxsize
 
     def settle(self) -> None:
-        """Nobody is told here."""
+        """Nothing is raised here."""
 
     def taken(self) -> tuple[Violation, ...]:
-        """What was gathered since the last time."""
+        """The errors collected since the last call."""
         found, self.found = tuple(self.found), []
         return found
 
 
 class SortedOut(Gathered):
-    """All of it is kept, and so are the rows that have no problem."""
+    """Keeps all errors, and the rows without problems."""
 
     keeps_good = True
 

@@ -1,11 +1,11 @@
-"""Rows that a load leaves out, in a file: what was wrong with each, and the row itself where a file has it.
+"""Rows rejected by a load, in a file: the errors of each, and the row itself if it is from a file.
 
-The file is of JSON lines, one row each, on every plane:
+The file has JSON lines, one per row, on every plane:
 
     {"type": "Person", "file": "people.csv", "line": 8, "row": "Ada,old", "reasons": [{"rule": "type", …}]}
 
-`reasons` are violations in the form every report has them. `row` is the text of the row in its file, none for rows that
-came from memory. Fix the rows, and load them like any other file.
+`reasons` are violations in the form of reports. `row` is the text of the row in its file, None for rows from
+memory. Fix the rows, and load them like any other file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnigraph.write.input.files import is_one_array, open_file
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.tables import suffix_of
 
-QUARANTINE_ROUNDS_MAX = 64  # each leaves out rows that missed those left out before
+QUARANTINE_ROUNDS_MAX = 64  # each rejects rows that depend on those rejected before
 ROW_LINES_MAX = 1_000  # of a row whose cells have line breaks
 QUOTE = b'"'
 TEXTS = (".csv", ".tsv", ".ndjson", ".jsonl", ".json", "")
@@ -32,7 +32,7 @@ Place = tuple[str, str | None, int]  # of a row: its type, its file, its line
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRow:
-    """A row that was left out, and why."""
+    """A rejected row, and why."""
 
     type_name: str
     file: str | None
@@ -41,7 +41,7 @@ class QuarantinedRow:
     row: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """What a line of the file holds."""
+        """The content of a line of the file."""
         return {
             "type": self.type_name,
             "file": self.file,
@@ -52,14 +52,14 @@ class QuarantinedRow:
 
 
 class TooManyFailures(OmnigraphError):
-    """More rows would be left out of a load than it may leave out."""
+    """A load would reject more rows than allowed."""
 
     code, kind = "too_many_failures", Kind.INVALID
     default_help = "Nothing was changed. Fix the input, or allow more with --max-failures."
 
 
 def refuse_too_many(rows: int, options: Options) -> None:
-    """Refuse a load that leaves out more rows than it may."""
+    """Reject a load that leaves out more rows than allowed."""
     most = options.failures_max
     if most is not None and rows > most:
         raise TooManyFailures(
@@ -69,18 +69,18 @@ def refuse_too_many(rows: int, options: Options) -> None:
 
 
 def endless() -> OmnigraphError:
-    """What is left out leaves others without their ends, again and again."""
+    """Each round of rejected rows leaves others without their ends."""
     return OptionInvalid("the rows that are left out leave ever more rows without their ends")
 
 
 def left_out(found: Iterable[Violation]) -> dict[Place, tuple[Violation, ...]]:
-    """What is wrong by the row it is about; none of it may be about anything but a row with a line."""
+    """Violations by row; each must be about a row with a line."""
     places: dict[Place, list[Violation]] = {}
     for violation in found:
         if violation.line is None:
             raise OptionInvalid(
-                f"a quarantine takes rows, and this is about none: {violation.message}",
-                help="Fix it, or load without a quarantine to see all that is wrong.",
+                f"a quarantine is for rows, and this is not about one: {violation.message}",
+                help="Fix it, or load without a quarantine to see all errors.",
             )
         place = (violation.type_name, violation.file, violation.line)
         places.setdefault(place, []).append(violation)
@@ -100,7 +100,7 @@ def write_quarantine(
                 counts[row.type_name] = counts.get(row.type_name, 0) + 1
     except FileExistsError:
         raise OptionInvalid(
-            f"the quarantine {target} exists already", help="Name a new file."
+            f"the quarantine {target} already exists", help="Name a new file."
         ) from None
     except OSError as failure:
         raise OptionInvalid(f"the quarantine {target} cannot be written: {failure}") from failure
@@ -108,9 +108,9 @@ def write_quarantine(
 
 
 def require_new(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that exists before anything is read."""
+    """Refuse an existing file, before anything is read."""
     if Path(path).exists():
-        raise OptionInvalid(f"the quarantine {path} exists already", help="Name a new file.")
+        raise OptionInvalid(f"the quarantine {path} already exists", help="Name a new file.")
 
 
 def _with_text(rows: Mapping[Place, Sequence[Violation]]) -> Iterator[QuarantinedRow]:
@@ -124,7 +124,7 @@ def _with_text(rows: Mapping[Place, Sequence[Violation]]) -> Iterator[Quarantine
 
 
 def _texts(file: str, lines: set[int]) -> dict[int, str]:
-    """Rows as they stand in a text file, by the line they begin at; nothing of what is no text."""
+    """Rows as written in a text file, by the line they begin at; empty for binary files."""
     if suffix_of(file) not in TEXTS:
         return {}
     quoted = suffix_of(file) in (".csv", ".tsv")
@@ -145,6 +145,6 @@ def _texts(file: str, lines: set[int]) -> dict[int, str]:
                             break
                         whole += next(numbered, (0, QUOTE))[1]
                     found[number] = whole.decode("utf-8", "replace").rstrip("\r\n")
-    except OmnigraphError:  # a stream that can be read once
+    except OmnigraphError:  # a stream that can be read only once
         return {}
     return found

@@ -1,8 +1,8 @@
-"""Lines of JSON as rows of the schema's types: the fastest reading that is certain, block by block.
+"""Lines of JSON as rows of the schema's types: the fastest reading that is safe, block by block.
 
-Three readings, each a subset of the next: `template` for lines that differ in their values alone, `arrow_json` for
-lines of one type, `exact` for everything, and for every error. Blocks are read by several threads, and at most a few
-are in memory besides what was made of them.
+Three readings, each a subset of the next: `template` for lines that differ only in their values, `arrow_json` for
+lines of one type, `exact` for everything, and for every error. Blocks are read by several threads, and only a few
+are in memory besides their results.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FORM_SHARE_MIN = 0.02  # a template that fits fewer lines ends the search
 HEAD = re.compile(rb'\{[ ]{0,8}"(type|edge)"[ ]{0,8}:[ ]{0,8}"([^"\\]{0,200})"(?=[ ]*[,}])')
 HEADS_MAX = 32  # beginnings tried per block
 RECORDS_MAX = 1 << 14  # held as Python objects
-LONG_LINE_BYTES = 16 << 10  # that cost so much that few of them make a report
+LONG_LINE_BYTES = 16 << 10  # so expensive that a few of them fill a report
 THREADS_MAX = 8
 UNREAD, DOOMED = -1, -2
 
@@ -60,11 +60,11 @@ class LineFormat:
 
     @property
     def strictly(self) -> LineFormat:
-        """The same without what is only tolerated: the fast readings know the strict rules alone."""
+        """The same without tolerated deviations: the fast readings support only the strict rules."""
         return replace(self, options=replace(self.options, compatible=False))
 
     def column(self, path: tuple[str, ...]) -> str | None:
-        """The column a member of the record fills; none for those that name the type."""
+        """The column a member of the record fills; None for those that name the type."""
         match path:
             case ("data", name) if self.rows_of is None:
                 return name
@@ -83,17 +83,17 @@ class LineFormat:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What became of a block."""
+    """The result of reading a block."""
 
     parts: tuple[InputPart, ...]
     problems: tuple[Violation, ...] = ()
-    is_full: bool = False  # with problems: what follows them was not read
+    is_full: bool = False  # with problems: the rest was not read
 
 
 def read_blocks(
     blocks: Iterable[LineBlock], form: LineFormat, problems: Problems
 ) -> Iterator[InputPart]:
-    """The rows of all blocks, in order. What is wrong goes to `problems`; its bound ends the reading."""
+    """The rows of all blocks, in order. Errors go to `problems`; its bound ends the reading."""
     for reading in _in_threads(blocks, lambda block: read_block(block, form, problems.most)):
         problems.extend(reading.problems)
         if reading.is_full:
@@ -131,7 +131,7 @@ def _in_threads(
 
 
 def read_block(block: LineBlock, form: LineFormat, most: int = PROBLEMS_MAX) -> Reading:
-    """The rows of one block, or so many problems at most: the lines behind them are not read."""
+    """The rows of one block, or at most `most` problems: the lines after them are not read."""
     lines, refused = refuse_oversized(lines_of(block), form.options)
     problems = [why.violation("", block.file, number) for number, why in refused]
     parts: list[InputPart] = []
@@ -177,7 +177,7 @@ def _certain(line: bytes, form: LineFormat) -> Record | None:
 
 
 def _by_type(lines: Lines, form: LineFormat, parts: list[InputPart], most: int) -> Lines:
-    """Take out the lines of each type that read without doubt; the rest is returned."""
+    """Take out the lines of each type that read unambiguously; the rest is returned."""
     if len(lines) < 4:
         return lines
     lines, kinds = _types(lines, form, most)
@@ -193,7 +193,7 @@ def _by_type(lines: Lines, form: LineFormat, parts: list[InputPart], most: int) 
 
 
 def _types(lines: Lines, form: LineFormat, most: int) -> tuple[Lines, list[tuple[Kind, Mask]]]:
-    """Lines by the type they name, as far as they have to be read: a report that is full needs no more."""
+    """Lines by the type they name, as far as they have to be read: a full report needs no more."""
     if form.rows_of is not None:
         return lines, [(form.rows_of, np.ones(len(lines), np.bool_))]
     census = _Census(lines, form)
@@ -215,7 +215,7 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 
 
 class _Census:
-    """Which type each line names. A line that certainly is no record of any type is doomed."""
+    """Which type each line names. A line that is certainly not a record of any type is doomed."""
 
     def __init__(self, lines: Lines, form: LineFormat) -> None:
         self._lines = lines
@@ -225,7 +225,7 @@ class _Census:
         self.labels = np.full(len(lines), UNREAD, np.int32)
 
     def by_beginning(self) -> None:
-        """Programs write a type the same way each time: one look at a beginning tells many lines."""
+        """Programs write a type the same way each time: one beginning identifies many lines."""
         for _ in range(HEADS_MAX):
             left = self.labels == UNREAD
             row = int(np.argmax(left))
@@ -236,7 +236,7 @@ class _Census:
             self.labels[same] = self._label(head[1] == b"edge", head[2].decode(errors="replace"))
 
     def by_reading(self, most: int) -> None:
-        """The other lines one by one, until as many are doomed as can be reported."""
+        """The other lines one by one, until a full report of doomed lines is reached."""
         doomed = 0
         for row in map(int, np.flatnonzero(self.labels == UNREAD)):
             label = self._read(self._lines.line(row))
@@ -271,7 +271,7 @@ def _named(edge: bool, name: str, catalog: Catalog) -> Kind | None:
 def _one_by_one(
     lines: Lines, form: LineFormat, parts: list[InputPart], problems: list[Violation], most: int
 ) -> bool:
-    """Whether all lines were read: a report is full when it has so many problems, of which long lines count more."""
+    """Whether all lines were read: a report is full at `most` problems, with long lines counting more."""
     weight = len(problems)
     groups: dict[str, list[tuple[int, Record]]] = {}
     for number, line in lines.each():

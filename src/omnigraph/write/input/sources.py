@@ -1,4 +1,4 @@
-"""What a load may be given, and how each of it is read."""
+"""The sources a load accepts, and how each is read."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class InputSource:
 
 
 def source_of(given: Any, options: Options) -> InputSource:
-    """Understand what a load was given; a clear error for what it cannot be."""
+    """The source for the input of a load; raises if it is not supported."""
     if isinstance(given, str | os.PathLike):
         return InputSource(lambda catalog, problems: _files([given], catalog, options, problems))
     if isinstance(given, Wide):
@@ -163,7 +163,7 @@ def _records(
 
 
 def _counted(parts: Iterable[InputPart]) -> Iterator[InputPart]:
-    """The same parts, told to whoever looks at how far the work is."""
+    """The same parts, counted for progress reports."""
     for part in parts:
         metrics.consumed(rows=part.rows)
         yield part
@@ -175,7 +175,7 @@ def _counted(parts: Iterable[InputPart]) -> Iterator[InputPart]:
 def _mapping(
     given: Mapping[str, Any], catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
-    """Types are read side by side; what they say is put together in the order they were given."""
+    """Types are read in parallel; their errors are merged in the given order."""
     kinds = [(kind_named(name, catalog), value) for name, value in given.items()]
 
     def read(kind: Kind, value: Any) -> tuple[list[InputPart], Problems]:
@@ -193,7 +193,7 @@ def _mapping(
 def _sources(
     given: Sources, catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
-    """Everything a pipeline file names, in its order."""
+    """All sources of a pipeline file, in its order."""
     if given.records:
         yield from _files(given.records, catalog, options, problems)
     for name, value in given.tables:
@@ -212,7 +212,7 @@ def _sources(
 def _wide_rows(
     wide: Wide, catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
-    """What the rows of a wide table make; a type that is named is present, even without rows."""
+    """The rows made from a wide table; a type that is named is present, even without rows."""
     mapping = wide.mapping
     yield from (_nothing(kind_named(name, catalog)) for name in mapping.types())
     value = wide.source
@@ -267,7 +267,7 @@ def mapped_lines(
     values: tuple[FolderValue, ...],
     problems: Problems,
 ) -> Iterator[InputPart]:
-    """What lines of JSON make by a mapping."""
+    """The rows made from lines of JSON by a mapping."""
     opener = JsonLines(mapping, options)
     shape = shape_of(opened(mapping), catalog, options, values)
     for block in lines:
@@ -277,7 +277,7 @@ def mapped_lines(
 
 
 def no_rows_in(file: str) -> OptionInvalid:
-    """A file whose ending says nothing that is known."""
+    """The error for a file with an unknown ending."""
     known = ", ".join([*FILE_READERS, *LINES[:-1]])
     return OptionInvalid(f"{file}: rows are read from files that end in {known}")
 
@@ -341,7 +341,7 @@ def _encoded(
         except (Misfit, TypeError, UnicodeEncodeError, msgspec.MsgspecError) as bad:
             misfit = bad if isinstance(bad, Misfit) else Misfit(str(bad), rule="record")
             problems.add(misfit.violation(line=number))
-            line = b""  # the numbers of the records after it stay right
+            line = b""  # keeps the numbers of the records after it right
         lines.append(line)
         size += len(line)
         if size > options.block_bytes or len(lines) >= LINES_MAX:

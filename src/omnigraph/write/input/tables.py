@@ -42,20 +42,20 @@ ENCODINGS = {"latin-1": "Latin-1", "cp1252": "Windows-1252", "utf-16": "UTF-16"}
 HEADER_BYTES_MAX = 1 << 20
 COLUMNS_MAX = 4096
 TYPES_NAMED_MAX = 20  # in the help of an error
-ORDER, DELETED = "omnigraph_order", "omnigraph_deleted"  # columns that change records are given
+ORDER, DELETED = "omnigraph_order", "omnigraph_deleted"  # columns added to change records
 DELIMITERS = (",", ";", "\t", "|")
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Some rows of a table before anybody said what they are; `texts` where cells are texts, as in CSV."""
+    """Some rows of a table before their type is known; `texts` if cells are texts, as in CSV."""
 
     table: pa.Table
     file: str | None = None
     first_line: int = 1
     texts: bool = False
-    numbers: pa.Int64Array | None = None  # where lines are not one after the other
+    numbers: pa.Int64Array | None = None  # if lines are not consecutive
 
     @property
     def lines(self) -> pa.Int64Array:
@@ -69,13 +69,13 @@ class RowShape(Protocol):
     """What the rows of a table become."""
 
     def parts(self, raw: RawRows, problems: Problems) -> Iterator[InputPart]:
-        """Rows of types of the schema; what is wrong goes to `problems`."""
+        """Rows of types of the schema; errors go to `problems`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """Each row of a table is one of a type."""
+    """Each row of a table is a row of one type."""
 
     kind: Kind
     catalog: Catalog
@@ -95,7 +95,7 @@ class RowsOf:
         problems: Problems,
         convert: Convert,
     ) -> InputPart | None:
-        """Columns as those of the schema; none when something is wrong, which then is in `problems`."""
+        """Columns as those of the schema; None on errors, which are then in `problems`."""
         kind, renamed = self.kind, dict(self.options.columns)
         columns: dict[str, Column] = {}
         ends = _EdgeEnds(self)
@@ -148,7 +148,7 @@ def _known(types: Sequence[str]) -> str:
 
 
 def kind_named(name: str, catalog: Catalog) -> Kind:
-    """The type a name stands for; `node:` or `edge:` before it decides between two of one name."""
+    """The type of a name; a prefix `node:` or `edge:` decides between two with the same name."""
     prefix, _, rest = name.rpartition(":")
     kind: Kind | None = None
     if prefix in ("", "node"):
@@ -192,7 +192,7 @@ class _EdgeEnds:
     members: dict[str, dict[str, Column]] = field(default_factory=dict)
 
     def member(self, name: str) -> _KeyMember | None:
-        """What a column like `from.day` stands for; none for other columns."""
+        """The key member of a column like `from.day`; None for other columns."""
         kind = self.rows.kind
         end, mark, rest = name.partition(".")
         if not mark or not isinstance(kind, EdgeType) or end not in ENDS:
@@ -212,7 +212,7 @@ class _EdgeEnds:
         held[member.prop.name] = values
 
     def fill(self, columns: dict[str, Column]) -> Iterator[Misfit]:
-        """Put the ids of both ends among the columns; what is missing is told."""
+        """Add the ids of both ends to the columns; yields what is missing."""
         kind = self.rows.kind
         if not isinstance(kind, EdgeType):
             return
@@ -254,7 +254,7 @@ def _tell(
 
 
 def _good(found: Sequence[Violation], lines: pa.Int64Array) -> pa.BooleanArray | None:
-    """The rows that nothing is wrong with; none if something is wrong with all of them."""
+    """A mask of the rows without errors; None if an error concerns all rows."""
     if any(problem.line is None for problem in found):
         return None
     bad = pa.array({problem.line for problem in found}, pa.int64())
@@ -282,7 +282,7 @@ def _property(values: Column, prop: Property, options: Options, convert: Convert
 
 
 def _check_valid(values: Column, name: str) -> None:
-    """Nobody has checked what is in a table: texts that are no UTF-8, for one, could be stored but not read again."""
+    """Tables come unchecked: texts that are not UTF-8, for example, could be stored but not read again."""
     if (error := _invalid(values)) is not None:
         message = f"'{name}' is not a valid column: {error}"
         raise Misfit(message, name=name, row=_first_invalid(values)) from error
@@ -297,7 +297,7 @@ def _invalid(values: Column) -> pa.ArrowException | None:
 
 
 def _first_invalid(values: Column) -> int | None:
-    """The row of the first value that is not valid; none if that is in something which rows share."""
+    """The row of the first invalid value; None if the error is in data that rows share."""
     if _invalid(values.slice(0, 0)) is not None:
         return None
     return first_row(values, lambda some: _invalid(some) is not None)
@@ -313,7 +313,7 @@ def _target(name: str, kind: Kind) -> str:
 
 
 def _identifiers(values: Column, name: str, *, optional: bool) -> Column:
-    """Ids are texts; whole numbers are taken as the text a key of theirs has. Spark keeps unsigned ones as decimals."""
+    """Ids are texts; whole numbers become the text of such a key. Spark keeps unsigned ones as decimals."""
     kind = values.type.value_type if at.is_dictionary(values.type) else values.type
     whole = at.is_integer(kind) or (at.is_decimal(kind) and kind.scale == 0)
     if not (is_text(kind) or whole or at.is_null(kind)):
@@ -343,7 +343,7 @@ def _absent(columns: dict[str, Column], kind: Kind, options: Options) -> dict[st
 
 
 def as_arrow(source: Any) -> pa.Table | None:
-    """Anything that is a table as an Arrow table; none for what is not."""
+    """Any table as an Arrow table; None for anything else."""
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):
@@ -364,7 +364,7 @@ def as_arrow(source: Any) -> pa.Table | None:
 
 
 def suffix_of(file: str) -> str:
-    """The ending that says what is in a file, without the one that says how it is packed."""
+    """The ending for the content of a file, without the one for compression."""
     path = Path(file)
     if path.suffix in COMPRESSIONS:
         path = path.with_suffix("")
@@ -471,7 +471,7 @@ def stream_csv(
 
 
 def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
-    """How to read a file of separated cells: as texts, since the schema says what they mean."""
+    """How to read a file of separated cells: as texts, since the schema gives their types."""
     import pyarrow.csv as pv
 
     form = form or CsvFormat()
@@ -492,7 +492,7 @@ def csv_options(file: str, form: CsvFormat | None = None) -> dict[str, Any]:
 
 
 def sniffed(file: str, form: CsvFormat) -> CsvFormat:
-    """How a file's cells are separated, where nobody said: by its ending, else by what its first line has."""
+    """How a file's cells are separated, if not given: by its ending, else by its first line."""
     if form.delimiter is not None:
         return form
     if suffix_of(file) == ".tsv":
@@ -500,19 +500,19 @@ def sniffed(file: str, form: CsvFormat) -> CsvFormat:
     with open_file(file) as stream:
         first = bytes(stream.read(HEADER_BYTES_MAX)).partition(b"\n")[0]
     counts = {mark: first.count(mark.encode()) for mark in DELIMITERS if mark != form.quote}
-    # Texts have commas, too: another mark counts only in a line without any.
+    # Texts have commas, too: another delimiter counts only in a line without commas.
     other = max(counts, key=lambda mark: counts[mark])
     return replace(form, delimiter="," if counts[","] or not counts[other] else other)
 
 
 def _header(file: str, separator: str, form: CsvFormat) -> list[str]:
-    """The names of the columns. They are few and short, whatever the file is."""
+    """The names of the columns. They are few and short in any file."""
     import csv
     import io
 
     with open_file(file) as stream:
         raw = bytes(stream.read(HEADER_BYTES_MAX))
-    # The end may be in the middle of a character.
+    # The end may split a character.
     encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
     decoder = codecs.getincrementaldecoder(encoding)()
     text = decoder.decode(raw, final=len(raw) < HEADER_BYTES_MAX)
@@ -535,25 +535,25 @@ def _header(file: str, separator: str, form: CsvFormat) -> list[str]:
 
 
 def named(table: pa.Table) -> pa.Table:
-    """The table, if the names of its columns are texts; Arrow does not look."""
+    """The table, if the names of its columns are valid texts; Arrow does not check."""
     return table.rename_columns(table.column_names)
 
 
 def readable(file: str, read: Callable[[], Any]) -> Any:
-    """What reading gives; a clear error when the file cannot be read."""
+    """The result of reading; raises if the file cannot be read."""
     try:
         return read()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
         if suffix_of(file) in (".csv", ".tsv") and (encoding := _other_encoding(file)):
             raise InputInvalid(
                 f"{file} is not UTF-8; it reads as {ENCODINGS[encoding]}",
-                help=f"Say so: --encoding {encoding}",
-                python_help=f"Say so: options=Options(csv=CsvFormat(encoding={encoding!r}))",
+                help=f"Name the encoding: --encoding {encoding}",
+                python_help=f"Name the encoding: options=Options(csv=CsvFormat(encoding={encoding!r}))",
                 details={"file": file, "encoding": encoding},
             ) from failure
         raise InputInvalid(
             f"{file} cannot be read: {failure}",
-            help="The file is damaged, or it is not what its ending says.",
+            help="The file is damaged, or its ending is wrong.",
             details={"file": file},
         ) from failure
 

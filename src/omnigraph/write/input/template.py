@@ -1,7 +1,7 @@
-"""Lines that differ in their values alone, read column by column.
+"""Lines that differ only in their values, read column by column.
 
 Programs write records of one type alike: the same members in the same order with the same spaces. The first such line
-is read exactly; what it says about structure then holds for every line with the same bytes between the values. So only
+is read exactly; its structure then holds for every line with the same bytes between the values. So only
 positions are compared, and the values are cut out as whole columns.
 """
 
@@ -34,7 +34,7 @@ Place = Callable[[tuple[str, ...]], str | None]  # a path in the record to the c
 
 @dataclass(frozen=True, slots=True)
 class TemplateSlot:
-    """A value of a template: the column it fills, and whether it stands in quotes."""
+    """A value of a template: the column it fills, and whether it is quoted."""
 
     column: str
     quoted: bool
@@ -49,12 +49,12 @@ class Template:
 
     @property
     def quotes(self) -> int:
-        """How many quotes every line of this form has; those around a value belong to the literals beside it."""
+        """How many quotes every line of this form has; those around a value belong to the adjacent literals."""
         return sum(literal.count(b'"') for literal in self.literals)
 
 
 def template_of(line: bytes, place: Place) -> Template | None:
-    """The template of a line; none for lines with arrays, escapes, truth values or nulls, nor for very long ones."""
+    """The template of a line; None for lines with arrays, escapes, truth values or nulls, nor for very long ones."""
     if len(line) > LINE_BYTES_MAX:
         return None
     literals, slots = [], []
@@ -83,8 +83,8 @@ def template_of(line: bytes, place: Place) -> Template | None:
                 start = token.end() - quote
         position = token.end()
     literals.append(line[start:])
-    twice = len({slot.column for slot in slots}) < len(slots)  # an id in `data` and beside it
-    if twice or max(map(len, literals)) > LITERAL_BYTES_MAX:
+    repeated = len({slot.column for slot in slots}) < len(slots)  # an id in `data` and beside it
+    if repeated or max(map(len, literals)) > LITERAL_BYTES_MAX:
         return None
     return Template(tuple(literals), tuple(slots))
 
@@ -112,7 +112,7 @@ def quotes_of(lines: Lines) -> Quotes:
 
 
 def is_simple(lines: Lines) -> bool:
-    """Whether the block has no escapes, no control characters but line breaks, and is UTF-8."""
+    """Whether the block has no escapes, no control characters except line breaks, and is UTF-8."""
     raw, size = lines.block.raw, lines.block.size
     if raw.find(b"\\", 0, size) >= 0:
         return False
@@ -183,7 +183,7 @@ def read_columns(
     places: list[tuple[Positions, Positions]],
     options: Options,
 ) -> InputPart:
-    """The columns of lines that have a form; `Unsure` where a value is not plainly of its type."""
+    """The columns of lines that have a form; `Unsure` if a value is not clearly of its type."""
     columns = {
         slot.column: _column(slot, record, lines, begin, end, options)
         for slot, (begin, end) in zip(template.slots, places, strict=True)

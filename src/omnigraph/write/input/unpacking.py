@@ -1,7 +1,7 @@
-"""Tables in files that nobody has checked, read only if they fit: a few of their bytes may stand for very many rows.
+"""Tables in untrusted files, read only if they fit: a few of their bytes may expand to very many rows.
 
-Parquet stores a value once and names it often, and Arrow's buffers may be compressed. Both say what will come of them:
-that is added up before anything is unpacked.
+Parquet stores a value once and refers to it often, and Arrow's buffers may be compressed. Both record the expanded
+size: it is added up before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 CHUNKS_MAX = 100_000  # columns of row groups
-ROW_BYTES = 8  # of a row without anything in it
+ROW_BYTES = 8  # of an empty row
 MAGIC = b"ARROW1"  # an Arrow file is a stream between this, padded to eight bytes, and a footer
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
-TEXT_BYTES = 8  # of a text without anything in it
-WIDEST = 16  # of a kind this page does not know
-SHARED = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})  # encodings that name a value
+TEXT_BYTES = 8  # of an empty text
+WIDEST = 16  # of a kind not listed here
+SHARED = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})  # encodings that refer to a value
 CHUNKS = "SELECT column_id, type, encodings, num_values, total_uncompressed_size FROM parquet_metadata(?)"
-PREFIXED = "DELTA_BYTE_ARRAY"  # repeats the beginning of the value before
+PREFIXED = "DELTA_BYTE_ARRAY"  # repeats the beginning of the previous value
 BATCH_ROWS = 65_536
 # The numbers of fields, and a kind of header, in Arrow's format.
 HEADER_TYPE, HEADER = 1, 2
@@ -39,10 +39,10 @@ DICTIONARY_BATCH, DICTIONARY_DATA = 2, 1
 
 
 def refuse_more_than(bytes_max: int, size: int) -> None:
-    """Refuse what would take more than this."""
+    """Refuse data larger than this."""
     if size > bytes_max:
         raise LimitExceeded(
-            f"the rows take {size} bytes once they are unpacked, and may take {bytes_max}",
+            f"the rows take {size} bytes when unpacked, more than {bytes_max}",
             help="A server takes `unpack_ratio_max` times the size of a body, and no more than `load_bytes_max`.",
             details={"limit": "unpacked_bytes_max", "max": bytes_max, "actual": size},
         )
@@ -52,7 +52,7 @@ def refuse_more_than(bytes_max: int, size: int) -> None:
 
 
 def read_parquet_file(file: str, bytes_max: int | None, rows: int | None = None) -> pa.Table:
-    """The rows of a Parquet file, or the first of them. What nobody vouches for lies on this machine's disk."""
+    """The rows of a Parquet file, or the first of them. An untrusted file must be on this machine's disk."""
     import pyarrow.parquet as pq
 
     with open_file(file) as stream:
@@ -74,7 +74,7 @@ def read_parquet_file(file: str, bytes_max: int | None, rows: int | None = None)
 
 
 def _batches(opened: pq.ParquetFile, rows: int) -> Iterator[pa.Table]:
-    """Batch by batch, until there are as many rows; texts that are stored once are left like that."""
+    """Batch by batch, until there are as many rows; dictionary-encoded texts stay encoded."""
     for number in range(opened.num_row_groups):
         if rows <= 0:
             return
@@ -87,23 +87,23 @@ def _batches(opened: pq.ParquetFile, rows: int) -> Iterator[pa.Table]:
 
 
 def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """Arrow cannot keep texts that are stored once like that in lists, if the file begins anew with them."""
+    """Arrow cannot keep dictionary-encoded texts in lists if the file starts a new dictionary."""
     try:
         return next(batches, None)
     except pa.ArrowNotImplementedError:
         raise LimitExceeded(
-            "lists of texts that are stored once and named often may take any amount of memory",
+            "lists of dictionary-encoded texts may take any amount of memory",
             help="Write the file without dictionaries for its lists of texts.",
             details={"limit": "unpacked_bytes_max"},
         ) from None
 
 
 def _shared_texts(file: str, opened: pq.ParquetFile, bytes_max: int) -> list[str]:
-    """The columns whose texts are named so often that they may not fit. Other values take what the file says."""
+    """The columns whose texts are referenced so often that they may not fit. Sizes of others are in the file."""
     chunks = opened.metadata.num_row_groups * opened.metadata.num_columns
     if chunks > CHUNKS_MAX:
         raise LimitExceeded(
-            f"the file has {chunks} columns of row groups, and may have {CHUNKS_MAX}",
+            f"the file has {chunks} columns of row groups, more than {CHUNKS_MAX}",
             details={"limit": "chunks_max", "max": CHUNKS_MAX, "actual": chunks},
         )
     shared: dict[str, int] = {}
@@ -125,10 +125,10 @@ class _Chunk:
     kind: str
     encodings: frozenset[str]
     values: int
-    bytes: int  # before they were compressed
+    bytes: int  # uncompressed
 
     def said_size(self, width: int) -> int:
-        """How much its values take, but for texts that are named."""
+        """The size of its values, except for dictionary-encoded texts."""
         match self.kind:
             case "BYTE_ARRAY":
                 often = self.values if PREFIXED in self.encodings else 1
@@ -140,22 +140,22 @@ class _Chunk:
 
 
 def _chunks(file: str) -> Iterator[_Chunk]:
-    """By DuckDB: a description that is damaged ends the process when it is asked of Arrow."""
+    """Read by DuckDB: damaged metadata crashes the process if read by Arrow."""
     import duckdb
 
     try:
         with duckdb.connect() as engine:
             described = engine.execute(CHUNKS, [file]).fetchall()
     except duckdb.Error as error:
-        raise pa.ArrowInvalid(f"it is not described: {error}") from error
+        raise pa.ArrowInvalid(f"its metadata cannot be read: {error}") from error
     for column, kind, encodings, values, size in described:
         if min(column, values, size) < 0:
-            raise pa.ArrowInvalid("it is described by negative numbers")
+            raise pa.ArrowInvalid("its metadata has negative numbers")
         yield _Chunk(column, kind, frozenset(encodings.split(", ")), values, size)
 
 
 def spread_size(table: pa.Table) -> int:
-    """How much the values of a table take when each is on its own."""
+    """The size of the values of a table, each counted separately."""
     chunks = (chunk for column in table.columns for chunk in column.chunks)
     return int(table.num_rows * ROW_BYTES) + sum(_spread_size(chunk) for chunk in chunks)
 
@@ -180,14 +180,14 @@ def _spread_size(values: pa.Array) -> int:
 
 
 def _largest(items: pa.Array) -> int:
-    """At least what the largest of them takes."""
+    """An upper bound for the size of the largest of them."""
     if not (at.is_string(items.type) or at.is_binary(items.type) or _is_large_text(items.type)):
         return items.type.bit_width // 8 + 1 if at.is_primitive(items.type) else _spread_size(items)
     return TEXT_BYTES + int(pc.max(pc.binary_length(items)).as_py() or 0)
 
 
 def _named_size(values: pa.DictionaryArray) -> int:
-    """Of values that are stored once: what each takes, as often as it is named."""
+    """The size of dictionary-encoded values, each counted as often as it is referenced."""
     kind = values.type.value_type
     if not (at.is_binary(kind) or at.is_string(kind) or _is_large_text(kind)):
         each = values.dictionary.nbytes // max(len(values.dictionary), 1) + 1
@@ -210,13 +210,13 @@ def read_ipc(data: pa.Buffer, bytes_max: int | None) -> pa.Table:
         refuse_more_than(bytes_max, sum(_message_sizes(stream)))
     table = pa.ipc.open_stream(stream).read_all()
     if bytes_max is not None:
-        table.validate(full=True)  # before anything looks into it
+        table.validate(full=True)  # before anything reads it
         refuse_more_than(bytes_max, spread_size(table))
     return table
 
 
 def _message_sizes(stream: pa.Buffer) -> Iterator[int]:
-    """What the parts of a stream take, one by one, as their headers say."""
+    """The sizes of the parts of a stream, one by one, by their headers."""
     for message in pa.ipc.MessageReader.open_stream(stream):
         if message.type in ("record batch", "dictionary"):
             try:
@@ -226,7 +226,7 @@ def _message_sizes(stream: pa.Buffer) -> Iterator[int]:
 
 
 def _batch_size(header: memoryview, body: memoryview) -> int:
-    """The rows and the buffers of a batch, by what its header says: a FlatBuffer of the form Message."""
+    """The size of the rows and buffers of a batch, by its header: a FlatBuffer of the form Message."""
     message = _Table(header, 0).follow()
     batch = message.field(HEADER).follow()
     if message.field(HEADER_TYPE).number("<B") == DICTIONARY_BATCH:
@@ -250,7 +250,7 @@ def _counted(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A place in a FlatBuffer; if it is a table, its fields are found by way of its vtable."""
+    """A position in a FlatBuffer; if it is a table, its fields are found through its vtable."""
 
     data: memoryview
     place: int

@@ -1,7 +1,7 @@
 """Tables of a lake: Delta and Iceberg, read from their own metadata.
 
-Both become a list of Parquet files and, of each, what the table says about it: what its columns are called now, values
-it does not hold, and rows that were deleted.
+Both become a list of Parquet files with the table's metadata for each: current column names, values the file does not
+hold, and deleted rows.
 
 In the order of control flow:
 

@@ -24,7 +24,7 @@ TO_RFC1924 = bytes.maketrans(Z85, RFC1924)
 
 
 def from_z85(text: str) -> bytes:
-    """Bytes that were written as text in base 85."""
+    """Bytes from base-85 text."""
     try:
         return base64.b85decode(text.encode("ascii").translate(TO_RFC1924))
     except ValueError as bad:
@@ -32,7 +32,7 @@ def from_z85(text: str) -> bytes:
 
 
 def framed(data: bytes) -> bytes:
-    """The vector inside its length and checksum, as it lies in a file."""
+    """The vector without its length and checksum, as stored in a file."""
     size = int.from_bytes(data[:4], "big")
     vector, check = data[4 : 4 + size], data[4 + size : 8 + size]
     if len(vector) < size or int.from_bytes(check, "big") != zlib.crc32(vector):

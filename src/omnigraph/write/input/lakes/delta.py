@@ -1,7 +1,7 @@
 """A Delta table from its log: the files of the newest version, by the newest checkpoint and the commits after it.
 
-Commits are lines of JSON, checkpoints are Parquet; both hold actions. The protocol a table asks for is looked at first:
-one that asks for something unknown is refused, since its files may not mean what they seem to.
+Commits are lines of JSON, checkpoints are Parquet; both hold actions. The protocol a table requires is checked
+first: unknown requirements are refused, since the files could be misread.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FEATURES = frozenset(
 VERSION_MAX = 3
 VERSION_WITH_FEATURES = 3
 UUID_DIGITS = 20  # of base 85
-VECTOR_FRAME_BYTES = 8  # its length before it, its checksum behind it
+VECTOR_FRAME_BYTES = 8  # its length before it, its checksum after it
 TYPES = {
     "string": pa.string(),
     "long": pa.int64(),
@@ -73,7 +73,7 @@ class DeletionVector(msgspec.Struct, frozen=True, rename="camel"):
     offset: int | None = None
 
     def vector(self, root: str) -> Vector:
-        """The same as loads know it."""
+        """The same in the form loads use."""
         said, size = self.path_or_inline_dv, self.size_in_bytes + VECTOR_FRAME_BYTES
         match self.storage_type:
             case "i":
@@ -99,14 +99,14 @@ class AddedFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RemovedFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that does not belong to it any more."""
+    """A file that no longer belongs to it."""
 
     path: str
     deletion_vector: DeletionVector | None = None
 
 
 class ReaderProtocol(msgspec.Struct, frozen=True, rename="camel"):
-    """What a reader has to understand."""
+    """The requirements for readers."""
 
     min_reader_version: int = 1
     reader_features: list[str] | None = None
@@ -126,7 +126,7 @@ class Sidecar(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LogAction(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of the log; what is not read is left out."""
+    """One line of the log; unused fields are left out."""
 
     add: AddedFile | None = None
     remove: RemovedFile | None = None
@@ -158,7 +158,7 @@ class _TableState:
 
 
 def _key(file: AddedFile | RemovedFile) -> tuple[str, str | None]:
-    """A file with other deleted rows is another one."""
+    """A file with other deleted rows is a different key."""
     vector = file.deletion_vector
     if vector is None:
         return file.path, None
@@ -180,7 +180,7 @@ def delta_parts(root: str, names: Iterable[str]) -> list[LakePart]:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """The files of the log that are read."""
+    """The files of the log to read."""
 
     folder: str
     checkpoint: tuple[str, ...]
@@ -203,7 +203,7 @@ class _Log:
 
 
 def _newest_checkpoint(names: list[str]) -> tuple[int, tuple[str, ...]]:
-    """The newest checkpoint that is whole: its version and its files."""
+    """The newest complete checkpoint: its version and its files."""
     parts: dict[tuple[int, int], list[str]] = {}
     for name in names:
         if found := CHECKPOINT.fullmatch(name):
@@ -226,7 +226,7 @@ def _replay(state: _TableState, log: _Log) -> None:
     for name in log.commits:
         actions = list(_actions(f"{log.folder}/{name}"))
         _understood(actions, state.root)
-        # Of one commit, what it removes goes first: it may add the same file with other deleted rows.
+        # Apply a commit's removals first: it may add the same file with other deleted rows.
         state.apply(action for action in actions if action.add is None)
         state.apply(action for action in actions if action.add is not None)
 
@@ -286,7 +286,7 @@ def _columns(metadata: TableMetadata, root: str) -> _Columns:
 
 
 def _renamed(kind: Any) -> bool:
-    """Whether a nested type has members that files call otherwise."""
+    """Whether a nested type has members with other names in files."""
     match kind:
         case {"fields": list(fields)}:
             stored = "delta.columnMapping.physicalName"
@@ -300,7 +300,7 @@ def _renamed(kind: Any) -> bool:
 
 
 def _arrow(kind: Any) -> pa.DataType:
-    """A type of Delta's as Arrow has it; none for nested ones, which are left as files have them."""
+    """The Arrow type of a Delta type; None for nested ones, which stay as in the files."""
     if not isinstance(kind, str):
         return pa.null()
     if found := DECIMAL.fullmatch(kind):
@@ -337,7 +337,7 @@ def _constant(text: str | None, column: pa.Field, root: str) -> pa.Scalar:
             return pa.scalar(text + "Z").cast(kind)
         return pa.scalar(text).cast(kind)
     except (pa.ArrowException, UnicodeEncodeError):
-        raise InputInvalid(f"{root}: {text!r} is no {kind} for '{column.name}'") from None
+        raise InputInvalid(f"{root}: {text!r} is not a valid {kind} for '{column.name}'") from None
 
 
 def _place(root: str, path: str) -> str:
@@ -346,7 +346,7 @@ def _place(root: str, path: str) -> str:
 
 
 def plain_path(path: str) -> str:
-    """A path of this machine without `file:`, other addresses as they are."""
+    """A path of this machine without `file:`, other addresses unchanged."""
     if path.startswith("file:"):
         return "/" + unquote(path.removeprefix("file:")).lstrip("/")
     return path

@@ -66,7 +66,7 @@ def iceberg_parts(root: str, names: Iterable[str], metadata: str | None = None) 
 
 
 def _unpacked(file: str) -> bytes:
-    """A file of metadata, which may be packed under a name that does not end so."""
+    """A metadata file, which may be compressed without a matching ending."""
     import zlib
 
     with open_file(file) as stream:
@@ -90,7 +90,7 @@ def _newest(root: str, names: Iterable[str]) -> str:
     newest = numbers[max(numbers)]
     if len(newest) > 1:
         raise OptionInvalid(
-            f"{root} has {len(newest)} files of metadata with the same number; its catalog knows which one counts",
+            f"{root} has {len(newest)} files of metadata with the same number; only its catalog knows which is current",
             help=f"Give the file itself: {root}/{newest[0]}",
         )
     return newest[0]
@@ -98,7 +98,7 @@ def _newest(root: str, names: Iterable[str]) -> str:
 
 @dataclass(slots=True)
 class _ListedFile:
-    """A file of data or deletes, with what deletes apply by."""
+    """A file of data or deletes, with the fields that decide which deletes apply."""
 
     sequence: int
     spec: int
@@ -108,14 +108,14 @@ class _ListedFile:
 
 @dataclass(slots=True)
 class _SnapshotFiles:
-    """What the manifests of a snapshot list."""
+    """The files listed in the manifests of a snapshot."""
 
     data: list[_ListedFile] = field(default_factory=list)
     deletes: list[_ListedFile] = field(default_factory=list)
 
 
 class _IcebergTable:
-    """One file of metadata, and what is reached from it."""
+    """One metadata file, and the files it refers to."""
 
     def __init__(self, root: str, found: Mapping[str, Any]) -> None:
         if found["format-version"] > VERSION_MAX:
@@ -193,12 +193,12 @@ class _IcebergTable:
             self._ids,
             kept_row(self._constants(data)),
             tuple(vectors),
-            () if vectors else tuple(positions),  # a vector holds what was deleted before it
+            () if vectors else tuple(positions),  # a vector includes earlier deletes
             tuple(equal),
         )
 
     def _constants(self, data: _ListedFile) -> dict[str, pa.Scalar]:
-        """Values a file may not hold: those it is partitioned by as they are, and defaults of newer columns."""
+        """Values a file may not hold: identity partition values, and defaults of newer columns."""
         found: dict[str, pa.Scalar] = {}
         partition = data.entry.get("partition") or {}
         by_id = dict(zip(self._ids, self._columns, strict=True))
@@ -239,7 +239,7 @@ def _may_name(entry: Mapping[str, Any], path: str) -> bool:
         bounds[name] = {pair["key"]: pair["value"] for pair in pairs}.get(FILE_PATH_ID)
     lower, upper = bounds["lower_bounds"], bounds["upper_bounds"]
     text = path.encode()
-    # Bounds may be cut: a lower one is then smaller and an upper one larger than what it stands for.
+    # Bounds may be truncated: a lower one is then smaller and an upper one larger than the real value.
     return (lower is None or lower <= text) and (upper is None or text <= upper)
 
 
@@ -247,7 +247,7 @@ FILE_PATH_ID = 2147483546
 
 
 def _arrow(kind: Any, root: str) -> pa.DataType:
-    """A type of Iceberg's as Arrow has it; none for nested ones and those that files spell in several ways."""
+    """The Arrow type of an Iceberg type; None for nested ones and those that files encode in several ways."""
     if not isinstance(kind, str):
         return pa.null()
     if found := DECIMAL.fullmatch(kind):

@@ -22,13 +22,15 @@ FIELD_ID = b"PARQUET:field_id"
 
 
 class TableUnsupported(OmnigraphError):
-    """A Delta or Iceberg table uses something that is not read here.
+    """A Delta or Iceberg table uses an unsupported feature.
 
-    Reading it all the same could give rows that the table does not have.
+    Reading it anyway could yield rows that the table does not have.
     """
 
     code, kind = "table_unsupported", Kind.INVALID
-    default_help = "Read it with an engine that knows it, and load the DataFrame or a Parquet copy."
+    default_help = (
+        "Read it with an engine that supports it, and load the DataFrame or a Parquet copy."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class PositionFile:
 
 @dataclass(frozen=True, slots=True)
 class EqualityFile:
-    """Deleted rows by the values some columns have: all rows with the same ones are gone."""
+    """Deleted rows by values of some columns: all rows with these values are deleted."""
 
     file: str
     fields: tuple[int, ...]  # ids of the columns
@@ -71,7 +73,7 @@ class EqualityFile:
 
 @dataclass(frozen=True, slots=True)
 class LakePart:
-    """What a table says about one of its files."""
+    """The table metadata of one of its files."""
 
     file: str
     size: int
@@ -96,12 +98,12 @@ def parquet_table(file: str, columns: list[str] | None = None) -> pa.Table:
 
 
 def kept_schema(schema: pa.Schema) -> bytes:
-    """A schema that travels to tasks."""
+    """A schema, serialized for tasks."""
     return bytes(schema.serialize())
 
 
 def kept_row(values: dict[str, pa.Scalar]) -> bytes:
-    """Some values that travel to tasks; nothing where there are none."""
+    """Some values, serialized for tasks; empty if there are none."""
     if not values:
         return b""
     arrays = [pa.array([value.as_py()], value.type) for value in values.values()]
@@ -114,7 +116,7 @@ def kept_row(values: dict[str, pa.Scalar]) -> bytes:
 
 @dataclass(slots=True)
 class LakeRows:
-    """Makes the rows of a table of those in one of its files; a shape before the shape that knows what they are."""
+    """Turns rows of one file into rows of its table; a shape applied before the shape of the load."""
 
     part: LakePart
     rows: RowShape
@@ -134,7 +136,7 @@ class LakeRows:
 
 
 class _PartFacts:
-    """What is read once of a part."""
+    """Facts read once per part."""
 
     def __init__(self, part: LakePart) -> None:
         self._part = part
@@ -166,7 +168,7 @@ class _PartFacts:
         return _NotDeleted(self._gone, self._equal)
 
     def table(self, stored: pa.Table) -> pa.Table:
-        """The columns of the table, of those in its file."""
+        """The columns of the table, from those in its file."""
         by_id, names = _by_id(stored.schema), stored.column_names
         columns = []
         for column, source in zip(self._schema, self._part.sources, strict=True):
