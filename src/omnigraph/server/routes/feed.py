@@ -1,4 +1,4 @@
-"""The change feed: what commits changed, page by page, from any position on."""
+"""The change feed: what commits changed, page by page, from any position."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHECK_BYTES = 16
 
 
 class ChangeFeedGap(OmnigraphError):
-    """History the feed would have to read was removed by cleanup."""
+    """History the feed needs was removed by cleanup."""
 
     code, kind = "change_feed_gap", Kind.NOT_FOUND
     default_help = "Start again from `POST /changes/baseline`."
@@ -55,7 +55,7 @@ class ChangeDiffRefused(OmnigraphError):
     """The changes of this commit cannot be computed."""
 
     code, kind = "change_diff_refused", Kind.CONFLICT
-    default_help = "The first commit of a graph has nothing it could be compared with."
+    default_help = "The first commit of a graph has no parent to compare with."
 
 
 # --- positions -------------------------------------------------------------------------------------------------------
@@ -69,9 +69,9 @@ class CursorRejected(OmnigraphError):
 
 
 class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """After a commit; with `offset`, after so many changes of the commit that follows it.
+    """After a commit; with `offset`, after this many changes of the commit that follows it.
 
-    Clients hold it as an opaque text, bound to graph, branch and filters, which is checked when it comes back.
+    Clients hold it as an opaque string, bound to graph, branch and filters, which is verified when they send it.
     """
 
     kind: str  # cursor, or page
@@ -83,7 +83,7 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def filters_of(**filters: Iterable[str] | None) -> str:
-    """What a set of filters is recognised by."""
+    """The fingerprint of a set of filters."""
     named = {name: sorted(set(values)) for name, values in filters.items() if values is not None}
     return hashlib.sha256(msgspec.json.encode(named, order="sorted")).hexdigest()[:16]
 
@@ -94,7 +94,7 @@ def token_of(position: Position) -> str:
 
 
 def position_of(text: str, kind: str, graph: str, branch: str, filters: str) -> Position:
-    """The position a text stands for, if it was made for this very request."""
+    """The position a text encodes, if it was made for this request."""
     found = _decoded(text)
     wanted = {"kind": kind, "graph": graph, "branch": branch, "filters": filters}
     for name, value in wanted.items():
@@ -125,7 +125,7 @@ def _check(raw: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Page:
-    """Changes that fit on a page; `room` says whether another does."""
+    """Changes that fit on a page; `room` says whether one more does."""
 
     limit: int
     changes: int = 0
@@ -137,7 +137,7 @@ class Page:
         return self.changes < self.limit and self.bytes < PAGE_BYTES
 
     def add(self, cause: Cause, changes: Iterator[ChangedRow]) -> int:
-        """Begin a block and fill it while there is room; how many were taken."""
+        """Begin a block and fill it while there is room; returns how many were taken."""
         taken: list[ChangedRow] = []
         self.blocks.append(FeedBlock(cause, taken))
         for change in changes:
@@ -200,7 +200,7 @@ def _poll_answer(
 
 
 def _start(call: HttpCall, asked: FeedQuery, branch: str, filters: str) -> Position:
-    """Where to begin: a cursor, a page, or what `start` says."""
+    """Where to begin: a cursor, a page, or the position `start` names."""
     if sum(p is not None for p in (asked.cursor, asked.start, asked.page_token)) > 1:
         raise OptionInvalid("cursor, start and page_token exclude each other")
     if asked.cursor is not None:
@@ -262,7 +262,7 @@ def _shown(call: HttpCall, branch: str, changes: Iterable[Change]) -> Iterator[C
 
 
 def commit_needs(call: HttpCall) -> Iterator[Need]:
-    """Reading the branch the commit landed on; whoever may not is told that there is none."""
+    """Reading the branch the commit landed on; to an actor who may not, the commit does not exist."""
     yield Need(Action.READ, call.written_on("main", call.path["commit_id"]))
 
 
@@ -300,7 +300,7 @@ def export_on(call: HttpCall) -> Iterable[Need]:
 
 
 def baseline(call: HttpCall) -> Answer:
-    """Everything there is now, then the cursor from which the feed goes on."""
+    """The current state, then the cursor from which the feed continues."""
     asked: BaselineRequest = call.body
     branch = asked.branch or "main"
     snapshot = call.unguarded.snapshot(branch)

@@ -31,7 +31,7 @@ NAME = "upload"
 
 
 def load_needs(call: HttpCall) -> Iterator[Need]:
-    """Changing the branch; and creating it, where it has to be forked first from what can be read."""
+    """Changing the branch; and creating it, if it has to be forked first from a readable one."""
     asked: LoadRequest | ImportRequest = call.body
     branch, source = asked.branch or "main", asked.create_from
     if source is not None and branch not in call.unguarded.branches():
@@ -47,7 +47,7 @@ def load(call: HttpCall) -> Answer:
 def load_ndjson(call: HttpCall) -> Answer:
     """Load an NDJSON stream as one commit."""
     if media_of(call.headers) != NDJSON:
-        raise MediaUnsupported(f"this route takes {NDJSON}")
+        raise MediaUnsupported(f"this route accepts {NDJSON}")
     return _load(call, call.spool, uri=UNSET)
 
 
@@ -80,7 +80,7 @@ def _load(call: HttpCall, source: Any, uri: Any) -> Answer:
             dry_run=asked.dry_run,
             progress=None if call.job is None else call.job.progress,
             options=Options(compatible=True) if isinstance(source, BodyLines) else None,
-            violations=False,  # the caller could not read a file of this machine
+            violations=False,  # the caller could not read a file on this machine
         )
 
 
@@ -111,7 +111,7 @@ def preview_file(call: HttpCall) -> Answer:
 
 
 def import_file(call: HttpCall) -> Answer:
-    """Load a file of rows of one type as one commit; with `check`, only say whether it could be loaded."""
+    """Load a file of rows of one type as one commit; with `check`, only report whether it could be loaded."""
     asked: ImportRequest = call.body
     options = Options(columns=_columns(asked.columns), unpacked_bytes_max=_spool(call).room)
     with _file(call, asked.format) as path:
@@ -122,7 +122,7 @@ def import_file(call: HttpCall) -> Answer:
 
 
 def _rows_in(asked: ImportRequest, path: Path, options: Options) -> Any:
-    """What to load; the members of JSON rows are renamed on the way, as columns are by their reader."""
+    """The rows to load; the members of JSON rows are renamed, as columns are by their reader."""
     if asked.type is None:
         return str(path)
     if asked.format != "ndjson" or not options.columns:
@@ -157,13 +157,13 @@ def _imported(call: HttpCall, asked: ImportRequest, source: Any, options: Option
 
 
 def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
-    """From a JSON object: names in the file, and the properties they fill; null leaves a column out."""
+    """From a JSON object of names in the file to the properties they fill; null leaves a column out."""
     if text is None:
         return ()
     try:
         given = msgspec.json.decode(text, type=dict[str, str | None])
     except msgspec.MsgspecError as error:
-        raise RequestInvalid(f"columns= is a JSON object of texts: {error}") from None
+        raise RequestInvalid(f"columns= must be a JSON object of strings: {error}") from None
     return tuple((name, target or "") for name, target in given.items())
 
 
@@ -174,7 +174,7 @@ def _spool(call: HttpCall) -> Spool:
 
 @contextmanager
 def _file(call: HttpCall, format: str) -> Iterator[Path]:
-    """The body as a file of its own; what goes wrong with it is told without saying where it was kept."""
+    """The body as a file; its errors do not reveal the path where it was stored."""
     with tempfile.TemporaryDirectory(prefix="omnigraph-import-") as folder:
         path = Path(folder) / f"{NAME}.{format}"
         with path.open("wb") as file:
@@ -187,14 +187,14 @@ def _file(call: HttpCall, format: str) -> Iterator[Path]:
             raise
 
 
-def _without(told: Any, folder: str) -> Any:
-    """The same, with files named as they were sent."""
-    match told:
+def _without(value: Any, folder: str) -> Any:
+    """The same, without the folder in names of files."""
+    match value:
         case str():
-            return told.replace(folder, "")
+            return value.replace(folder, "")
         case dict():
-            return {name: _without(value, folder) for name, value in told.items()}
+            return {name: _without(member, folder) for name, member in value.items()}
         case list():
-            return [_without(value, folder) for value in told]
+            return [_without(member, folder) for member in value]
         case _:
-            return told
+            return value

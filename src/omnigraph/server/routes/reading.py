@@ -1,4 +1,4 @@
-"""Queries, stored queries, the schema, and what a snapshot consists of."""
+"""Queries, stored queries, the schema, and the tables of a snapshot."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_on(call: HttpCall, stored: StoredQuery | None = None) -> Iterable[Need]
 
 
 def read_at(call: HttpCall, branch: str, point: str | None) -> Iterator[Need]:
-    """Reading a branch; who may read a point is known when it is found."""
+    """Reading a branch; the permission for a point is known once it is found."""
     if point is None:
         yield Need(Action.READ, branch)
     else:
@@ -64,7 +64,7 @@ def read_at(call: HttpCall, branch: str, point: str | None) -> Iterator[Need]:
 
 
 def _place(asked: Any, stored: StoredQuery | None = None) -> tuple[str, str | None]:
-    """The branch and the point a request is about: those its text uses, or those it names."""
+    """The branch and the point of a request: those its text uses, or those it names."""
     text, language = getattr(asked, "text", None), getattr(asked, "language", None)
     if stored is not None:
         text, language = stored.text, stored.language
@@ -81,7 +81,7 @@ def read_main(_: HttpCall) -> Iterable[Need]:
 
 
 def read_any(_: HttpCall) -> Iterable[Need]:
-    """Reading what belongs to no branch in particular."""
+    """Reading what does not belong to a branch."""
     return (Need(Action.READ),)
 
 
@@ -89,7 +89,7 @@ def read_any(_: HttpCall) -> Iterable[Need]:
 
 
 def query(call: HttpCall) -> Answer:
-    """Run a read; JSON, or Arrow, Parquet or CSV when `Accept` asks for one of them."""
+    """Run a read; JSON, or Arrow, Parquet or CSV if `Accept` says so."""
     asked: QueryRequest = call.body
     text, chosen = source_of(asked)
     check_settings(text, asked)
@@ -106,9 +106,9 @@ def _answer(call: HttpCall, asked: QueryRequest, result: Result, name: str) -> A
 
 
 def query_many(call: HttpCall) -> Answer:
-    """Run a read once for each set of parameters; JSON, or Arrow with the rows of all runs one after the other.
+    """Run a read once for each set of parameters; JSON, or Arrow with the rows of all runs concatenated.
 
-    In Arrow the metadata of the schema says under `row_counts`, as a JSON list, how many rows each run has.
+    In Arrow the schema metadata has the row counts of the runs under `row_counts`, as a JSON list.
     """
     asked: QueryManyRequest = call.body
     (branch, at), name = _place(asked), query_name(asked.text, asked.name)
@@ -124,7 +124,7 @@ def query_many(call: HttpCall) -> Answer:
         )
     found = [each.nodes_as_ids() for each in found] if call.wants_ids else found
     if not found:
-        raise RequestInvalid("params needs one set of parameters or more")
+        raise RequestInvalid("params needs at least one set of parameters")
     first, counts = found[0], [len(each) for each in found]
     if ARROW in call.headers.get("accept", ""):
         table = pa.concat_tables([each.to_arrow() for each in found])
@@ -144,7 +144,7 @@ def query_many(call: HttpCall) -> Answer:
 
 
 def read(call: HttpCall) -> Answer:
-    """Run a read, as clients before `/query` did."""
+    """Run a read, for clients older than `/query`."""
     asked: QueryRequest = call.body
     text, chosen = source_of(asked)
     result = _run(call, asked, text, chosen).nodes_as_ids()
@@ -209,7 +209,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def file_blocks(batches: Iterable[pa.RecordBatch], format: str) -> Iterator[bytes]:
-    """A file that cannot be sent before it is whole, so it is made on disk."""
+    """A file that cannot be sent before it is complete, so it is written to disk."""
     with tempfile.TemporaryFile() as file:
         write_table(file, batches, format)
         file.seek(0)
@@ -225,7 +225,7 @@ FORMS: Mapping[str, Callable[[Result], Iterator[bytes]]] = {
 
 
 class _Outbox:
-    """A file that gives away what was written to it."""
+    """A file that hands over what was written to it."""
 
     closed = False
 
@@ -261,9 +261,9 @@ def list_queries(call: HttpCall) -> Answer:
 
 
 def invoke_needs(call: HttpCall) -> Iterator[Need]:
-    """Calling a stored query; whoever may not is told that there is none. Then what the query does.
+    """Calling a stored query (refused as if it did not exist), then what the query does.
 
-    Whoever may not see the list of them is not told by a refusal which there are.
+    To an actor who may not list the queries, no refusal reveals which exist.
     """
     yield Need(Action.INVOKE_QUERY, instead=_no_query())
     stored = _stored(call)
@@ -301,7 +301,7 @@ def invoke(call: HttpCall) -> Answer:
         return change(call, wanted, stored.text, stored.name)
     if call.if_commit is not None or asked.dry_run:
         what = "a dry run" if asked.dry_run else "a condition"
-        raise RequestInvalid(f"the stored query is a read; {what} fits only mutations")
+        raise RequestInvalid(f"the stored query is a read; {what} is only for mutations")
     as_query = QueryRequest(
         text=stored.text,
         params=asked.params,
@@ -333,7 +333,7 @@ def _no_query() -> StoredQueryNotFound:
     return StoredQueryNotFound("stored query not found")
 
 
-# --- what there is -------------------------------------------------------------------------------------------------
+# --- schema and tables ---------------------------------------------------------------------------------------------
 
 
 def schema(call: HttpCall) -> Answer:

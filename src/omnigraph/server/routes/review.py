@@ -44,7 +44,7 @@ def checks(call: HttpCall) -> Answer:
 
 
 def apply_checks(call: HttpCall) -> Answer:
-    """Bring checks into force instead of those there are."""
+    """Replace the checks in force."""
     asked: ChecksRequest = call.body
     done = call.graph.apply_checks(
         asked.text,
@@ -73,13 +73,13 @@ def check(call: HttpCall) -> Answer:
 
 
 def check_results(call: HttpCall) -> Answer:
-    """What checks found in a commit whenever they were run on it."""
+    """The results of all check runs on a commit."""
     found = call.graph.check_results(call.path["commit_id"])
     return Answer(CheckResultsOutput.of(found))
 
 
 def profile(call: HttpCall) -> Answer:
-    """What a state holds, column by column; with `before`, another one beside it."""
+    """The profile of a state, column by column; with `before`, beside that of another one."""
     asked: ProfileQuery = call.query
     found = call.graph.profile(
         asked.branch or "main", asked.at, before=asked.before, types=asked.types
@@ -88,7 +88,7 @@ def profile(call: HttpCall) -> Answer:
 
 
 def blame(call: HttpCall) -> Answer:
-    """Who wrote what a node or edge says, cell by cell."""
+    """Who wrote each value of a node or edge."""
     asked: BranchQuery = call.query
     found = call.graph.blame(call.path["type"], call.path["id"], asked.branch or "main", asked.at)
     return Answer(BlameOutput.of(found))
@@ -113,12 +113,12 @@ def proposals(call: HttpCall) -> Answer:
 
 
 def proposal(call: HttpCall) -> Answer:
-    """One proposal, with everything that was said and done about it."""
+    """One proposal, with its comments and events."""
     return Answer(ProposalOutput.of(call.graph.proposal(_number(call))))
 
 
 def review(call: HttpCall) -> Answer:
-    """What a proposal would bring, whether it merges, what the checks found, and what is missing."""
+    """The changes of a proposal, whether it merges, the results of its checks, and what is missing."""
     asked: ReviewQuery = call.query
     seconds = call.seconds(call.bounds.query_seconds_max, asked.timeout)
     found = call.graph.review(_number(call), timeout=seconds)
@@ -143,7 +143,7 @@ def propose(call: HttpCall) -> Answer:
 
 
 def comment(call: HttpCall) -> Answer:
-    """Say something about a proposal, a type, a row or a cell."""
+    """Comment on a proposal, a type, a row or a cell."""
     asked: CommentRequest = call.body
     found = call.graph.comment(
         _number(call),
@@ -158,7 +158,7 @@ def comment(call: HttpCall) -> Answer:
 
 
 def approve(call: HttpCall) -> Answer:
-    """Approve a proposal as its branch is now."""
+    """Approve a proposal at the current head of its branch."""
     asked: ApproveRequest = call.body
     found = call.graph.approve(
         _number(call), head=asked.head, text=asked.text, actor=call.actor, dry_run=asked.dry_run
@@ -167,7 +167,7 @@ def approve(call: HttpCall) -> Answer:
 
 
 def request_changes(call: HttpCall) -> Answer:
-    """Ask for changes before a proposal may be merged."""
+    """Request changes before a proposal may be merged."""
     asked: ChangesRequest = call.body
     found = call.graph.request_changes(
         _number(call), asked.text, head=asked.head, actor=call.actor, dry_run=asked.dry_run
@@ -176,7 +176,7 @@ def request_changes(call: HttpCall) -> Answer:
 
 
 def close(call: HttpCall) -> Answer:
-    """End a proposal without merging it."""
+    """Close a proposal without merging it."""
     asked: CloseRequest = call.body
     found = call.graph.close_proposal(
         _number(call), text=asked.text, actor=call.actor, dry_run=asked.dry_run

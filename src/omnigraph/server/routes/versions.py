@@ -1,4 +1,4 @@
-"""Branches, tags, commits, merges and what else is done with versions."""
+"""Branches, tags, commits, merges and other operations on versions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def list_branches(call: HttpCall) -> Answer:
 
 
 def create_branch(call: HttpCall) -> Answer:
-    """Make a branch; nothing is copied."""
+    """Create a branch; nothing is copied."""
     asked: BranchRequest = call.body
     start = asked.from_ or "main"
     call.graph.create_branch(asked.name, start, actor=call.actor, dry_run=asked.dry_run)
@@ -74,7 +74,7 @@ def list_tags(call: HttpCall) -> Answer:
 
 
 def create_tag(call: HttpCall) -> Answer:
-    """Name a commit; it stays readable whatever is cleaned up."""
+    """Tag a commit; cleanup keeps it readable."""
     asked: TagRequest = call.body
     id = call.graph.tag(
         asked.name,
@@ -88,7 +88,7 @@ def create_tag(call: HttpCall) -> Answer:
 
 
 def delete_tag(call: HttpCall) -> Answer:
-    """Take a tag away."""
+    """Delete a tag."""
     call.graph.delete_tag(call.path["name"], dry_run=call.query.dry_run)
     return Answer(TagOutput(name=call.path["name"], actor_id=call.actor))
 
@@ -97,17 +97,17 @@ def delete_tag(call: HttpCall) -> Answer:
 
 
 def get_maintenance(call: HttpCall) -> Answer:
-    """Which process maintains the graph, and what was done last."""
+    """The process that maintains the graph, and its last work."""
     return Answer(MaintenanceOutput.of(call.graph.maintenance()))
 
 
 def get_retention(call: HttpCall) -> Answer:
-    """How much history maintenance leaves."""
+    """How much history maintenance keeps."""
     return Answer(RetentionOutput.of(call.graph.retention()))
 
 
 def set_retention(call: HttpCall) -> Answer:
-    """Say how much history maintenance leaves."""
+    """Set how much history maintenance keeps."""
     asked: RetentionRequest = call.body
     policy = call.graph.set_retention(
         asked.keep, asked.days, asked.every_hours, actor=call.actor, dry_run=asked.dry_run
@@ -140,7 +140,7 @@ def get_commit(call: HttpCall) -> Answer:
 
 
 def diff(call: HttpCall) -> Answer:
-    """What turns one point into another: counts, schema steps, and the first rows."""
+    """The difference between two points: counts, schema steps, and the first rows."""
     asked: DiffQuery = call.query
     within("diff_rows_max", call.bounds.diff_rows_max, asked.limit)
     found = call.graph.diff(
@@ -158,7 +158,7 @@ def diff(call: HttpCall) -> Answer:
 
 
 def merge(call: HttpCall) -> Answer:
-    """Bring what a branch did to another, as one commit."""
+    """Merge a branch into another as one commit."""
     asked: MergeRequest = call.body
     target = asked.into or "main"
     if asked.source == target:
@@ -180,24 +180,24 @@ def merge(call: HttpCall) -> Answer:
 
 
 def settled_merge(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
-    """How a merge ended; conflicts are an error to clients of this protocol."""
+    """The result of a merge; conflicts are an error in this protocol."""
     if done.conflicts:
-        raise conflicts_told(call, done.conflicts, target)
+        raise conflict_error(call, done.conflicts, target)
     return MergeOutput.of(done, source, target, call.actor)
 
 
-def conflicts_told(call: HttpCall, conflicts: Sequence[Conflict], target: str) -> MergeConflicts:
-    """The error that names the conflicts of a merge, in the words of the protocol."""
+def conflict_error(call: HttpCall, conflicts: Sequence[Conflict], target: str) -> MergeConflicts:
+    """The error that names the conflicts of a merge, in the terms of the protocol."""
     catalog = call.unguarded.snapshot(target).catalog
     kinds = {c.type: catalog.entity(c.type) for c in conflicts}
     words = {name: "node" if kind is None else kind.kind for name, kind in kinds.items()}
-    told = [ConflictOutput.of(c, words[c.type]) for c in conflicts]
-    found = msgspec.to_builtins(told, enc_hook=str)
+    outputs = [ConflictOutput.of(c, words[c.type]) for c in conflicts]
+    found = msgspec.to_builtins(outputs, enc_hook=str)
     return MergeConflicts(merge_summary(found), details={"merge_conflicts": found})
 
 
 def _with_deletion(call: HttpCall, output: MergeOutput, source: str) -> MergeOutput:
-    """The merge stands whatever becomes of the deletion."""
+    """The merge stands even if the deletion fails."""
     try:
         call.require(Need(Action.BRANCH_DELETE, target_branch=source))
         call.graph.delete_branch(source, actor=call.actor)
@@ -213,7 +213,7 @@ def revert(call: HttpCall) -> Answer:
 
 
 def cherry_pick(call: HttpCall) -> Answer:
-    """Do what one commit did on a branch."""
+    """Apply the changes of one commit to a branch."""
     return _undo(call, call.graph.cherry_pick)
 
 
@@ -235,7 +235,7 @@ def _undo(call: HttpCall, verb: Any) -> Answer:
 
 
 def reset(call: HttpCall) -> Answer:
-    """Make a branch what it was at another point, as a new commit."""
+    """Restore a branch to the state of another point, as a new commit."""
     asked: ResetRequest = call.body
     branch = asked.branch or "main"
     done = call.graph.reset(
@@ -251,7 +251,7 @@ COMMITS_MAX = 1000
 
 
 def history(call: HttpCall) -> Answer:
-    """The commits of all branches the caller may read; `before` goes on from an earlier answer's `next`."""
+    """The commits of all branches the caller may read; `before` continues from an earlier `next`."""
     asked: HistoryQuery = call.query
     wanted = COMMITS if asked.limit is None else asked.limit
     limit = within("commits_max", COMMITS_MAX, wanted, least=1)
@@ -274,7 +274,7 @@ def history(call: HttpCall) -> Answer:
 
 
 def _parents(graph: Graph, commit: Commit, found: Mapping[str, Commit]) -> list[str]:
-    """The commits a line leads to: maintenance and the making of branches are stepped over."""
+    """The commits a line leads to: maintenance and the creation of branches are skipped."""
     return [
         id if id in found else graph.snapshot("main", id).commit_id
         for id in commit.parents

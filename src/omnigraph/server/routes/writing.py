@@ -17,7 +17,7 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import Answer, HttpCall, committed
-from omnigraph.server.routes.versions import conflicts_told
+from omnigraph.server.routes.versions import conflict_error
 from omnigraph.statements import file_of, lone_statement, target_of, written_branch
 from omnigraph.wire.answers import (
     AppliedOutput,
@@ -36,7 +36,7 @@ from omnigraph.wire.requests import (
 
 
 def change_on(call: HttpCall) -> Iterable[Need]:
-    """Changing the branch the request names; a statement about branches is asked about by the verb it stands for."""
+    """Changing the branch the request names; a statement about branches is authorised by its verb."""
     asked = call.body
     if statement_of(asked) is not None:
         return ()
@@ -47,7 +47,7 @@ def change_on(call: HttpCall) -> Iterable[Need]:
 
 @contextmanager
 def explained(call: HttpCall, branch: str) -> Iterator[None]:
-    """Failures of a write, with what their answers tell besides: the branch, and what kind of type it was."""
+    """Failures of a write, with details for their responses: the branch, and the kind of the type."""
     try:
         yield
     except PreconditionFailed as lost:
@@ -74,7 +74,7 @@ def _kind_of(call: HttpCall, branch: str, type_name: str) -> str:
 def statement_of(
     asked: QueryRequest | MutateRequest,
 ) -> ast.ShowSettings | ast.BranchStatement | None:
-    """The statement a request is, which has no query; its own words say what it is about."""
+    """The statement of a request, which has no query; its text names its branches."""
     text = asked.text if asked.text is not None else asked.query_source
     found = None if text is None else lone_statement(text, asked.language)
     if isinstance(found, ast.BranchStatement) and asked.branch not in (None, "main"):
@@ -96,12 +96,12 @@ def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
 
 
 def check_settings(text: str, asked: QueryRequest) -> None:
-    """What a request may set; where its server runs queries, and with what, it may not."""
+    """Check the settings of a request: where its server runs queries, and with what, cannot be set."""
     lines = file_of(text).settings if is_file_text(text, asked.language) else ()
     wanted = [*(asked.settings or {}).items(), *((line.name, line.value) for line in lines)]
     for name, value in wanted:
         if name in SETTINGS and SETTINGS[name].scope == PROCESS and value is not None:
-            message = f"setting `{name}` is one of the process; a request cannot change it"
+            message = f"setting `{name}` belongs to the process; a request cannot change it"
             raise RequestInvalid(message)
         if (name, value) == ("engine", "spark"):
             raise RequestInvalid("a server runs queries itself; setting `engine` must be local")
@@ -137,18 +137,18 @@ def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer
 
 @contextmanager
 def conflicts_in_words(call: HttpCall, target: str) -> Iterator[None]:
-    """Conflicts of a merge, in the words of the protocol."""
+    """Conflicts of a merge, in the terms of the protocol."""
     try:
         yield
     except MergeConflicts as refused:
-        raise conflicts_told(call, refused.conflicts, target) from None
+        raise conflict_error(call, refused.conflicts, target) from None
 
 
 # --- several writes as one commit ------------------------------------------------------------------------------------
 
 
 def write_needs(call: HttpCall) -> Iterable[Need]:
-    """Changing the branch, in each of the ways the steps do."""
+    """Changing the branch, in each way the steps do."""
     asked: WriteRequest = call.body
     branch = asked.branch or "main"
     yield Need(Action.CHANGE, branch)
@@ -191,7 +191,7 @@ def _take(block: WriteBlock, step: WriteStep, number: int) -> None:
 
 
 def plan_schema(call: HttpCall) -> Answer:
-    """What applying a schema would do."""
+    """The changes applying a schema would make."""
     asked: SchemaRequest = call.body
     plan = call.graph.plan_schema(
         asked.text, asked.branch or "main", allow_data_loss=asked.allow_data_loss
@@ -200,7 +200,7 @@ def plan_schema(call: HttpCall) -> Answer:
 
 
 def apply_schema(call: HttpCall) -> Answer:
-    """Bring a schema into force, as one commit."""
+    """Apply a schema as one commit."""
     asked: SchemaRequest = call.body
     done = call.graph.apply_schema(
         asked.text,
