@@ -1,4 +1,4 @@
-"""Tools that look and change nothing."""
+"""Read-only tools."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from omnigraph.read import Result
 
 TYPES_SHOWN_MAX = 100
 BRANCHES_SHOWN_MAX = 50
-DIFF_ROWS_MAX = 10_000  # that are looked at for a page
+DIFF_ROWS_MAX = 10_000  # read for a page
 
 NO_ROWS = "Nothing was found. Look at the types with `describe`, or search with other words."
-MORE_PAGES = "There are more rows: call again with `cursor`, or ask for less with a condition."
+MORE_PAGES = "There are more rows: call again with `cursor`, or narrow it with a condition."
 ALL_SHOWN = ""
 
 
 class CodeMissing(OmnigraphError):
-    """No error has this code."""
+    """The error code is unknown."""
 
     code, kind = "error_code_unknown", Kind.NOT_FOUND
-    default_help = "Use `error.code` of an answer as it stands."
+    default_help = "Use `error.code` of an answer unchanged."
 
 
 def _state(box: Toolbox, branch: str, at: str | None) -> State:
@@ -53,7 +53,7 @@ def _state(box: Toolbox, branch: str, at: str | None) -> State:
     return State(box.graph, box.catalog(branch, at), branch, at, seconds)
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
+# --- the graph -------------------------------------------------------------------------------------------------------
 
 
 def describe(box: Toolbox, asked: args.DescribeArguments) -> ToolAnswer:
@@ -94,7 +94,7 @@ def _names(box: Toolbox) -> dict[str, Any]:
 def _counts(
     box: Toolbox, asked: args.DescribeArguments
 ) -> tuple[Mapping[str, int] | None, str | None]:
-    """Rows by type, where all types may be read."""
+    """Row counts by type, if all types may be read."""
     try:
         now: Any = box.graph.snapshot(asked.branch, asked.at)
     except PolicyDenied:
@@ -156,7 +156,7 @@ def search(box: Toolbox, asked: args.SearchArguments) -> ToolAnswer:
     data.pop("next_cursor", None)
     if found.left_out:
         data["left_out"] = dict(found.left_out)
-    step = "Use `neighbours` or `find_entity` with a type and id to go on." if rows else NO_ROWS
+    step = "Use `neighbours` or `find_entity` with a type and id to continue." if rows else NO_ROWS
     return ToolAnswer(data, step)
 
 
@@ -191,7 +191,7 @@ def find_entity(box: Toolbox, asked: args.FindEntityArguments) -> ToolAnswer:
 
 
 def around(box: Toolbox, asked: args.NeighboursArguments) -> ToolAnswer:
-    """What is next to a node: how many edges of each type, and the first nodes at their ends."""
+    """The neighbourhood of a node: edge counts by type, and the first nodes at their ends."""
     state = _state(box, asked.branch, asked.at)
     commit = _require_node(state, asked.type, asked.id)
     state = State(state.graph, state.catalog, state.branch, commit, state.seconds_max)
@@ -219,7 +219,7 @@ def around(box: Toolbox, asked: args.NeighboursArguments) -> ToolAnswer:
 
 
 def _require_node(state: State, type: str, id: str) -> str:
-    """The commit in which the node is."""
+    """The commit with the node; raises if it does not exist."""
     kind = state.node_type(type)
     text = f"query q($id: String) {{ match {{ $x: {kind.name} $x.id = $id }} return {{ $x.id as id }} }}"
     rows, commit = state.rows(text, {"id": id})
@@ -298,7 +298,7 @@ def _next_step(data: Mapping[str, Any]) -> str:
 
 
 def explain_error(_: Toolbox, asked: args.ExplainErrorArguments) -> ToolAnswer:
-    """What an error code means and what to do about it."""
+    """The meaning of an error code, and how to fix it."""
     from omnigraph.lang.query import codes as _query  # noqa: F401  they register themselves
     from omnigraph.lang.schema import codes as _schema  # noqa: F401
 
@@ -315,7 +315,7 @@ def explain_error(_: Toolbox, asked: args.ExplainErrorArguments) -> ToolAnswer:
 
 
 def diff(box: Toolbox, asked: args.DiffArguments) -> ToolAnswer:
-    """What a branch did since it parted from another: counts by type, then changed rows with their cells."""
+    """The changes of a branch since it diverged from another: counts by type, then rows with changed cells."""
     page = RowPage.of(asked.limit, asked.cursor)
     branch = asked.branch or box.provenance.branch
     head = page.at or branch

@@ -15,14 +15,14 @@ PASSED, FAILED = "passed", "failed"
 FIX = "Fix the rows that are listed, on your branch, and run the checks again."
 READY = "The checks passed. Offer the branch with `propose`."
 NO_CHECKS = "There are no checks for this graph. Compare your changes with `diff`, then offer them with `propose`."
-WAIT = "A person decides now. Look with `proposals` and the number for comments, and fix the branch if they ask."
+WAIT = "A person decides now. Read the comments with `proposals` and the number, and fix the branch on request."
 READ_THREAD = (
-    "Give a `number` to see what was said about one, and what is missing before it may be merged."
+    "Give a `number` to see the comments on one, and what is missing before it may be merged."
 )
 
 
 def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
-    """Run the checks of a branch: how many failed, and the rows they are about."""
+    """Run the checks of a branch: the number of failures, and their rows."""
     branch = asked.branch or box.provenance.branch
     report = box.graph.check(
         branch,
@@ -49,7 +49,7 @@ def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
 def propose(box: Toolbox, asked: args.ProposeArguments) -> ToolAnswer:
     """Offer a branch for merging; people look at it, comment and decide."""
     branch = asked.branch or box.provenance.branch
-    box = box.told(asked.person, asked.conversation)
+    box = box.completed(asked.person, asked.conversation)
     found = box.graph.propose(
         branch,
         asked.title,
@@ -62,7 +62,7 @@ def propose(box: Toolbox, asked: args.ProposeArguments) -> ToolAnswer:
 
 
 def comment(box: Toolbox, asked: args.CommentArguments) -> ToolAnswer:
-    """Say something about a proposal, or about a type, a row or a cell it changes."""
+    """Comment on a proposal, or on a type, a row or a cell it changes."""
     found = box.graph.comment(
         asked.number,
         asked.text,
@@ -75,7 +75,7 @@ def comment(box: Toolbox, asked: args.CommentArguments) -> ToolAnswer:
 
 
 def proposals(box: Toolbox, asked: args.ProposalsArguments) -> ToolAnswer:
-    """The proposals, or one with what was said about it and what is missing before it may be merged."""
+    """The proposals, or one with its comments and what is missing before it may be merged."""
     if asked.number is None:
         listed = box.graph.proposals(asked.state, limit=PROPOSALS_SHOWN_MAX)
         rows = [_without_thread(each.to_json()) for each in listed]

@@ -1,4 +1,4 @@
-"""Stored queries: what they are, and how an agent runs one, beside a local graph or behind a server."""
+"""Stored queries, and how an agent runs one, on a local graph or a server."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class StoredQuery:
     def of_cypher(cls, text: str, name: str, catalog: Catalog | None = None) -> StoredQuery:
         """A text in Cypher under the name of its file; the comment it starts with describes it.
 
-        Its parameters have the types of the values that are given; with a catalog, mistakes that can be seen before
-        are raised.
+        Its parameters have the types of the given values; with a catalog, it is also checked.
         """
         from omnigraph.lang.cypher import parameters_of, parse_cypher, writes
         from omnigraph.lang.languages import check_cypher
@@ -101,7 +100,7 @@ def stored_names(box: Toolbox) -> list[str]:
 
 
 def stored(box: Toolbox, name: str) -> StoredQuery:
-    """One of them; whoever may not call it is told that there is none."""
+    """A stored query; to an actor who may not call it, it does not exist."""
     missing = StoredQueryNotFound("stored query not found")
     box.graph._permit(Need(Action.INVOKE_QUERY, instead=missing))
     found = box.queries.get(name)
@@ -113,7 +112,7 @@ def stored(box: Toolbox, name: str) -> StoredQuery:
 def run_stored(
     box: Toolbox, asked: RunStoredQueryArguments, at: str | None, page: RowPage
 ) -> tuple[list[dict[str, Any]], int, str]:
-    """The rows of a page, how many there are, and the commit they are of."""
+    """The rows of a page, the total number, and their commit."""
     if isinstance(box.graph, RemoteGraph):
         where = {"branch": asked.branch} if at is None else {"snapshot": at}
         found = box.graph.invoke(asked.name, params=asked.params, expect_mutation=False, **where)

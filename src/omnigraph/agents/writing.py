@@ -1,4 +1,4 @@
-"""Tools that change something: on a branch of the agent's own, unless they are told another one and may have it."""
+"""Tools that write: on the agent's own branch, unless another one is given and allowed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ NO_CHANGE = (
 
 
 def start_branch(box: Toolbox, asked: args.StartBranchArguments) -> ToolAnswer:
-    """A new branch to work on; its name is your own unless one is given."""
+    """A new branch to work on; by default with the name of your own branch."""
     name = asked.name or box.provenance.branch
     box.graph.create_branch(name, asked.from_, actor=box.actor)
     data = {"branch": name, "from": asked.from_}
     return ToolAnswer(
-        data, "Give this name as `branch` to `change`, `load_records` and to what reads."
+        data, "Give this name as `branch` to `change`, `load_records` and to the tools that read."
     )
 
 
@@ -43,7 +43,7 @@ def change(box: Toolbox, asked: args.ChangeArguments) -> ToolAnswer:
     if (asked.query is None) == (asked.stored is None):
         raise ArgumentsInvalid("give either `query` or `stored`")
     branch = box.branch_to_write(asked.branch)
-    box = box.told(asked.person, asked.conversation)
+    box = box.completed(asked.person, asked.conversation)
     message = box.provenance.message(asked.message)
     done, created = _on_branch(box, branch, asked, lambda: _mutate(box, asked, branch, message))
     counts = {"nodes": done["affected_nodes"], "edges": done["affected_edges"]}
@@ -82,7 +82,7 @@ def _mutate(box: Toolbox, asked: args.ChangeArguments, branch: str, message: str
 def load_records(box: Toolbox, asked: args.LoadRecordsArguments) -> ToolAnswer:
     """Load rows as one commit, after all of them were checked."""
     branch = box.branch_to_write(asked.branch)
-    box = box.told(asked.person, asked.conversation)
+    box = box.completed(asked.person, asked.conversation)
     message = box.provenance.message(asked.message)
 
     def load() -> Any:
@@ -94,7 +94,7 @@ def load_records(box: Toolbox, asked: args.LoadRecordsArguments) -> ToolAnswer:
             actor=box.actor,
             dry_run=asked.dry_run,
             timeout=None if isinstance(box.graph, RemoteGraph) else box.limits.write_seconds_max,
-            violations=False,  # the agent could not read a file of this machine
+            violations=False,  # the agent could not read a file on this machine
         )
 
     done, created = _on_branch(box, branch, asked, load)
@@ -108,11 +108,11 @@ def load_records(box: Toolbox, asked: args.LoadRecordsArguments) -> ToolAnswer:
 
 
 def merge_branch(box: Toolbox, asked: args.MergeBranchArguments) -> ToolAnswer:
-    """Merge a branch or a proposal into another branch, where a policy allows that to this actor."""
+    """Merge a branch or a proposal into another branch, if a policy allows that to this actor."""
     if asked.proposal is not None and asked.branch is not None:
         raise ArgumentsInvalid("give either `branch` or `proposal`")
     source = asked.branch or box.provenance.branch
-    box = box.told(asked.person, asked.conversation)
+    box = box.completed(asked.person, asked.conversation)
     done = _merged(box, asked, source)
     commit = _shown(done.commit)
     data = {
@@ -152,7 +152,7 @@ def _on_branch(
     asked: args.ChangeArguments | args.LoadRecordsArguments,
     write: Callable[[], T],
 ) -> tuple[T, bool]:
-    """Write, and make the branch of the agent's own first if it is not there yet; whether that was done."""
+    """Write, creating the agent's own branch first if it does not exist; returns whether it did."""
     try:
         return write(), False
     except BranchNotFound:

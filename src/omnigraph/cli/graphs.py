@@ -73,8 +73,8 @@ def import_rust(
 ) -> None:
     """Import a graph folder of the omnigraph written in Rust.
 
-    Its newest state becomes a new graph: main, and every branch by its name, with ids, blobs and vectors. History is not
-    imported. The folder is only read; stop its writers first. If a folder cannot be read, the error explains how to use
+    Its newest state becomes a new graph: main, and every branch by its name, with ids, blobs and vectors, without
+    history. The folder is only read; stop its writers first. If a folder cannot be read, the error explains how to use
     an export instead.
     """
     from omnigraph.importing import import_rust as take_over

@@ -90,8 +90,8 @@ def serve(
     One process serves one or many graphs. Requests carry bearer tokens (--tokens-file, or
     OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated: then it accepts requests to
     localhost, to IP addresses and to the names of --allow-host, and none from web pages of other origins. `/ui` is the
-    explorer, `/docs` lists all routes. With --workers, N processes share the port. SIGHUP reloads settings, policies and
-    stored queries, SIGTERM shuts down gracefully. With --cluster, changes applied to the cluster are served
+    explorer, `/docs` lists all routes. With --workers, N processes share the port. SIGHUP reloads settings, policies
+    and stored queries, SIGTERM shuts down gracefully. With --cluster, changes applied to the cluster are served
     immediately.
     """
     host, port = address_of(bind)
