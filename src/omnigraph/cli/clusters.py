@@ -292,7 +292,7 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     counts = {word: sum(c.operation == word for c in plan.changes) for word in SIGNS}
     yield ", ".join(f"{n} to {word}" for word, n in counts.items() if n)
     if any(change.drops for change in plan.changes):
-        yield f"{DROPPED} afterwards."
+        yield f"{DROPPED}."
     if plan.deletions:
         yield f"Deleting needs --delete {' --delete '.join(plan.deletions)}"
 
