@@ -62,13 +62,13 @@ class _Handlers:
         return types.ListToolsResult(tools=[_tool(tool) for tool in found])
 
     async def call_tool(
-        self, ctx: Context, asked: types.CallToolRequestParams
+        self, ctx: Context, request: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = tools.BY_NAME.get(asked.name)
+        tool = tools.BY_NAME.get(request.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "unknown tool")
         box = self._box(ctx)
-        answer: ToolAnswer = await self.runs(tool, lambda: tools.call(tool, box, asked.arguments))
+        answer: ToolAnswer = await self.runs(tool, lambda: tools.call(tool, box, request.arguments))
         self.record(answer)
         document = msgspec.json.encode(answer.to_json(), enc_hook=str)
         return types.CallToolResult(
@@ -94,9 +94,9 @@ class _Handlers:
         return types.ListResourceTemplatesResult(resource_templates=found)
 
     async def read_resource(
-        self, ctx: Context, asked: types.ReadResourceRequestParams
+        self, ctx: Context, request: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        uri, box = str(asked.uri), self._box(ctx)
+        uri, box = str(request.uri), self._box(ctx)
         found, text = await self._protocol_errors(lambda: resources.read(box, uri))
         content = types.TextResourceContents(uri=uri, mime_type=found.media, text=text)
         return types.ReadResourceResult(contents=[content])
@@ -105,10 +105,10 @@ class _Handlers:
         return types.ListPromptsResult(prompts=[_prompt(each) for each in prompts.PROMPTS])
 
     async def get_prompt(
-        self, _: Context, asked: types.GetPromptRequestParams
+        self, _: Context, request: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         found, text = await self._protocol_errors(
-            lambda: prompts.filled(asked.name, asked.arguments)
+            lambda: prompts.filled(request.name, request.arguments)
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=found.description, messages=[message])

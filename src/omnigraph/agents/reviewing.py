@@ -21,13 +21,13 @@ READ_THREAD = (
 )
 
 
-def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
+def run_checks(box: Toolbox, arguments: args.RunChecksArguments) -> ToolAnswer:
     """Run the checks of a branch: the number of failures, and their rows."""
-    branch = asked.branch or box.provenance.branch
+    branch = arguments.branch or box.provenance.branch
     report = box.graph.check(
         branch,
-        before=asked.before,
-        only=asked.only,
+        before=arguments.before,
+        only=arguments.only,
         timeout=box.limits.query_seconds_max,
         actor=box.actor,
     )
@@ -46,41 +46,41 @@ def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
     return ToolAnswer.shortened(data, step)
 
 
-def propose(box: Toolbox, asked: args.ProposeArguments) -> ToolAnswer:
+def propose(box: Toolbox, arguments: args.ProposeArguments) -> ToolAnswer:
     """Offer a branch for merging; people look at it, comment and decide."""
-    branch = asked.branch or box.provenance.branch
-    box = box.completed(asked.person, asked.conversation)
+    branch = arguments.branch or box.provenance.branch
+    box = box.completed(arguments.person, arguments.conversation)
     found = box.graph.propose(
         branch,
-        asked.title,
-        asked.into,
-        text=box.provenance.message(asked.text or asked.title),
-        reviewers=asked.reviewers or (),
+        arguments.title,
+        arguments.into,
+        text=box.provenance.message(arguments.text or arguments.title),
+        reviewers=arguments.reviewers or (),
         actor=box.actor,
     )
     return ToolAnswer.shortened({"proposal": found.to_json()}, WAIT)
 
 
-def comment(box: Toolbox, asked: args.CommentArguments) -> ToolAnswer:
+def comment(box: Toolbox, arguments: args.CommentArguments) -> ToolAnswer:
     """Comment on a proposal, or on a type, a row or a cell it changes."""
     found = box.graph.comment(
-        asked.number,
-        asked.text,
-        type=asked.type,
-        id=asked.id,
-        property=asked.property,
+        arguments.number,
+        arguments.text,
+        type=arguments.type,
+        id=arguments.id,
+        property=arguments.property,
         actor=box.actor,
     )
     return ToolAnswer.shortened({"proposal": found.to_json()}, WAIT)
 
 
-def proposals(box: Toolbox, asked: args.ProposalsArguments) -> ToolAnswer:
+def proposals(box: Toolbox, arguments: args.ProposalsArguments) -> ToolAnswer:
     """The proposals, or one with its comments and what is missing before it may be merged."""
-    if asked.number is None:
-        listed = box.graph.proposals(asked.state, limit=PROPOSALS_SHOWN_MAX)
+    if arguments.number is None:
+        listed = box.graph.proposals(arguments.state, limit=PROPOSALS_SHOWN_MAX)
         rows = [_without_thread(each.to_json()) for each in listed]
         return ToolAnswer.shortened({"count": len(rows), "rows": rows}, READ_THREAD)
-    found = box.graph.review(asked.number, timeout=box.limits.query_seconds_max).to_json()
+    found = box.graph.review(arguments.number, timeout=box.limits.query_seconds_max).to_json()
     conflicts = found.pop("conflicts")
     data = {"conflict_count": len(conflicts), **found, "conflicts": conflicts}
     return ToolAnswer.shortened(data, "" if found["mergeable"] else WAIT)
@@ -90,7 +90,7 @@ def _without_thread(proposal: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in proposal.items() if name != "thread"}
 
 
-def blame(box: Toolbox, asked: args.BlameArguments) -> ToolAnswer:
+def blame(box: Toolbox, arguments: args.BlameArguments) -> ToolAnswer:
     """Who wrote each value of a node or edge, in which commit."""
-    found = box.graph.blame(asked.type, asked.id, asked.branch, asked.at)
+    found = box.graph.blame(arguments.type, arguments.id, arguments.branch, arguments.at)
     return ToolAnswer.shortened(found.to_json())

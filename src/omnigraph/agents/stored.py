@@ -62,8 +62,8 @@ class StoredQuery:
         wrong = () if catalog is None else check_cypher(text, catalog)
         if wrong:
             raise LanguageError(wrong, Source(text, name))
-        asked = parameters_of(tree)
-        params = tuple({"name": each, "kind": "any", "nullable": True} for each in asked)
+        names = parameters_of(tree)
+        params = tuple({"name": each, "kind": "any", "nullable": True} for each in names)
         said = " ".join(line.strip("/ ") for line in _first_comment(text))
         return cls(text, name, writes(tree), params, said or None, language="cypher")
 
@@ -110,22 +110,24 @@ def stored(box: Toolbox, name: str) -> StoredQuery:
 
 
 def run_stored(
-    box: Toolbox, asked: RunStoredQueryArguments, at: str | None, page: RowPage
+    box: Toolbox, arguments: RunStoredQueryArguments, at: str | None, page: RowPage
 ) -> tuple[list[dict[str, Any]], int, str]:
     """The rows of a page, the total number, and their commit."""
     if isinstance(box.graph, RemoteGraph):
-        where = {"branch": asked.branch} if at is None else {"snapshot": at}
-        found = box.graph.invoke(asked.name, params=asked.params, expect_mutation=False, **where)
+        where = {"branch": arguments.branch} if at is None else {"snapshot": at}
+        found = box.graph.invoke(
+            arguments.name, params=arguments.params, expect_mutation=False, **where
+        )
         rows = found["rows"][page.skip : page.skip + page.limit]
         return rows, int(found["row_count"]), str(found["graph_commit_id"])
-    known = stored(box, asked.name)
+    known = stored(box, arguments.name)
     if known.mutates:
         raise QueryKindMismatch("the stored query changes the graph", help="Use `change`.")
     result = box.graph.query(
         known.text,
-        asked.params,
+        arguments.params,
         known.name,
-        branch=asked.branch,
+        branch=arguments.branch,
         at=at,
         timeout=box.limits.query_seconds_max,
         max_rows=box.limits.query_rows_max,

@@ -105,8 +105,8 @@ def may(guard: Guard | None, need: Need) -> bool:
 
 def permissions(call: HttpCall) -> Answer:
     """What the caller may do on a branch, or with it as the target."""
-    asked: PermissionsQuery = call.query
-    branch = asked.branch or "main"
+    request: PermissionsQuery = call.query
+    branch = request.branch or "main"
     allowed = {
         str(action): may(call.guard, _need(action, branch))
         for action in Action

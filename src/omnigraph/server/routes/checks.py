@@ -33,18 +33,18 @@ T = TypeVar("T")
 
 def check_query(call: HttpCall) -> Answer:
     """All diagnostics of a text of queries, and the parameters of each query."""
-    asked: QueryCheckRequest = call.body
-    catalog = call.snapshot(*_place(asked)).catalog
-    if is_cypher_text(asked.query):
-        return Answer(_cypher_checked(asked.query, catalog))
+    request: QueryCheckRequest = call.body
+    catalog = call.snapshot(*_place(request)).catalog
+    if is_cypher_text(request.query):
+        return Answer(_cypher_checked(request.query, catalog))
     try:
-        tree = parse_queries(asked.query, bare=True)
+        tree = parse_queries(request.query, bare=True)
     except LanguageError as broken:
         return Answer(CheckOutput([d.to_json() for d in broken.diagnostics], []))
-    diagnostics = Diagnostics(Source(asked.query))
+    diagnostics = Diagnostics(Source(request.query))
     for query in tree.queries:
         check(query, catalog, diagnostics)
-    described = [StoredQuery.of(asked.query, query).to_json() for query in tree.queries]
+    described = [StoredQuery.of(request.query, query).to_json() for query in tree.queries]
     return Answer(CheckOutput([d.to_json() for d in diagnostics.sorted()], described))
 
 
@@ -53,13 +53,13 @@ def check_needs(call: HttpCall) -> Iterable[Need]:
     return read_at(call, *_place(call.body))
 
 
-def _place(asked: QueryCheckRequest) -> tuple[str, str | None]:
+def _place(request: QueryCheckRequest) -> tuple[str, str | None]:
     """The branch and the point; an unfinished text names none yet."""
-    branch = asked.branch or MAIN
+    branch = request.branch or MAIN
     try:
-        named, point = named_place(asked.query, None, branch, asked.at)
+        named, point = named_place(request.query, None, branch, request.at)
     except LanguageError:
-        return branch, asked.at
+        return branch, request.at
     return named, None if point is None else str(point)
 
 
@@ -75,8 +75,8 @@ def _cypher_checked(text: str, catalog: Catalog) -> CheckOutput:
 
 def check_schema(call: HttpCall) -> Answer:
     """All diagnostics of the text of a schema."""
-    asked: SchemaCheckRequest = call.body
-    return Answer(CheckOutput([d.to_json() for d in lint_schema(asked.schema_source)], []))
+    request: SchemaCheckRequest = call.body
+    return Answer(CheckOutput([d.to_json() for d in lint_schema(request.schema_source)], []))
 
 
 # --- the schema in force ---------------------------------------------------------------------------------------------

@@ -36,11 +36,11 @@ def plan_cluster(call: HttpCall) -> Answer:
 
 def apply_cluster(call: HttpCall) -> Answer:
     """Make the cluster match a folder; with `plan`, exactly what was planned or nothing."""
-    asked: ClusterRequest = call.body
+    request: ClusterRequest = call.body
     plan = _planned(call)
-    if asked.plan is not None and asked.plan != _digest(plan):
+    if request.plan is not None and request.plan != _digest(plan):
         raise ClusterMoved("the cluster or the folder changed since the plan was made")
-    done = apply_plan(plan, delete=frozenset(asked.delete), actor=call.actor)
+    done = apply_plan(plan, delete=frozenset(request.delete), actor=call.actor)
     if done is None:
         return Answer({"converged": True, "changes": [], "applied_count": 0, "errors": {}})
     return Answer(done.to_json())

@@ -43,8 +43,8 @@ def entity_needs(call: HttpCall) -> Iterable[Need]:
 
 def entity(call: HttpCall) -> Answer:
     """One node or edge with all its properties, and the number of its edges by type."""
-    asked, types = call.query, frozenset({call.path["type"]})
-    snapshot = call.snapshot(asked.branch, asked.at, types)
+    request, types = call.query, frozenset({call.path["type"]})
+    snapshot = call.snapshot(request.branch, request.at, types)
     kind, id = _kind(snapshot, call.path["type"]), call.path["id"]
     row = _row(snapshot, kind, id)
     if row is None:
@@ -64,8 +64,8 @@ def entity(call: HttpCall) -> Answer:
 
 
 def _may_see(call: HttpCall, degree: Degree, snapshot: Snapshot) -> bool:
-    asked = call.query
-    branch = asked.branch or "main" if asked.at is None else snapshot.commit.branch
+    request = call.query
+    branch = request.branch or "main" if request.at is None else snapshot.commit.branch
     return may(call.guard, Need(Action.READ, branch, types=frozenset({degree.edge})))
 
 
@@ -100,11 +100,11 @@ def _properties(row: dict[str, Any]) -> dict[str, Any]:
 
 def history(call: HttpCall) -> Answer:
     """The commits that changed one node or edge, newest first; `at` continues from an earlier `next`."""
-    asked: EntityHistoryQuery = call.query
-    wanted = EVENTS if asked.limit is None else asked.limit
+    request: EntityHistoryQuery = call.query
+    wanted = EVENTS if request.limit is None else request.limit
     limit = within("events_max", EVENTS_MAX, wanted, least=1)
     found = call.graph.history(
-        call.path["type"], call.path["id"], asked.branch or "main", asked.at, limit
+        call.path["type"], call.path["id"], request.branch or "main", request.at, limit
     )
     return Answer(EntityHistoryOutput.of(found))
 
@@ -139,15 +139,15 @@ class Found:
 
 
 def _find(call: HttpCall) -> Found:
-    asked: BlobQuery = call.query
-    snapshot = call.snapshot(asked.branch, asked.snapshot, (asked.type,))
-    kind = snapshot.catalog.entity(asked.type)
-    if kind is None or kind.kind != asked.entity:
-        raise TableNotFound(f"{asked.entity} type {asked.type!r} not found")
-    blob = open_blob(snapshot, asked.type, asked.id, asked.property)
+    request: BlobQuery = call.query
+    snapshot = call.snapshot(request.branch, request.snapshot, (request.type,))
+    kind = snapshot.catalog.entity(request.type)
+    if kind is None or kind.kind != request.entity:
+        raise TableNotFound(f"{request.entity} type {request.type!r} not found")
+    blob = open_blob(snapshot, request.type, request.id, request.property)
     ref = snapshot.ref(kind.table_id)
     witness = f"{ref.path}\0{ref.version}"
-    which = f"{witness}\0{asked.id}\0{asked.property}".encode()
+    which = f"{witness}\0{request.id}\0{request.property}".encode()
     etag = f'"{hashlib.sha256(which).hexdigest()[:32]}"'
     headers = {
         "Accept-Ranges": "bytes",

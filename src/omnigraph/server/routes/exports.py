@@ -31,11 +31,11 @@ log = logging.getLogger("omnigraph.server")
 
 def export_at(call: HttpCall) -> Iterable[Need]:
     """Exporting the branch, or the one a point in time was written on."""
-    asked: Any = call.query if call.query is not None else call.body
-    if asked.at is None:
-        yield Need(Action.EXPORT, asked.branch or "main")
+    request: Any = call.query if call.query is not None else call.body
+    if request.at is None:
+        yield Need(Action.EXPORT, request.branch or "main")
     else:
-        call.snapshot(asked.branch, asked.at, action=Action.EXPORT)
+        call.snapshot(request.branch, request.at, action=Action.EXPORT)
 
 
 def chosen(
@@ -52,30 +52,30 @@ def chosen(
 
 def export_state(call: HttpCall) -> Answer:
     """One state, pinned to a commit, in the format of `Accept`."""
-    asked: ExportQuery = call.query
-    snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
+    request: ExportQuery = call.query
+    snapshot, kinds = chosen(call, request.branch, request.at, request.types)
     media = accepted(call.headers.get("accept", ""), FORMATS)
     match media:
         case "multipart/mixed":
             boundary = secrets.token_hex(16)
-            blocks = _parts(snapshot, kinds, boundary, asked.order)
+            blocks = _parts(snapshot, kinds, boundary, request.order)
             return _answer(call, snapshot, f"{MIXED}; boundary={boundary}", blocks)
         case "application/x-ndjson":
             names = [kind.name for kind in kinds]
-            lines = stream(snapshot, names, asked.order, asked.format or "ndjson")
+            lines = stream(snapshot, names, request.order, request.format or "ndjson")
             return _answer(call, snapshot, LINES, _small(lines))
     if len(kinds) != 1:
         raise NotAcceptable(f"{media} holds one type: name it with types=, or accept {MIXED}")
     make = _arrow if media == ARROW else _parquet
-    return _answer(call, snapshot, media, make(snapshot, kinds[0], asked.order))
+    return _answer(call, snapshot, media, make(snapshot, kinds[0], request.order))
 
 
 def export(call: HttpCall) -> Answer:
     """The head of a branch as NDJSON."""
-    asked: ExportRequest = call.body
-    snapshot, _ = chosen(call, asked.branch, None, asked.type_names)
-    form = asked.format or ("ndjson-0.13" if call.wants_ids_beside else "ndjson")
-    lines = stream(snapshot, asked.type_names, asked.order, form)
+    request: ExportRequest = call.body
+    snapshot, _ = chosen(call, request.branch, None, request.type_names)
+    form = request.format or ("ndjson-0.13" if call.wants_ids_beside else "ndjson")
+    lines = stream(snapshot, request.type_names, request.order, form)
     return _answer(call, snapshot, LINES, _small(lines))
 
 

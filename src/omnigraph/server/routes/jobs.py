@@ -56,17 +56,17 @@ def _accepted(call: HttpCall, record: JobRecord) -> Answer:
 
 def start_export(call: HttpCall) -> Answer:
     """Start an export whose parts are fetched later; its commit is held until it is written."""
-    asked: ExportJobRequest = call.body
-    snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
+    request: ExportJobRequest = call.body
+    snapshot, kinds = chosen(call, request.branch, request.at, request.types)
     record = _begun(
         call,
         "export",
-        branch=snapshot.commit.branch if asked.at is not None else asked.branch or "main",
+        branch=snapshot.commit.branch if request.at is not None else request.branch or "main",
         types=tuple(kind.name for kind in kinds),
         commit=snapshot.commit_id,
-        format=asked.format,
+        format=request.format,
     )
-    kept = _ttl(call, asked.ttl_seconds) * MICROS
+    kept = _ttl(call, request.ttl_seconds) * MICROS
     work = partial(_exported, snapshot=snapshot, kinds=kinds, kept=kept)
     stored.hold(_repo(call), snapshot, record.job)
     try:
@@ -108,8 +108,8 @@ def _exported(job: RunningJob, snapshot: Snapshot, kinds: list[Kind], kept: int)
 
 def start_load(call: HttpCall, work: Callable[[HttpCall], Answer]) -> Answer:
     """Run a received load in the background."""
-    asked: LoadRequest = call.body
-    record = _begun(call, "load", branch=asked.branch or "main")
+    request: LoadRequest = call.body
+    record = _begun(call, "load", branch=request.branch or "main")
 
     def loaded(job: RunningJob) -> Any:
         call.job = job

@@ -39,19 +39,19 @@ DIGITS_MAX = 12  # of a number
 
 def checks(call: HttpCall) -> Answer:
     """The checks in force on a branch, or at a point."""
-    asked: BranchQuery = call.query
-    return Answer(ChecksOutput.of(call.graph.checks(asked.branch or "main", asked.at)))
+    request: BranchQuery = call.query
+    return Answer(ChecksOutput.of(call.graph.checks(request.branch or "main", request.at)))
 
 
 def apply_checks(call: HttpCall) -> Answer:
     """Replace the checks in force."""
-    asked: ChecksRequest = call.body
+    request: ChecksRequest = call.body
     done = call.graph.apply_checks(
-        asked.text,
-        asked.branch or "main",
-        asked.message,
+        request.text,
+        request.branch or "main",
+        request.message,
         call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
         timeout=call.bounds.write_seconds_max,
     )
     return committed(ChecksAppliedOutput.of(done), done.commit)
@@ -59,14 +59,14 @@ def apply_checks(call: HttpCall) -> Answer:
 
 def check(call: HttpCall) -> Answer:
     """Run checks on one state."""
-    asked: CheckRequest = call.body
+    request: CheckRequest = call.body
     found = call.graph.check(
-        asked.branch or "main",
-        asked.at,
-        before=asked.before,
-        only=asked.only,
-        timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
-        record=asked.record,
+        request.branch or "main",
+        request.at,
+        before=request.before,
+        only=request.only,
+        timeout=call.seconds(call.bounds.query_seconds_max, request.timeout),
+        record=request.record,
         actor=call.actor,
     )
     return Answer(CheckReportOutput.of(found), commit=found.commit)
@@ -80,17 +80,19 @@ def check_results(call: HttpCall) -> Answer:
 
 def profile(call: HttpCall) -> Answer:
     """The profile of a state, column by column; with `before`, beside that of another one."""
-    asked: ProfileQuery = call.query
+    request: ProfileQuery = call.query
     found = call.graph.profile(
-        asked.branch or "main", asked.at, before=asked.before, types=asked.types
+        request.branch or "main", request.at, before=request.before, types=request.types
     )
     return Answer(ProfileOutput.of(found), commit=found.commit)
 
 
 def blame(call: HttpCall) -> Answer:
     """Who wrote each value of a node or edge."""
-    asked: BranchQuery = call.query
-    found = call.graph.blame(call.path["type"], call.path["id"], asked.branch or "main", asked.at)
+    request: BranchQuery = call.query
+    found = call.graph.blame(
+        call.path["type"], call.path["id"], request.branch or "main", request.at
+    )
     return Answer(BlameOutput.of(found))
 
 
@@ -106,10 +108,10 @@ def _number(call: HttpCall) -> int:
 
 def proposals(call: HttpCall) -> Answer:
     """Branches offered for merging, newest first."""
-    asked: ProposalsQuery = call.query
-    wanted = PROPOSALS_SHOWN if asked.limit is None else asked.limit
+    request: ProposalsQuery = call.query
+    wanted = PROPOSALS_SHOWN if request.limit is None else request.limit
     limit = within("proposals_shown_max", PROPOSALS_SHOWN_MAX, wanted)
-    return Answer(ProposalsOutput.of(call.graph.proposals(asked.state, asked.target, limit)))
+    return Answer(ProposalsOutput.of(call.graph.proposals(request.state, request.target, limit)))
 
 
 def proposal(call: HttpCall) -> Answer:
@@ -119,8 +121,8 @@ def proposal(call: HttpCall) -> Answer:
 
 def review(call: HttpCall) -> Answer:
     """The changes of a proposal, whether it merges, the results of its checks, and what is missing."""
-    asked: ReviewQuery = call.query
-    seconds = call.seconds(call.bounds.query_seconds_max, asked.timeout)
+    request: ReviewQuery = call.query
+    seconds = call.seconds(call.bounds.query_seconds_max, request.timeout)
     found = call.graph.review(_number(call), timeout=seconds)
     catalog = call.unguarded.snapshot(at=found.head).catalog
     kinds = {kind.name: kind.kind for kind in catalog.entities()}
@@ -129,73 +131,77 @@ def review(call: HttpCall) -> Answer:
 
 def propose(call: HttpCall) -> Answer:
     """Offer a branch for merging."""
-    asked: ProposeRequest = call.body
+    request: ProposeRequest = call.body
     found = call.graph.propose(
-        asked.source,
-        asked.title,
-        asked.into or "main",
-        text=asked.text,
-        reviewers=asked.reviewers,
+        request.source,
+        request.title,
+        request.into or "main",
+        text=request.text,
+        reviewers=request.reviewers,
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
     )
     return Answer(ProposalOutput.of(found))
 
 
 def comment(call: HttpCall) -> Answer:
     """Comment on a proposal, a type, a row or a cell."""
-    asked: CommentRequest = call.body
+    request: CommentRequest = call.body
     found = call.graph.comment(
         _number(call),
-        asked.text,
-        type=asked.type,
-        id=asked.id,
-        property=asked.property,
+        request.text,
+        type=request.type,
+        id=request.id,
+        property=request.property,
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
     )
     return Answer(ProposalOutput.of(found))
 
 
 def approve(call: HttpCall) -> Answer:
     """Approve a proposal at the current head of its branch."""
-    asked: ApproveRequest = call.body
+    request: ApproveRequest = call.body
     found = call.graph.approve(
-        _number(call), head=asked.head, text=asked.text, actor=call.actor, dry_run=asked.dry_run
+        _number(call),
+        head=request.head,
+        text=request.text,
+        actor=call.actor,
+        dry_run=request.dry_run,
     )
     return Answer(ProposalOutput.of(found))
 
 
 def request_changes(call: HttpCall) -> Answer:
     """Request changes before a proposal may be merged."""
-    asked: ChangesRequest = call.body
+    request: ChangesRequest = call.body
     found = call.graph.request_changes(
-        _number(call), asked.text, head=asked.head, actor=call.actor, dry_run=asked.dry_run
+        _number(call), request.text, head=request.head, actor=call.actor, dry_run=request.dry_run
     )
     return Answer(ProposalOutput.of(found))
 
 
 def close(call: HttpCall) -> Answer:
     """Close a proposal without merging it."""
-    asked: CloseRequest = call.body
+    request: CloseRequest = call.body
     found = call.graph.close_proposal(
-        _number(call), text=asked.text, actor=call.actor, dry_run=asked.dry_run
+        _number(call), text=request.text, actor=call.actor, dry_run=request.dry_run
     )
     return Answer(ProposalOutput.of(found))
 
 
 def merge(call: HttpCall) -> Answer:
     """Merge a proposal as one commit that names it."""
-    asked: MergeProposalRequest = call.body
+    request: MergeProposalRequest = call.body
     number = _number(call)
     done = call.graph.merge_proposal(
         number,
-        asked.dry_run,
-        head=asked.head,
-        strategy=asked.strategy,
-        resolutions=asked.resolutions,
-        skip_checks=asked.skip_checks,
-        message=asked.message,
+        request.dry_run,
+        head=request.head,
+        strategy=request.strategy,
+        resolutions=request.resolutions,
+        skip_checks=request.skip_checks,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.load_seconds_max,
     )

@@ -80,7 +80,7 @@ def _answer(call: HttpCall, name: str, keeping: str) -> Answer:
     if found is None or not stat.S_ISREG(found.st_mode):
         require_built()
         raise PageNotFound("file not found")
-    asked = [(key.encode(), value.encode("latin-1")) for key, value in call.headers.items()]
-    response = files.file_response(path, found, {"headers": asked})
+    headers = [(key.encode(), value.encode("latin-1")) for key, value in call.headers.items()]
+    response = files.file_response(path, found, {"headers": headers})
     response.headers.update({**PROTECTIVE, "Cache-Control": keeping})
     return Answer(app=GZipMiddleware(response))

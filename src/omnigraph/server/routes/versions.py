@@ -54,10 +54,10 @@ def list_branches(call: HttpCall) -> Answer:
 
 def create_branch(call: HttpCall) -> Answer:
     """Create a branch; nothing is copied."""
-    asked: BranchRequest = call.body
-    start = asked.from_ or "main"
-    call.graph.create_branch(asked.name, start, actor=call.actor, dry_run=asked.dry_run)
-    return Answer(BranchOutput(call.graph.uri, asked.name, call.actor, start))
+    request: BranchRequest = call.body
+    start = request.from_ or "main"
+    call.graph.create_branch(request.name, start, actor=call.actor, dry_run=request.dry_run)
+    return Answer(BranchOutput(call.graph.uri, request.name, call.actor, start))
 
 
 def delete_branch(call: HttpCall) -> Answer:
@@ -75,15 +75,15 @@ def list_tags(call: HttpCall) -> Answer:
 
 def create_tag(call: HttpCall) -> Answer:
     """Tag a commit; cleanup keeps it readable."""
-    asked: TagRequest = call.body
+    request: TagRequest = call.body
     id = call.graph.tag(
-        asked.name,
-        asked.at,
-        branch=asked.branch or "main",
+        request.name,
+        request.at,
+        branch=request.branch or "main",
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
     )
-    answer = TagOutput(name=asked.name, graph_commit_id=id, actor_id=call.actor)
+    answer = TagOutput(name=request.name, graph_commit_id=id, actor_id=call.actor)
     return Answer(answer, commit=id)
 
 
@@ -108,9 +108,9 @@ def get_retention(call: HttpCall) -> Answer:
 
 def set_retention(call: HttpCall) -> Answer:
     """Set how much history maintenance keeps."""
-    asked: RetentionRequest = call.body
+    request: RetentionRequest = call.body
     policy = call.graph.set_retention(
-        asked.keep, asked.days, asked.every_hours, actor=call.actor, dry_run=asked.dry_run
+        request.keep, request.days, request.every_hours, actor=call.actor, dry_run=request.dry_run
     )
     return Answer(RetentionOutput.of(policy))
 
@@ -120,15 +120,15 @@ def set_retention(call: HttpCall) -> Answer:
 
 def list_commits(call: HttpCall) -> Answer:
     """The commits that led to a branch's head, newest first."""
-    asked: CommitsQuery = call.query
-    limit = call.bounds.commits_max if asked.limit is None else asked.limit
+    request: CommitsQuery = call.query
+    limit = call.bounds.commits_max if request.limit is None else request.limit
     found = call.graph.log(
-        asked.branch or "main",
+        request.branch or "main",
         min(limit, call.bounds.commits_max),
-        asked.actor,
-        asked.kind,
-        at=asked.at,
-        maintenance=asked.maintenance,
+        request.actor,
+        request.kind,
+        at=request.at,
+        maintenance=request.maintenance,
     )
     return Answer(CommitsOutput([CommitOutput.of(commit) for commit in found]))
 
@@ -141,17 +141,17 @@ def get_commit(call: HttpCall) -> Answer:
 
 def diff(call: HttpCall) -> Answer:
     """The difference between two points: counts, schema steps, and the first rows."""
-    asked: DiffQuery = call.query
-    within("diff_rows_max", call.bounds.diff_rows_max, asked.limit)
+    request: DiffQuery = call.query
+    within("diff_rows_max", call.bounds.diff_rows_max, request.limit)
     found = call.graph.diff(
-        asked.a,
-        asked.b,
-        branch=asked.branch or "main",
-        types=asked.types,
-        operations=asked.operations,
-        from_merge_base=asked.from_merge_base,
+        request.a,
+        request.b,
+        branch=request.branch or "main",
+        types=request.types,
+        operations=request.operations,
+        from_merge_base=request.from_merge_base,
     )
-    return Answer(DiffOutput.of(found, asked.limit), commit=found.to_commit)
+    return Answer(DiffOutput.of(found, request.limit), commit=found.to_commit)
 
 
 # --- merging and undoing -------------------------------------------------------------------------------------------
@@ -159,23 +159,23 @@ def diff(call: HttpCall) -> Answer:
 
 def merge(call: HttpCall) -> Answer:
     """Merge a branch into another as one commit."""
-    asked: MergeRequest = call.body
-    target = asked.into or "main"
-    if asked.source == target:
+    request: MergeRequest = call.body
+    target = request.into or "main"
+    if request.source == target:
         raise OptionInvalid("a branch cannot be merged into itself")
     done = call.graph.merge(
-        asked.source,
+        request.source,
         target,
-        asked.dry_run,
-        strategy=asked.strategy,
-        resolutions=asked.resolutions,
-        message=asked.message,
+        request.dry_run,
+        strategy=request.strategy,
+        resolutions=request.resolutions,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.load_seconds_max,
     )
-    output = settled_merge(call, done, asked.source, target)
-    if asked.delete_branch and not asked.dry_run:
-        output = _with_deletion(call, output, asked.source)
+    output = settled_merge(call, done, request.source, target)
+    if request.delete_branch and not request.dry_run:
+        output = _with_deletion(call, output, request.source)
     return committed(output, done.commit)
 
 
@@ -218,30 +218,30 @@ def cherry_pick(call: HttpCall) -> Answer:
 
 
 def _undo(call: HttpCall, verb: Any) -> Answer:
-    asked: UndoRequest = call.body
-    branch = asked.branch or "main"
+    request: UndoRequest = call.body
+    branch = request.branch or "main"
     done: MergeResult = verb(
-        asked.commit,
+        request.commit,
         branch,
-        asked.dry_run,
-        strategy=asked.strategy,
-        resolutions=asked.resolutions,
-        message=asked.message,
+        request.dry_run,
+        strategy=request.strategy,
+        resolutions=request.resolutions,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.write_seconds_max,
     )
-    output = settled_merge(call, done, asked.commit, branch)
+    output = settled_merge(call, done, request.commit, branch)
     return committed(output, done.commit)
 
 
 def reset(call: HttpCall) -> Answer:
     """Restore a branch to the state of another point, as a new commit."""
-    asked: ResetRequest = call.body
-    branch = asked.branch or "main"
+    request: ResetRequest = call.body
+    branch = request.branch or "main"
     done = call.graph.reset(
-        asked.to, branch, asked.dry_run, message=asked.message, actor=call.actor
+        request.to, branch, request.dry_run, message=request.message, actor=call.actor
     )
-    return committed(MergeOutput.of(done, asked.to, branch, call.actor), done.commit)
+    return committed(MergeOutput.of(done, request.to, branch, call.actor), done.commit)
 
 
 # --- the history of all branches -------------------------------------------------------------------------------------
@@ -252,14 +252,14 @@ COMMITS_MAX = 1000
 
 def history(call: HttpCall) -> Answer:
     """The commits of all branches the caller may read; `before` continues from an earlier `next`."""
-    asked: HistoryQuery = call.query
-    wanted = COMMITS if asked.limit is None else asked.limit
+    request: HistoryQuery = call.query
+    wanted = COMMITS if request.limit is None else request.limit
     limit = within("commits_max", COMMITS_MAX, wanted, least=1)
     graph = call.unguarded
     names = [n for n in sorted(graph.branches()) if may(call.guard, Need(Action.READ, n))]
     found: dict[str, Commit] = {}
     for name in names:
-        found.update((commit.id, commit) for commit in _log(graph, name, asked.before, limit + 1))
+        found.update((commit.id, commit) for commit in _log(graph, name, request.before, limit + 1))
     newest = sorted(found.values(), key=lambda c: (c.time, c.id), reverse=True)
     page = _page(newest, limit)
     tags = graph.tags().items()
