@@ -120,16 +120,16 @@ def load_lines(load: Mapping[str, Any]) -> list[str]:
 
 def _cost_text(cost: Mapping[str, Any]) -> str:
     seconds = cost.get("seconds", {})
-    told = [f"{what} {seconds[what]:.1f} s" for what in PHASES if what in seconds]
+    parts = [f"{what} {seconds[what]:.1f} s" for what in PHASES if what in seconds]
     if cost.get("bytes"):
-        told.append(f"{human_bytes(cost['bytes'])} read")
-    told += [f"{cost[name]:,} {name}" for name in ("pieces", "stages", "tasks") if name in cost]
+        parts.append(f"{human_bytes(cost['bytes'])} read")
+    parts += [f"{cost[name]:,} {name}" for name in ("pieces", "stages", "tasks") if name in cost]
     for name in ("shuffled", "spilled"):
         if cost.get(f"{name}_bytes"):
-            told.append(f"{human_bytes(cost[f'{name}_bytes'])} {name}")
+            parts.append(f"{human_bytes(cost[f'{name}_bytes'])} {name}")
     if cost.get("skew", 0) > 1:
-        told.append(f"skew {cost['skew']}")
-    return f"{cost.get('engine', 'local')}: {', '.join(told)}"
+        parts.append(f"skew {cost['skew']}")
+    return f"{cost.get('engine', 'local')}: {', '.join(parts)}"
 
 
 def changed_branches(outcome: Mapping[str, str]) -> str:

@@ -283,8 +283,8 @@ def check(
     actor = actor_of(writer.actor)
     if apply is not None:
         done = graph.apply_checks(read_text(apply), branch, message, actor)
-        told = f"{counted(len(done.added), 'check')} added, {len(done.changed)} changed"
-        text = f"{told}, {len(done.removed)} removed: {published(done.commit, branch)}"
+        counts = f"{counted(len(done.added), 'check')} added, {len(done.changed)} changed"
+        text = f"{counts}, {len(done.removed)} removed: {published(done.commit, branch)}"
         print(text, file=sys.stderr)
     if listed:
         found = graph.checks(branch, point_of(graph, at, branch))

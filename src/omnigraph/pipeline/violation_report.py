@@ -60,7 +60,7 @@ Look = Callable[[LoadJob, int, Iterable[Piece]], Iterator[Violation]]  # over th
 
 def unreadable(session: SparkSession | None, staging: Staging) -> Iterator[Packed]:
     """Everything that cannot be read as rows of the schema."""
-    assert session is not None  # noqa: S101 - without one, nobody asks
+    assert session is not None  # noqa: S101 - only called with one
     return _of_rows(session, staging, _problems)
 
 
@@ -68,7 +68,7 @@ def offenders(
     session: SparkSession | None, staging: Staging, case: Verification
 ) -> Iterator[Packed]:
     """All violations of rules: single rows, then rows together."""
-    assert session is not None  # noqa: S101 - without one, nobody asks
+    assert session is not None  # noqa: S101 - only called with one
     yield from _of_rows(session, staging, _broken)
     case = replace(case, judge=OnSpark(session))
     with _places(session, staging) as places:

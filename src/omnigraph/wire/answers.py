@@ -316,7 +316,7 @@ class ChangeOutput(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, done: MutateResult, branch: str, name: str, actor: str | None) -> Self:
-        told = done.result
+        result = done.result
         return cls(
             branch=branch,
             query_name=name,
@@ -325,9 +325,9 @@ class ChangeOutput(msgspec.Struct, frozen=True):
             actor_id=actor,
             commit=maybe_commit(done.commit),
             replayed=done.replayed or UNSET,
-            columns=UNSET if told is None else told.columns,
-            column_types=UNSET if told is None else [str(kind) for kind in told.types],
-            rows=UNSET if told is None else told.json_rows(),
+            columns=UNSET if result is None else result.columns,
+            column_types=UNSET if result is None else [str(kind) for kind in result.types],
+            rows=UNSET if result is None else result.json_rows(),
             outcome=UNSET if done.outcome is None else dict(done.outcome),
         )
 
